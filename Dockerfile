@@ -1,0 +1,43 @@
+# Lexiscope in a container; models, indexes and caches are in the volume /data.
+#   docker build -t lexiscope .
+#   docker run --rm -it -v lexiscope:/data lexiscope precompute gpt2
+# With a GPU: docker build --build-arg TORCH=cuda -t lexiscope .   and   docker run --gpus all ...
+# With a folder of yours for the volume, add: --user "$(id -u):$(id -g)"
+FROM python:3.11-slim
+
+# cpu: PyTorch's small build, which only its own index has. cuda: the ordinary one, with the CUDA libraries it asks for.
+ARG TORCH=cpu
+
+ENV PIP_NO_CACHE_DIR=1 \
+    PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    PIP_ROOT_USER_ACTION=ignore
+
+WORKDIR /src
+
+# torch is a layer of its own, so that a change of the code does not fetch it again.
+COPY constraints.txt ./
+RUN set -eu; \
+    case "$TORCH" in \
+      cpu) pip install --no-deps --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' constraints.txt)" ;; \
+      cuda) ;; \
+      *) echo "TORCH is cpu or cuda, not $TORCH" >&2; exit 2 ;; \
+    esac; \
+    pip install --constraint constraints.txt torch
+
+COPY pyproject.toml README.md LICENSE ./
+COPY app ./app
+COPY precompute ./precompute
+RUN pip install --constraint constraints.txt '.[precompute]'
+
+RUN useradd --create-home --uid 10001 lexiscope \
+    && install --directory --owner=lexiscope --group=lexiscope /data
+
+ENV LEXISCOPE_DATA=/data \
+    HF_HOME=/data/.cache/huggingface \
+    NUMBA_CACHE_DIR=/data/.cache/numba
+
+USER lexiscope
+WORKDIR /data
+VOLUME /data
+ENTRYPOINT ["lexiscope"]
+CMD ["--help"]

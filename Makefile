@@ -1,0 +1,55 @@
+# Lexiscope from a clone. `make` alone lists what there is.
+# Another Python: make setup PYTHON=python3.12    Some of the tests: make test ARGS="-k pairs"
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+CODE := $(wildcard app precompute tests benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint bench clean
+
+help: ## list these targets
+	@echo "Lexiscope: read a transformer's weights as words."
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make .venv with Lexiscope and all it needs (the others start with this)
+	@echo "$(VENV) is ready: $(BIN)/lexiscope --help"
+
+demo: $(READY) ## fetch the demo model, build its index, print a few lists
+	@echo "Demo: fetching the demo model, building its index and printing a few of its lists"
+	@$(BIN)/lexiscope demo $(ARGS)
+
+test: $(READY) ## run the tests
+	@echo "Running the tests"
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## check style and types: ruff and mypy --strict
+	@echo "Checking style and types with ruff and mypy --strict"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(READY) ## measure speed and memory, one line per figure
+	@echo "Measuring speed and memory: name, measured, bound, ok or short"
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove .venv and caches; models and indexes in data/ stay
+	@echo "Removing $(VENV) and caches (data/ stays)"
+	@rm -rf $(VENV) .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	@$(if $(CODE),find $(CODE) -type d -name __pycache__ -prune -exec rm -rf {} +)
+
+# An environment that works and is new enough is kept and brought up to date; any other is made anew.
+$(READY): pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) with Lexiscope and all it needs (torch is large: the first time takes minutes)"
+	@$(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null || { \
+	  $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || { \
+	    echo "Lexiscope needs Python 3.11 or newer; \`$(PYTHON) --version\` says: $$($(PYTHON) --version 2>&1 | tail -n 1)" >&2; \
+	    echo "Name one that is: make setup PYTHON=python3.11" >&2; exit 1; }; \
+	  $(PYTHON) -m venv --clear $(VENV) || { \
+	    echo "$(PYTHON) could not make $(VENV); on Debian and Ubuntu the package python3-venv is needed." >&2; exit 1; }; }
+	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Shows an index to people: views and the command line."""

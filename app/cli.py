@@ -1,0 +1,62 @@
+"""The command `lexiscope`: finds the subcommand, runs it, and turns what goes wrong into a message and an exit code.
+What a subcommand does is in app/commands."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from app.commands import models, show
+from precompute.errors import LexiscopeError
+
+COMMANDS = (show, models)  # modules with add_parser(subparsers); they import little until they run
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """0: done; 1: a message says what is wrong; 2: not a command (argparse); 130: interrupted."""
+    _allow_any_text()
+    try:
+        args = make_parser().parse_args(argv)
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
+    except LexiscopeError as error:
+        print(f"lexiscope: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader (`| head`) has seen enough. Nothing more can be written, not even when Python flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="lexiscope", description="Read a transformer's weights as words.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_parser(subparsers)
+    return parser
+
+
+class _Version(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"lexiscope {version('lexiscope')}")
+        except PackageNotFoundError:
+            print("lexiscope (run from its source, not installed)")
+        parser.exit()
+
+
+def _allow_any_text() -> None:
+    """Tokens are of all scripts; where the terminal's encoding lacks a character, print its escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

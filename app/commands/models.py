@@ -1,0 +1,30 @@
+"""`lexiscope models`: what is built, how far, how large.
+Reads manifests and headers, never lists."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from app.commands import options
+
+if TYPE_CHECKING:
+    from app.commands.options import Subparsers
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    parser = subparsers.add_parser("models", help="what is built, how far, how large")
+    options.add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from rich.console import Console
+
+    from app.terminal import print_models
+    from precompute.index import list_models
+
+    models = list_models(args.data)
+    if models:
+        print_models(Console(highlight=False), models)
+    else:
+        print(f"No index in {args.data}; `lexiscope precompute demo` makes one.")
+    return 0

@@ -1,0 +1,132 @@
+"""What a page shows, as data: each function reads one parameter's lists from an index into a view.
+The shapes of views are in view_types.py; showing them is for terminal.py."""
+
+import math
+
+from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, VectorView
+from precompute.errors import NotFound
+from precompute.index import Index
+from precompute.shape import MATRICES, Shape
+from precompute.shard_reader import Array, Pairs, Shard
+from precompute.tokens import TokenTable
+
+# What the two columns of a head's pairs are.
+COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}
+POSITION_NOTES = {
+    "rotary": "Positions are rotary: these are the scores at distance zero only.",
+    "learned": "Positions are learned, and left out: these are the scores of the tokens alone.",
+}
+
+
+def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> FFView:
+    shard, shape = index.shard(layer), index.shape
+    _check("neuron", neuron, shape.d_mlp, index)
+
+    def vector(kind: str) -> VectorView:
+        return _vector(index.tokens, shard, kind, neuron, lens, k)
+
+    return FFView(
+        model=index.manifest.model,
+        layer=layer,
+        neuron=neuron,
+        lens=lens,
+        key=vector("ff_key"),
+        value=vector("ff_value"),
+        up=vector("ff_up") if shape.gated else None,
+        similarity=shard.similarity(neuron, lens),
+    )
+
+
+def pairs_view(
+    index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None
+) -> PairsView:
+    if matrix not in MATRICES:
+        raise NotFound(f"matrix {matrix!r}: there are {', '.join(MATRICES)}")
+    shard = index.shard(layer)
+    _check("head", head, index.shape.n_heads, index)
+    top, bottom = (shard.pairs(matrix, head, lens, preset, end) for end in ("top", "bottom"))
+    return PairsView(
+        model=index.manifest.model,
+        layer=layer,
+        head=head,
+        matrix=matrix,
+        lens=lens,
+        preset=preset,
+        pairs=_pairs(index.tokens, top, k),
+        bottom=_pairs(index.tokens, bottom, k),
+        columns=COLUMNS[matrix],
+        coherence=(_number(top.coherence), _number(bottom.coherence)),
+        note=POSITION_NOTES[index.shape.positions] if matrix == "qk" else "",
+    )
+
+
+def subhead_view(
+    index: Index, layer: int, head: int, subhead: int, lens: str = "dot", k: int | None = None
+) -> SubheadView:
+    shard, shape = index.shard(layer), index.shape
+    _check("head", head, shape.n_heads, index)
+    _check("subhead", subhead, shape.d_head, index)
+
+    def vector(kind: str) -> VectorView:
+        return _vector(index.tokens, shard, kind, shape.row(kind, head, subhead), lens, k)
+
+    return SubheadView(
+        model=index.manifest.model,
+        layer=layer,
+        head=head,
+        subhead=subhead,
+        lens=lens,
+        q=vector("w_q"),
+        k=vector("w_k"),
+        v=vector("w_v"),
+        o=vector("w_o"),
+        note=_sharing_note(shape, head),
+    )
+
+
+def _vector(tokens: TokenTable, shard: Shard, kind: str, row: int, lens: str, k: int | None) -> VectorView:
+    lists = shard.vector(kind, row, lens)
+    return VectorView(
+        top=_scored(tokens, lists.top_ids, lists.top_scores, k),
+        bottom=_scored(tokens, lists.bottom_ids, lists.bottom_scores, k),
+        norm=lists.norm,
+        coherence=(_number(lists.coherence_top), _number(lists.coherence_bottom)),
+    )
+
+
+def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> tuple[ScoredView, ...]:
+    cut = _cut(k)
+    listed = zip(ids[cut].tolist(), scores[cut].tolist(), strict=True)
+    return tuple(ScoredView(id=token, token=tokens.text(token), score=score) for token, score in listed)
+
+
+def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, ...]:
+    def view(token: int) -> TokenView:
+        return TokenView(id=token, token=tokens.text(token))
+
+    cut = _cut(k)
+    listed = zip(pairs.ids[cut].tolist(), pairs.scores[cut].tolist(), strict=True)
+    return tuple(PairView(source=view(first), to=view(second), score=score) for (first, second), score in listed)
+
+
+def _cut(k: int | None) -> slice:
+    if k is not None and k < 1:
+        raise NotFound(f"k = {k}: a list is cut to 1 entry or more")
+    return slice(k)
+
+
+def _sharing_note(shape: Shape, head: int) -> str:
+    group = shape.n_heads // shape.n_kv_heads
+    if group == 1:
+        return ""
+    first = head // group * group
+    return f"Heads {first} to {first + group - 1} share their keys and values: k and v are the same for all of them."
+
+
+def _check(what: str, number: int, count: int, index: Index) -> None:
+    if not 0 <= number < count:
+        raise NotFound(f"{what} {number}: {index.manifest.model} has {what}s 0 to {count - 1} in each layer")
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else value

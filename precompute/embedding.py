@@ -1,0 +1,53 @@
+"""A vocabulary matrix (W_E, or W_U where it differs) with what the two lenses need: mean row and norms, in float64.
+
+Always computed on the CPU, so that an index does not depend on the device that built it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.errors import BadWeights
+
+Float32 = NDArray[np.float32]
+Float64 = NDArray[np.float64]
+
+# A centred row shorter than this share of its row and the mean is rounding noise: it has no direction.
+NO_DIRECTION = 1e-9
+
+
+@dataclass(frozen=True)
+class Embedding:
+    rows: Float32  # (d_vocab, d_model), on the CPU
+    on_device: torch.Tensor  # the same, where the products run
+    mean: Float64  # (d_model,)
+    norm: Float64  # (d_vocab,) |e_t|
+    centred_norm: Float64  # (d_vocab,) |e_t - mean|; 0 where e_t is the mean
+
+    @classmethod
+    def of(cls, W: torch.Tensor, device: torch.device) -> "Embedding":
+        """W (d_vocab, d_model) float32."""
+        rows = np.ascontiguousarray(W.cpu().numpy())
+        if not np.isfinite(rows).all():
+            raise BadWeights("the embedding holds values that are not finite: no list can be made from it")
+        mean = rows.mean(axis=0, dtype=np.float64)
+        norm, centred_norm = np.empty(len(rows)), np.empty(len(rows))
+        for start in range(0, len(rows), 4096):
+            block = rows[start : start + 4096].astype(np.float64)
+            norm[start : start + 4096] = np.linalg.norm(block, axis=1)
+            centred_norm[start : start + 4096] = np.linalg.norm(block - mean, axis=1)
+        centred_norm[centred_norm <= NO_DIRECTION * (norm + np.linalg.norm(mean))] = 0.0
+        return cls(rows, W.to(device), mean, norm, centred_norm)
+
+    @property
+    def inverse_norm(self) -> Float64:
+        """(d_vocab,) 1 / |e_t - mean|, and 0 for a token without direction: all its cosine scores are 0."""
+        return np.divide(1.0, self.centred_norm, out=np.zeros_like(self.centred_norm), where=self.centred_norm > 0)
+
+    def directions(self) -> torch.Tensor:
+        """(d_vocab, d_model) float32: every row centred and normalised."""
+        mean = torch.from_numpy(self.mean).float().to(self.on_device.device)
+        inverse = torch.from_numpy(self.inverse_norm).float().to(self.on_device.device)
+        return (self.on_device - mean) * inverse[:, None]

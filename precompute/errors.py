@@ -1,0 +1,93 @@
+"""Every error a user can meet, as one tree. A message says what was asked, what is wrong, and what would work.
+
+LexiscopeError
+├── WeightsError                 the model's files
+│   ├── SourceNotFound           no such Hub id, folder or file
+│   ├── Offline                  the Hub cannot be reached and nothing is cached
+│   ├── NoSafetensors            only pickled weights, which are never loaded
+│   ├── UnsupportedArchitecture  not a GPT-2 or Llama checkpoint
+│   ├── WrongHash                a downloaded file is not the one that was asked for
+│   └── BadWeights               missing, misshapen or non-finite tensors, a broken tokenizer
+├── IndexFault                   an index on disk
+│   ├── IndexMissing             there is none at that place
+│   ├── ManifestDamaged          manifest unreadable, or of something else
+│   ├── NewerFormat              written by a newer version
+│   └── ShardDamaged             truncated, altered, or belonging to another build
+├── BuildError                   the precompute job
+│   ├── BuildRunning             another process is building the same index
+│   ├── OptionsDiffer            the index at that place has other weights or options
+│   └── DiskFull
+└── NotFound                     a model, layer, neuron, head or token that does not exist (or is not built yet)
+"""
+
+
+class LexiscopeError(Exception):
+    """Something the user can act on; its text is shown as it is, without a traceback."""
+
+
+class WeightsError(LexiscopeError):
+    pass
+
+
+class SourceNotFound(WeightsError):
+    pass
+
+
+class Offline(WeightsError):
+    pass
+
+
+class NoSafetensors(WeightsError):
+    pass
+
+
+class UnsupportedArchitecture(WeightsError):
+    pass
+
+
+class WrongHash(WeightsError):
+    pass
+
+
+class BadWeights(WeightsError):
+    pass
+
+
+class IndexFault(LexiscopeError):
+    pass
+
+
+class IndexMissing(IndexFault):
+    pass
+
+
+class ManifestDamaged(IndexFault):
+    pass
+
+
+class NewerFormat(IndexFault):
+    pass
+
+
+class ShardDamaged(IndexFault):
+    pass
+
+
+class BuildError(LexiscopeError):
+    pass
+
+
+class BuildRunning(BuildError):
+    pass
+
+
+class OptionsDiffer(BuildError):
+    pass
+
+
+class DiskFull(BuildError):
+    pass
+
+
+class NotFound(LexiscopeError):
+    pass

@@ -1,0 +1,107 @@
+"""Files that are complete or absent, and JSON read strictly: what an index asks of the disk.
+Knows nothing of arrays, models or manifests."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from precompute.errors import BuildError, DiskFull, ShardDamaged
+
+PARTIAL = ".partial"  # what a killed writer leaves behind ends so; the next writer of the same file replaces it
+
+
+def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str, int]:
+    """Write a file under another name, read it back, flush it and rename it: returns its SHA-256 and its length."""
+    beside = path.with_name(path.name + PARTIAL)
+    digest, n_bytes = hashlib.sha256(), 0
+    try:
+        with beside.open("wb") as file:
+            for piece in pieces:
+                digest.update(piece)
+                n_bytes += file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        if sha256_of(beside) != digest.hexdigest():
+            raise BuildError(f"{beside} reads back differently from what was written: check the disk, then try again")
+        os.replace(beside, path)
+        _flush_folder(path.parent)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+        if isinstance(error, OSError):
+            raise _write_error(path, error) from error
+        raise
+    return digest.hexdigest(), n_bytes
+
+
+def sha256_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def strict_json(text: bytes) -> Any:
+    """Parse JSON; ValueError for what it leaves open: repeated names, NaN and infinities, other encodings, depth."""
+    try:
+        return json.loads(text.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except UnicodeDecodeError:
+        raise ValueError("it is not UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON ({error.msg} at line {error.lineno})") from None
+
+
+def canonical_json(value: Any) -> bytes:
+    """The one way to write a value, so that equal values are equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def damaged(path: Path, what: str) -> ShardDamaged:
+    """`what` completes the sentence "PATH ..."; the folder of an index has the name of its model."""
+    model = path.parent.name
+    return ShardDamaged(
+        f"{path} {what}. Delete this file and run `lexiscope precompute {model}` again; "
+        f"`lexiscope verify {model}` checks the rest of the index"
+    )
+
+
+def unreadable(path: Path, error: OSError) -> ShardDamaged:
+    model = path.parent.name
+    if isinstance(error, FileNotFoundError):
+        return ShardDamaged(f"{path} is missing. Run `lexiscope precompute {model}` again to make it")
+    return ShardDamaged(
+        f"{path} cannot be read: {error.strerror or error}. Check the file's permissions and the disk, then try again; "
+        f"`lexiscope verify {model}` checks the whole index"
+    )
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = dict(pairs)
+    if len(names) < len(pairs):
+        raise ValueError("a name occurs twice in it")
+    return names
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"it contains {name}")
+
+
+def _write_error(path: Path, error: OSError) -> BuildError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(
+            f"no space left to write {path}: free some and run the same command again, it goes on from here"
+        )
+    return BuildError(f"cannot write {path}: {error.strerror or error}; check the folder and its permissions")
+
+
+def _flush_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,189 @@
+"""Opens an index with numpy alone: the manifest, the vocabulary, and every layer that is ready and whole.
+Reading lists out of a layer is for shard_reader.py."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from precompute.container import Container
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from precompute.files import damaged
+from precompute.layout import check_arrays, vocabulary_layout
+from precompute.manifest import MANIFEST, MODEL_NAME, FileEntry, Manifest, model_name, signature_of
+from precompute.shape import Shape
+from precompute.shard_reader import Shard
+from precompute.tokens import TokenTable
+
+
+class Index:
+    """One model's index as it was when it was opened; layers finished since then appear in `refreshed()`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        signature: tuple[int, ...],
+        vocabulary: Container,
+        shards: Mapping[int, Shard],
+        faults: Mapping[int, IndexFault],
+    ) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.vocabulary = vocabulary
+        self.faults = faults  # layers that the manifest lists and that cannot be used
+        self._signature = signature
+        self._shards = shards
+        try:
+            self.tokens = TokenTable(vocabulary.arrays["token.offsets"], vocabulary.arrays["token.bytes"])
+        except ValueError as error:
+            raise damaged(vocabulary.path, f"is damaged: {error}") from None
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open an index; a layer that is damaged, missing or of another build is in `faults`, the others serve."""
+        return cls._open(folder if folder.name else folder.absolute(), None)  # messages name the model by its folder
+
+    def stale(self) -> bool:
+        """Whether the manifest has changed since this was opened: one stat."""
+        return signature_of(self.folder) != self._signature
+
+    def refreshed(self) -> Self:
+        """This index if nothing changed, else a new one that keeps the layers already mapped."""
+        return self._open(self.folder, self) if self.stale() else self
+
+    @property
+    def shape(self) -> Shape:
+        return self.manifest.shape
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return tuple(self._shards)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the files that the manifest lists."""
+        entries = [*self.manifest.shards.values(), self.manifest.vocabulary]
+        return sum(entry.bytes for entry in entries if entry)
+
+    def shard(self, layer: int) -> Shard:
+        if shard := self._shards.get(layer):
+            return shard
+        if fault := self.faults.get(layer):
+            raise type(fault)(str(fault))
+        model, n_layers = self.manifest.model, self.shape.n_layers
+        if not 0 <= layer < n_layers:
+            raise NotFound(f"layer {layer}: {model} has layers 0 to {n_layers - 1}")
+        raise NotFound(
+            f"layer {layer} of {model} is not built yet (ready: {ranges(self.layers)}); "
+            f"`lexiscope precompute {model}` goes on with the build"
+        )
+
+    @classmethod
+    def _open(cls, folder: Path, before: "Index | None") -> Self:
+        """A rebuild may replace the manifest and remove the files of the old one at any moment: then look again."""
+        while True:
+            manifest, signature = Manifest.load_signed(folder)
+            try:
+                index = cls._open_files(folder, manifest, signature, before)
+            except IndexFault:
+                if signature_of(folder) == signature:
+                    raise
+                continue
+            if not index.faults or not index.stale():
+                return index
+
+    @classmethod
+    def _open_files(cls, folder: Path, manifest: Manifest, signature: tuple[int, ...], before: "Index | None") -> Self:
+        vocabulary = _open_vocabulary(folder, manifest)
+        known = before.manifest.shards if before and before.manifest.build == manifest.build else {}
+        shards: dict[int, Shard] = {}
+        faults: dict[int, IndexFault] = {}
+        for layer, entry in manifest.shards.items():
+            if before and known.get(layer) == entry and layer in before._shards:
+                shards[layer] = before._shards[layer]
+                continue
+            try:
+                shards[layer] = Shard.of(_open_listed(folder, entry), manifest, layer)
+            except IndexFault as fault:
+                faults[layer] = fault.with_traceback(None)
+        return cls(folder, manifest, signature, vocabulary, shards, faults)
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    name: str
+    folder: Path
+    layers: tuple[int, ...] = ()  # those that can be used
+    n_layers: int = 0
+    n_bytes: int = 0
+    faults: tuple[str, ...] = ()
+
+
+def list_models(data: Path) -> tuple[ModelSummary, ...]:
+    """Every index in a data folder, by name; a broken one says so and hides none of the others."""
+    try:
+        folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise IndexFault(f"cannot list the data folder {data}: {error.strerror}") from error
+    return tuple(_summary(folder) for folder in folders if signature_of(folder))
+
+
+def open_model(data: Path, asked: str) -> Index:
+    """The index of a model by its name (or `demo`, or its Hub id); NotFound says which there are."""
+    name = model_name(asked)
+    if not MODEL_NAME.fullmatch(name) or not signature_of(data / name):
+        built = ", ".join(model.name for model in list_models(data)) or "none"
+        hint = f"`lexiscope precompute {asked}` makes one" if MODEL_NAME.fullmatch(name) else "this is no model's name"
+        raise NotFound(f"no index of {asked!r} in {data} (built: {built}); {hint}")
+    index = Index.open(data / name)
+    if index.manifest.model != name:
+        raise ManifestDamaged(
+            f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
+            f"or delete it and run `lexiscope precompute {asked}` again"
+        )
+    return index
+
+
+def ranges(numbers: tuple[int, ...]) -> str:
+    """(0, 1, 2, 5) -> "0-2, 5"."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs) or "none"
+
+
+def _open_vocabulary(folder: Path, manifest: Manifest) -> Container:
+    assert manifest.vocabulary  # a manifest that was loaded has one
+    vocabulary = _open_listed(folder, manifest.vocabulary)
+    if vocabulary.about != {"model": manifest.model, "build": manifest.build}:
+        raise ManifestDamaged(
+            f"{folder / MANIFEST} is of build {manifest.build} of {manifest.model}, but {vocabulary.path.name} beside "
+            f"it of {dict(vocabulary.about)!a}: one of them was copied from another index. Delete the folder {folder} "
+            f"and run `lexiscope precompute {folder.name}` again"
+        )
+    check_arrays(vocabulary, vocabulary_layout(manifest.shape))
+    return vocabulary
+
+
+def _open_listed(folder: Path, entry: FileEntry) -> Container:
+    """A file that the manifest lists, with the length it gives."""
+    container = Container.open(folder / entry.file)
+    if container.n_bytes != entry.bytes:
+        said = f"has {container.n_bytes} bytes, the manifest says {entry.bytes}: it belongs to another build"
+        raise damaged(container.path, said)
+    return container
+
+
+def _summary(folder: Path) -> ModelSummary:
+    try:
+        index = open_model(folder.parent, folder.name)
+    except LexiscopeError as error:
+        return ModelSummary(folder.name, folder, faults=(str(error),))
+    faults = tuple(map(str, index.faults.values()))
+    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, faults)

@@ -1,0 +1,71 @@
+"""Folders that are made once and then only read: written beside, flushed, renamed, one process at a time.
+What goes into them is left to the caller, and so is when to throw them away.
+"""
+
+import errno
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from filelock import FileLock
+
+from precompute.errors import DiskFull
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def make_once(target: Path, make: Callable[[Path], None]) -> Path:
+    """Return `target`, a folder that `make(folder)` fills if it does not exist yet.
+
+    A kill at any moment leaves no target, and the next call starts afresh. A second process waits for the first.
+    """
+    if target.is_dir():
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(target.with_name(f".{target.name}.lock")):
+            return target if target.is_dir() else _make(target, make)
+    except Exception as error:
+        raise_if_disk_full(error, target.parent)
+        raise
+
+
+def _make(target: Path, make: Callable[[Path], None]) -> Path:
+    beside = f".{target.name}.part-"
+    for left_by_a_kill in target.parent.glob(f"{beside}*"):  # we hold the lock: nobody else writes these
+        shutil.rmtree(left_by_a_kill, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=beside, dir=target.parent))
+    try:
+        make(part)
+        part.chmod(0o755)  # mkdtemp makes it private; a server may run as another user
+        for path in (*part.iterdir(), part):
+            _flush(path)
+        part.rename(target)
+        _flush(target.parent)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return target
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def raise_if_disk_full(error: BaseException, folder: Path) -> None:
+    """Raise DiskFull if that is what `error` comes from; writers outside Python keep the number only in the text."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, DiskFull):
+        text = str(cause)
+        known = isinstance(cause, OSError) and cause.errno in _FULL
+        if known or any(f"(os error {number})" in text or f"[Errno {number}]" in text for number in _FULL):
+            raise DiskFull(
+                f"Writing to {folder} failed: {text}. Nothing incomplete was kept. "
+                "Free some space, or choose a folder on a larger disk, and run the same command again."
+            ) from error
+        cause = cause.__cause__ or cause.__context__

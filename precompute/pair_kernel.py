@@ -1,0 +1,232 @@
+"""Finds the pairs of rows with large products on the CPU, skipping most of the matrix. Knows no tokens and no lens.
+
+A score is shift_i + shift_j + a_i · b_j. Its first coordinates and the norms of the rest bound it. `scan` also skips
+columns without looking at them: they stand in shells of like norm, sorted by shift within a shell, so that for a block of
+rows only the two outer ranges of a shell are worth a look. `sift` takes the first coordinates' products ready-made.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+PREFIXES = (8, 16, 24, 32)  # numbers of leading coordinates after which the norm of the rest is known; scan uses the first
+ROWS = 8  # rows that share their ranges
+STRIP = 256  # columns looked at together; shells start at multiples of it
+ERROR_TERMS = 6
+FASTMATH = {"reassoc", "contract", "nsz"}
+
+Ints = NDArray[np.int32]
+Floats = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+
+
+class Rows(NamedTuple):
+    tokens: Ints  # (n,)
+    surface: Ints  # (n,) rows and columns of one surface are not a pair
+    coords: Floats  # (n, d)
+    shift: Floats  # (n,)
+    norm: Floats  # (n,) all norms here are rounded up
+    rest: Floats  # (n, prefixes) norm of the coordinates after a prefix
+    error: Floats  # (n, ERROR_TERMS) with a column's terms: how far a computed score may be off
+
+
+class Columns(NamedTuple):
+    tokens: Ints
+    surface: Ints
+    coords: Floats  # (n, d)
+    strips: Floats  # (n / STRIP rounded up, d, STRIP) the first prefix of coords, coordinate by coordinate
+    shift: Floats  # (n / STRIP rounded up, STRIP) padded
+    rest: Floats  # (prefixes, n / STRIP rounded up, STRIP) padded
+    starts: NDArray[np.int64]  # (shells + 1,)
+    reach: Floats  # (shells,) largest norm
+    error: Floats  # (shells, ERROR_TERMS) largest terms
+
+
+class Found(NamedTuple):
+    """Where candidates are written; if `count` exceeds the room, the search must be repeated in parts."""
+
+    i: Ints  # (room,)
+    j: Ints
+    score: Floats
+    error: Floats
+    count: NDArray[np.int64]  # (1,)
+
+    @classmethod
+    def room(cls, room: int) -> "Found":
+        ints, floats = np.empty((2, room), np.int32), np.empty((2, room), np.float32)
+        return cls(ints[0], ints[1], floats[0], floats[1], np.zeros(1, np.int64))
+
+
+# The functions below take whole arrays and positions: a slice or a tuple made in a hot loop costs atomic reference
+# counts. Positions that are unsigned, or counted from 0 to a constant, need no check for
+# counting from the end, and only then do loops become vector instructions.
+
+
+@njit(cache=True, nogil=True)
+def _put(found: Found, i: int, j: int, score: np.float32, error: np.float32) -> None:
+    at = found.count[0]
+    if at < len(found.i):
+        found.i[at] = i
+        found.j[at] = j
+        found.score[at] = score
+        found.error[at] = error
+    found.count[0] = at + 1
+
+
+@njit(cache=True, nogil=True)
+def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) -> int:
+    """Position of the first value >= least in the sorted stretch start to stop of an array in strips."""
+    while start < stop:
+        middle = (start + stop) >> 1
+        if values[middle // STRIP, middle % STRIP] < least:
+            start = middle + 1
+        else:
+            stop = middle
+    return start
+
+
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
+def _bound_strip(
+    a: Floats, i: int, strips: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
+    half: np.float32, partial: Floats, hope: Bytes,
+) -> int:  # fmt: skip
+    """partial[c] = the score of column c of strip s from the first coordinates, hope[c] = whether it may pass middle ± half
+    with the rest; returns how many may."""
+    a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
+    hopeful = np.float32(0)
+    for c in range(STRIP):
+        score = (
+            shift[s, c] + a0 * strips[s, 0, c] + a1 * strips[s, 1, c] + a2 * strips[s, 2, c] + a3 * strips[s, 3, c]
+            + a4 * strips[s, 4, c] + a5 * strips[s, 5, c] + a6 * strips[s, 6, c] + a7 * strips[s, 7, c]
+        )  # fmt: skip
+        partial[c] = score
+        passes = abs(score - middle) + rest * rests[0, s, c] >= half
+        hope[c] = passes
+        hopeful += np.float32(passes)
+    return int(hopeful)
+
+
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
+def _bound_product(
+    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
+    middle: np.float32, half: np.float32, hope: Bytes,
+) -> int:  # fmt: skip
+    """The same from a ready product of leading coordinates, whose columns from `first` on belong to strip s."""
+    hopeful = np.float32(0)
+    start = np.uint64(first)
+    for c in range(np.uint64(STRIP)):
+        score = product[r, start + c] + shift[s, c]
+        passes = abs(score - middle) + rest * rests[level, s, c] >= half
+        hope[c] = passes
+        hopeful += np.float32(passes)
+    return int(hopeful)
+
+
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
+def _finish(a: Floats, i: int, b: Floats, j: int, first: int, score: np.float32) -> np.float32:
+    for x in range(np.uint64(first), np.uint64(a.shape[1])):
+        score += a[i, x] * b[j, x]
+    return score
+
+
+@njit(cache=True, nogil=True)
+def _score_strip(
+    rows: Rows, columns: Columns, i: int, s: int, first: int, partial: Floats, hope: Bytes, words: NDArray[np.uint64],
+    high: np.float32, low: np.float32, error: np.float32, found: Found,
+) -> None:  # fmt: skip
+    """Finishes the scores of the hopeful columns of strip s, which lack the coordinates from `first` on."""
+    stop = min(STRIP, len(columns.tokens) - s * STRIP)
+    for word in range(STRIP // 8):
+        if words[word] != 0:  # the same memory as hope, eight columns at a time
+            for c in range(8 * word, min(8 * word + 8, stop)):
+                if hope[c]:
+                    j = s * STRIP + c
+                    score = _finish(rows.coords, i, columns.coords, j, first, partial[c]) + rows.shift[i]
+                    if (score >= high or score <= low) and rows.surface[i] != columns.surface[j]:
+                        _put(found, i, j, score, error)
+
+
+@njit(cache=True, nogil=True)
+def _scan_block(
+    rows: Rows, columns: Columns, i0: int, i1: int, top: float, bottom: float, partial: Floats, hope: Bytes, found: Found
+) -> None:
+    a, a_shift, a_rest = rows.coords, rows.shift, rows.rest
+    strips, b_shift, b_rest = columns.strips, columns.shift, columns.rest
+    words = hope.view(np.uint64)
+    least_shift = a_shift[i0:i1].min()
+    most_shift = a_shift[i0:i1].max()
+    norm = rows.norm[i0:i1].max()
+    terms = np.empty(ERROR_TERMS, np.float32)
+    for term in range(ERROR_TERMS):
+        terms[term] = rows.error[i0:i1, term].max()
+    for shell in range(len(columns.reach)):
+        error = np.float32(0)
+        for term in range(ERROR_TERMS):
+            error += terms[term] * columns.error[shell, term]
+        high = np.float32(top - error)
+        low = np.float32(bottom + error)
+        half = (high - low) * np.float32(0.5)
+        reach = norm * columns.reach[shell]
+        start, stop = columns.starts[shell], columns.starts[shell + 1]
+        need_top = high - most_shift - reach
+        need_bottom = low - least_shift + reach
+        upper = _first_at_least(b_shift, start, stop, need_top)
+        lower = _first_at_least(b_shift, start, stop, np.nextafter(need_bottom, np.float32(np.inf)))
+        # Whole strips: from the start to `lower`, and from `upper` to the end.
+        low_stop = (lower + STRIP - 1) // STRIP if lower > start else start // STRIP
+        high_start = max(low_stop, upper // STRIP)
+        high_stop = (stop + STRIP - 1) // STRIP if upper < stop else high_start
+        for s in range(start // STRIP, high_stop if high_stop > low_stop else low_stop):
+            if low_stop <= s < high_start:
+                continue
+            for i in range(i0, i1):
+                middle = (high + low) * np.float32(0.5) - a_shift[i]
+                if _bound_strip(a, i, strips, b_shift, b_rest, s, a_rest[i, 0], middle, half, partial, hope) > 0:
+                    _score_strip(rows, columns, i, s, PREFIXES[0], partial, hope, words, high, low, error, found)
+
+
+@njit(cache=True, nogil=True)
+def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, found: Found) -> None:
+    """Candidates among rows start to stop: scores that may be >= top or <= bottom."""
+    partial = np.empty(STRIP, np.float32)
+    hope = np.empty(STRIP, np.uint8)
+    found.count[0] = 0
+    for i0 in range(start, stop, ROWS):
+        _scan_block(rows, columns, i0, min(i0 + ROWS, stop), top, bottom, partial, hope, found)
+
+
+@njit(cache=True, nogil=True)
+def _sift_row(
+    product: Floats, r: int, rows: Rows, columns: Columns, i: int, j0: int, level: int, prefix: int, high: np.float32,
+    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
+) -> None:  # fmt: skip
+    b_shift, b_rest = columns.shift, columns.rest
+    words = hope.view(np.uint64)
+    half = (high - low) * np.float32(0.5)
+    middle = (high + low) * np.float32(0.5) - rows.shift[i]
+    rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
+    for first in range(0, product.shape[1], STRIP):
+        s = (j0 + first) // STRIP
+        if _bound_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half, hope) > 0:
+            for c in range(STRIP):
+                partial[c] = product[r, first + c] + b_shift[s, c]
+            _score_strip(rows, columns, i, s, prefix, partial, hope, words, high, low, error, found)
+
+
+@njit(cache=True, nogil=True)
+def sift(
+    product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
+    error: Floats, found: Found,
+) -> None:  # fmt: skip
+    """Candidates of a tile whose corner is (i0, j0), from the product of the first `prefix` coordinates; padded to strips.
+
+    `level` is the prefix's place in PREFIXES (any, if the prefix is all coordinates); error[i - i0] holds for the row.
+    """
+    partial = np.empty(STRIP, np.float32)
+    hope = np.empty(STRIP, np.uint8)
+    found.count[0] = 0
+    for r in range(len(error)):
+        high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
+        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)

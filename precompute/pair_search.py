@@ -1,0 +1,128 @@
+"""Searches a rectangle of the token x token matrix for its largest and smallest entries, on the CPU.
+
+Goes through the rows from large norms to small, so that the floors of the board rise early. For each chunk of rows a
+sample tells what is cheapest: to scan what bounds leave, to multiply some leading coordinates and sift, or all of them.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.pair_board import Board, nth_bounds
+from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows, scan, sift
+
+FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
+TILE = (256, 16 * STRIP)  # rows and columns of a product
+SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
+# Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
+LOOK, FINISH, SIFT, MULTIPLY, PRODUCT = 0.5, 8.0, 0.2, 0.024, 0.2
+
+LARGEST_SCORE = 1e37  # weights that could give more are refused
+
+
+class Search:
+    """Rows against columns; every board in `boards` receives the pairs that may matter to it."""
+
+    def __init__(self, rows: Rows, columns: Columns, boards: list[Board], exhaustive: bool = False) -> None:
+        self.rows, self.columns, self.boards, self.exhaustive = rows, columns, boards, exhaustive
+        self.d = rows.coords.shape[1]
+        self.found = Found.room(max(1 << 16, len(columns.tokens)))
+        self._product = torch.empty(TILE)
+        self.plans: list[str] = []
+
+    def run(self) -> None:
+        n = len(self.rows.tokens)
+        if not n or not len(self.columns.tokens):
+            return
+        self._first_floors()
+        start, size = 0, FIRST_CHUNK
+        while start < n:
+            stop = min(start + size, n)
+            prefix = self.d if self.exhaustive else self._plan(start, stop)
+            self.plans.append(f"{stop - start} rows: {'scan' if prefix == 0 else f'product of {prefix}'}")
+            if prefix == 0:
+                self._scan(start, stop)
+            else:
+                self._multiply(start, stop, prefix)
+            start, size = stop, min(2 * size, LARGEST_CHUNK)
+
+    def _plan(self, start: int, stop: int) -> int:
+        """How many leading coordinates to multiply out for these rows: 0 to scan instead, d for a plain product."""
+        rows, columns = self.rows, self.columns
+        i = np.unique(np.linspace(start, stop - 1, SAMPLE[0]).astype(int))
+        j = np.unique(np.linspace(0, len(columns.tokens) - 1, SAMPLE[1]).astype(int))
+        top, bottom = self._floors()
+        base = rows.shift[i, None] + columns.shift.reshape(-1)[j]
+
+        def left(prefix: int, rest: NDArray[np.float32]) -> float:
+            """The share of pairs that a bound from so many coordinates leaves."""
+            score = base + rows.coords[i, :prefix] @ columns.coords[j, :prefix].T
+            return float(((score + rest >= top) | (score - rest <= bottom)).mean())
+
+        shell = np.searchsorted(columns.starts, j, side="right") - 1
+        looked = left(0, rows.norm[i, None] * columns.reach[shell])
+        rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
+        passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(PREFIXES)]
+        costs = {0: looked * LOOK + passing[0] * FINISH, self.d: SIFT + PRODUCT + self.d * MULTIPLY}
+        for prefix, share in zip(PREFIXES, passing, strict=True):
+            if prefix < self.d:
+                costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH
+        return min(costs, key=lambda prefix: costs[prefix])
+
+    def _first_floors(self) -> None:
+        """Floors from the first shells, where norms are largest."""
+        rows, columns = self.rows, self.columns
+        r, c = min(512, len(rows.tokens)), int(columns.starts[1])
+        scores = rows.coords[:r] @ columns.coords[:c].T + rows.shift[:r, None] + columns.shift.reshape(-1)[:c]
+        error = np.broadcast_to((rows.error[:r] @ columns.error[0])[:, None], scores.shape)
+        pairs = rows.surface[:r, None] != columns.surface[:c]
+        scores, error = scores[pairs].astype(np.float64), error[pairs].astype(np.float64)
+        for board in self.boards:
+            if len(scores) >= board.n:
+                board.know(*nth_bounds(scores, error, board.n))
+
+    def _floors(self) -> tuple[float, float]:
+        """What must be found: whatever matters to any board. Finite, for the kernels' arithmetic."""
+        top, bottom = min(board.top for board in self.boards), max(board.bottom for board in self.boards)
+        return max(top, -LARGEST_SCORE), min(bottom, LARGEST_SCORE)
+
+    def _scan(self, start: int, stop: int) -> None:
+        scan(self.rows, self.columns, start, stop, *self._floors(), self.found)
+        if self._overflowed():  # too many at once: in halves, with floors that rise between
+            middle = (start + stop) // 2
+            self._scan(start, middle)
+            self._scan(middle, stop)
+        else:
+            self._report()
+
+    def _multiply(self, start: int, stop: int, prefix: int) -> None:
+        n = len(self.columns.tokens)
+        for i0 in range(start, stop, TILE[0]):
+            for j0 in range(0, n, TILE[1]):
+                self._tile(i0, min(i0 + TILE[0], stop), j0, min(j0 + TILE[1], n), prefix)
+
+    def _tile(self, i0: int, i1: int, j0: int, j1: int, prefix: int) -> None:
+        rows, columns = self.rows, self.columns
+        product = self._product[: i1 - i0, : -(-(j1 - j0) // STRIP) * STRIP]
+        a, b = torch.from_numpy(rows.coords[i0:i1, :prefix]), torch.from_numpy(columns.coords[j0:j1, :prefix])
+        torch.mm(a, b.T, out=product[:, : j1 - j0])
+        product[:, j1 - j0 :] = 0
+        shells = np.searchsorted(columns.starts, (j0, j1 - 1), side="right") - 1
+        error = rows.error[i0:i1] @ columns.error[shells[0] : shells[1] + 1].max(axis=0)
+        level = PREFIXES.index(prefix) if prefix in PREFIXES else 0
+        sift(product.numpy(), rows, columns, i0, j0, level, prefix, *self._floors(), error, self.found)
+        if self._overflowed():
+            middle = (i0 + i1) // 2
+            self._tile(i0, middle, j0, j1, prefix)
+            self._tile(middle, i1, j0, j1, prefix)
+        else:
+            self._report()
+
+    def _overflowed(self) -> bool:
+        return bool(self.found.count[0] > len(self.found.i))
+
+    def _report(self) -> None:
+        found, count = self.found, self.found.count[0]
+        tokens = self.rows.tokens[found.i[:count]], self.columns.tokens[found.j[:count]]
+        for board in self.boards:
+            board.add(*tokens, found.score[:count], found.error[:count])

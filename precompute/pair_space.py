@@ -1,0 +1,162 @@
+"""Prepares one matrix under one lens for the pair search: balanced coordinates, their order, and a bound of all errors.
+
+With A = E W_left and B = E W_right (d_vocab, d_head), a score a_i · b_j is split at the mean rows ā, b̄ into
+a_i · b̄ + ā · (b_j - b̄) + (a_i - ā) · (b_j - b̄): the embeddings' common part goes into two shifts, and what is left has
+norms small enough to rule most pairs out. An invertible T balances that rest, (α T) · (β T⁻ᵀ), so that both sides have the
+same diagonal second moments, largest first.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.embedding import Embedding, Float32, Float64
+from precompute.pair_kernel import PREFIXES, STRIP, Columns, Rows
+from precompute.rounding import TINY, gamma
+
+SHELL = 1024  # columns of like norm
+FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first also gives the first floors
+ROUND_UP = np.float32(1 + 1e-5)  # a float32 norm is off by less
+FLOOR = 1e-6  # directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One side of a matrix under a lens: A (d_vocab, d_head) and how far each row may be from the true one."""
+
+    values: torch.Tensor
+    error: torch.Tensor  # (d_vocab,)
+
+    @classmethod
+    def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
+        """From product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head)."""
+        d_model = W.shape[0]
+        size = float(np.linalg.norm(W.astype(np.float64)))
+        if lens == "dot":
+            values = product.T.contiguous()
+            error = gamma(d_model + 2) * embedding.norm * size
+        else:
+            mean = torch.from_numpy(embedding.mean @ W.astype(np.float64)).to(product)
+            inverse = torch.from_numpy(embedding.inverse_norm).to(product)
+            values = (product - mean[:, None]).mul_(inverse).T.contiguous()
+            reach = embedding.norm + float(np.linalg.norm(embedding.mean))
+            error = gamma(d_model + 8) * reach * size * embedding.inverse_norm
+        return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
+
+
+@dataclass(frozen=True)
+class Half:
+    """One side after balancing, in token order."""
+
+    coords: Float32  # (d_vocab, d)
+    shift: Float32  # (d_vocab,)
+    norm: Float32  # (d_vocab,)
+    rest: Float32  # (prefixes, d_vocab)
+    error: Float32  # (d_vocab, ERROR_TERMS)
+
+
+def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
+    d_vocab, d_head = A.values.shape
+    a_mean, b_mean = A.values.mean(0), B.values.mean(0)
+    T, T_inverse = _balancing(_second_moments(A.values, a_mean), _second_moments(B.values, b_mean))
+    pad = max(0, PREFIXES[-1] - d_head)  # the kernel reads at least the prefixes
+    to_a = torch.nn.functional.pad(torch.from_numpy(T).to(A.values), (0, pad))
+    to_b = torch.nn.functional.pad(torch.from_numpy(T_inverse).to(A.values), (0, pad))
+    a = torch.addmm(-(a_mean @ to_a), A.values, to_a)
+    b = torch.addmm(-(b_mean @ to_b), B.values, to_b)
+    a_shift = A.values @ b_mean
+    b_shift = B.values @ a_mean - b_mean @ a_mean
+
+    # |computed - true| <= sum of products of a row's term and a column's term; |A| is a row's norm before balancing.
+    step, dot = gamma(d_head + 8), gamma(d_head + 16)
+    a_norm, b_norm = torch.linalg.vector_norm(A.values, dim=1), torch.linalg.vector_norm(B.values, dim=1)
+    a_middle, b_middle = float(a_mean.norm()), float(b_mean.norm())
+    a_far, b_far = a_norm + a_middle, b_norm + b_middle
+    a_size, b_size = torch.linalg.vector_norm(a, dim=1), torch.linalg.vector_norm(b, dim=1)
+    one_a, one_b = torch.ones_like(a_norm), torch.ones_like(b_norm)
+    a_terms = [
+        A.error,  # of the factor itself, times the other side
+        a_norm + A.error,
+        dot * (a_shift.abs() + a_norm * b_middle) + TINY,  # of the shifts
+        one_a,
+        step * a_far * float(to_a.norm()) + dot * a_size,  # of balancing, and of the final dot product
+        a_size,
+    ]
+    b_terms = [
+        b_norm + B.error,
+        B.error,
+        one_b,
+        dot * (b_shift.abs() + b_far * a_middle) + TINY,
+        b_size,
+        step * b_far * float(to_b.norm()),
+    ]
+    return _half(a, a_shift, a_size, a_terms), _half(b, b_shift, b_size, b_terms)
+
+
+def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> Float64:
+    moments = (values.T @ values).double() - len(values) * torch.outer(mean, mean).double()
+    return moments.cpu().numpy()
+
+
+def _balancing(moments_a: Float64, moments_b: Float64) -> tuple[Float64, Float64]:
+    """T and T⁻ᵀ with Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ diagonal, nearly. Any invertible T is right; a good one makes bounds tight."""
+    roots = []
+    for moments in (moments_a, moments_b):
+        weights, axes = np.linalg.eigh(moments)
+        weights = np.maximum(weights, max(weights[-1] * FLOOR, 1e-30))
+        roots.append((axes * np.sqrt(weights), axes / np.sqrt(weights)))
+    (root_a, unroot_a), (root_b, _) = roots
+    left, sizes, _ = np.linalg.svd(root_a.T @ root_b)
+    T = (unroot_a @ left) * np.sqrt(np.maximum(sizes, max(sizes[0] * FLOOR, 1e-30)))
+    return T, np.linalg.inv(T).T
+
+
+def _half(coords: torch.Tensor, shift: torch.Tensor, size: torch.Tensor, terms: list[torch.Tensor]) -> Half:
+    rest = torch.stack([torch.linalg.vector_norm(coords[:, prefix:], dim=1) for prefix in PREFIXES])
+    error = torch.stack(terms, dim=1)
+    numpy = [x.cpu().numpy() for x in (coords, shift, size, rest, error)]
+    return Half(numpy[0], numpy[1], numpy[2] * ROUND_UP, numpy[3] * ROUND_UP, numpy[4] * ROUND_UP)
+
+
+def shells(n: int) -> NDArray[np.int64]:
+    """Where the shells of n columns start, and n."""
+    first = np.minimum(np.cumsum((0, *FIRST_SHELLS)), n)
+    return np.unique(np.append(np.concatenate([first, np.arange(first[-1], n, SHELL)]), n)).astype(np.int64)
+
+
+def arrange(half: Half, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Tokens by falling norm in shells, by rising shift within a shell; and the starts of the shells."""
+    order = tokens[np.argsort(-half.norm[tokens], kind="stable")]
+    starts = shells(len(tokens))
+    for start, stop in zip(starts, starts[1:], strict=False):
+        part = order[start:stop]
+        order[start:stop] = part[np.argsort(half.shift[part], kind="stable")]
+    return order, starts
+
+
+def as_rows(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Rows:
+    order, _ = arrange(half, tokens)
+    return Rows(
+        order, surface[order], half.coords[order], half.shift[order], half.norm[order],
+        np.ascontiguousarray(half.rest[:, order].T), half.error[order],
+    )  # fmt: skip
+
+
+def as_columns(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Columns:
+    order, starts = arrange(half, tokens)
+    coords, n_strips = half.coords[order], -(-len(order) // STRIP)
+    padding = n_strips * STRIP - len(order)
+    leading = np.pad(coords[:, : PREFIXES[0]], ((0, padding), (0, 0))).reshape(n_strips, STRIP, -1)
+    return Columns(
+        order,
+        surface[order],
+        coords,
+        np.ascontiguousarray(leading.transpose(0, 2, 1)),
+        np.pad(half.shift[order], (0, padding)).reshape(n_strips, STRIP),
+        np.ascontiguousarray(np.pad(half.rest[:, order], ((0, 0), (0, padding)))).reshape(-1, n_strips, STRIP),
+        starts,
+        np.maximum.reduceat(half.norm[order], starts[:-1]),
+        np.maximum.reduceat(half.error[order], starts[:-1], axis=0),
+    )

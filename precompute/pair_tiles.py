@@ -1,0 +1,59 @@
+"""The pair search in plain tiles, for any device: the whole product, a running floor, candidates to the CPU.
+
+On a GPU this is faster than ruling pairs out; on the CPU it is what pair_search is measured against.
+"""
+
+import torch
+
+from precompute.pair_board import Board
+from precompute.pair_space import Factor
+from precompute.rounding import gamma
+
+TILE = 1024  # rows; a tile is TILE x d_vocab
+MANY = 4_000_000  # hits of one tile that are moved at once
+
+
+def search_tiles(
+    A: Factor, B: Factor, rows: torch.Tensor, columns: torch.Tensor, surface: torch.Tensor, boards: list[Board]
+) -> None:
+    """Gives the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them."""
+    if not len(rows) or not len(columns):
+        return
+    b, b_surface = B.values[columns], surface[columns]
+    b_norm = float(torch.linalg.vector_norm(b, dim=1).max()) * (1 + 1e-5)
+    b_error = float(B.error[columns].max())
+    for start in range(0, len(rows), TILE):
+        i = rows[start : start + TILE]
+        a = A.values[i]
+        a_norm = torch.linalg.vector_norm(a, dim=1) * (1 + 1e-5)
+        error = A.error[i] * (b_norm + b_error) + a_norm * (b_error + gamma(a.shape[1] + 8) * b_norm)
+        pairs = surface[i][:, None] != b_surface
+        _tile(a @ b.T, error, pairs, i, columns, boards)
+
+
+def _tile(
+    scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, i: torch.Tensor, j: torch.Tensor, boards: list[Board]
+) -> None:
+    for board in boards:
+        if board.top == -float("inf"):
+            _first_floors(scores, error, pairs, board)
+    top, bottom = min(board.top for board in boards), max(board.bottom for board in boards)
+    hits = ((scores >= (top - error)[:, None]) | (scores <= (bottom + error)[:, None])) & pairs
+    if len(i) > 1 and int(hits.sum()) > MANY:  # in halves, with floors that rise between
+        half = len(i) // 2
+        _tile(scores[:half], error[:half], pairs[:half], i[:half], j, boards)
+        _tile(scores[half:], error[half:], pairs[half:], i[half:], j, boards)
+        return
+    at, column = torch.nonzero(hits, as_tuple=True)
+    found = [x.cpu().numpy() for x in (i[at].int(), j[column].int(), scores[at, column], error[at])]
+    for board in boards:
+        board.add(*found)
+
+
+def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, board: Board) -> None:
+    lower = torch.where(pairs, scores - error[:, None], -torch.inf).flatten()
+    upper = torch.where(pairs, scores + error[:, None], torch.inf).flatten()
+    if len(lower) >= board.n:
+        top = torch.topk(lower, board.n, sorted=False).values.min()
+        bottom = torch.topk(upper, board.n, largest=False, sorted=False).values.max()
+        board.know(float(top), float(bottom))

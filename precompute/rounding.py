@@ -1,0 +1,14 @@
+"""How far a float32 computation can be from the true value. The searches use these bounds to prove that nothing is missed.
+
+Standard forward error analysis (Higham, Accuracy and Stability of Numerical Algorithms, chapter 3): a dot product of
+length n, summed in any order, with or without fused multiply-add, is off by at most gamma(n) |x||y|.
+"""
+
+UNIT = 2.0**-24  # unit roundoff of float32
+TINY = 2.0**-126  # below this float32 may flush to zero
+LARGEST = 3.0e38  # just under the largest float32
+
+
+def gamma(n: int) -> float:
+    """The relative error bound of n float32 roundings, with a little room for rounding the bound itself."""
+    return 1.01 * n * UNIT / (1 - n * UNIT)

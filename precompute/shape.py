@@ -1,0 +1,53 @@
+"""A model's dimensions and the names of its parameters: the words every other module uses. Holds no weights."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+LENSES = ("dot", "cosine")
+ENDS = ("top", "bottom")
+PRESETS = ("all", "distinct", "words")
+MATRICES = ("vo", "qk")
+
+# What each kind of vector does: it reads from the residual stream (compared with W_E) or writes to it (with W_U).
+SIDES: dict[str, Literal["reads", "writes"]] = {
+    "ff_key": "reads",
+    "ff_up": "reads",
+    "ff_value": "writes",
+    "w_q": "reads",
+    "w_k": "reads",
+    "w_v": "reads",
+    "w_o": "writes",
+}
+
+
+@dataclass(frozen=True)
+class Shape:
+    architecture: str  # "gpt2", "llama"
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int  # fewer than n_heads where heads share keys and values
+    d_model: int
+    d_head: int
+    d_mlp: int
+    d_vocab: int
+    gated: bool  # SwiGLU: a neuron has a second input vector, ff_up
+    tied: bool  # the unembedding W_U is the embedding W_E
+    positions: Literal["learned", "rotary"]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of vectors a layer has, in the order in which a shard numbers them."""
+        return tuple(kind for kind in SIDES if kind != "ff_up" or self.gated)
+
+    def count(self, kind: str) -> int:
+        """How many vectors of a kind one layer has."""
+        if kind.startswith("ff_"):
+            return self.d_mlp
+        heads = self.n_kv_heads if kind in ("w_k", "w_v") else self.n_heads
+        return heads * self.d_head
+
+    def row(self, kind: str, head: int, subhead: int) -> int:
+        """Where subhead j of a head stands among the vectors of its kind; grouped heads share w_k and w_v."""
+        if kind in ("w_k", "w_v"):
+            head = head * self.n_kv_heads // self.n_heads
+        return head * self.d_head + subhead

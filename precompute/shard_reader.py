@@ -1,0 +1,181 @@
+"""One layer of an index, read without copying; a value that cannot be right is a ShardDamaged, never another token.
+Which files there are is for index.py, which arrays for layout.py."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.container import Container
+from precompute.errors import NotFound, ShardDamaged
+from precompute.files import damaged
+from precompute.layout import check_arrays, shard_layout
+from precompute.manifest import Manifest
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+
+Array: TypeAlias = NDArray[Any]
+Floats: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorLists:
+    top_ids: Array  # (k,)
+    top_scores: Floats
+    bottom_ids: Array
+    bottom_scores: Floats
+    norm: float
+    coherence_top: float  # NaN where too few tokens are left to compare
+    coherence_bottom: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    ids: Array  # (n, 2): from, to
+    scores: Floats  # (n,)
+    coherence: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """The vectors that list a token, best rank first; `kind` numbers Shape.kinds."""
+
+    kind: Array
+    index: Array
+    rank: Array
+    score: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """The head pairs that hold a token, best rank first; `matrix` and `preset` number MATRICES and PRESETS,
+    `side` is 0 where the token is `from` and 1 where it is `to`."""
+
+    matrix: Array
+    head: Array
+    side: Array
+    preset: Array
+    rank: Array
+    score: Floats
+
+
+class Shard:
+    def __init__(self, container: Container, shape: Shape, layer: int) -> None:
+        self.layer = layer
+        self._container = container
+        self._shape = shape
+        counts = [shape.count(kind) for kind in shape.kinds]
+        self._starts = np.cumsum([0, *counts])  # where each kind begins among all vectors of the layer
+
+    @classmethod
+    def of(cls, container: Container, manifest: Manifest, layer: int) -> Self:
+        """ShardDamaged unless this container is this layer of this build, with the arrays it must have."""
+        about = {"model": manifest.model, "build": manifest.build, "layer": layer}
+        if container.about != about:
+            raise damaged(container.path, f"belongs to another build: {dict(container.about)!a} instead of {about}")
+        check_arrays(container, shard_layout(manifest.shape, manifest.k, manifest.pairs))
+        return cls(container, manifest.shape, layer)
+
+    def array(self, name: str) -> Array:
+        """A whole array by its name in FORMAT.md, as it lies in the file: not checked."""
+        return self._container.arrays[name]
+
+    def vector(self, kind: str, index: int, lens: str) -> VectorLists:
+        at = _number("kind", kind, self._shape.kinds)
+        self._check_range(self._shape.kinds[at], index, self._shape.count(kind))
+        lens_at = _number("lens", lens, LENSES)
+        ids, scores = self.array(f"{kind}.ids")[index, lens_at], self.array(f"{kind}.scores")[index, lens_at]  # (E, k)
+        self._check_lists(f"{kind} {index}", ids, scores)
+        top, bottom = self.array(f"{kind}.coherence")[index, lens_at].tolist()
+        norm = float(self.array(f"{kind}.norm")[index])
+        if not 0 <= norm < np.inf:
+            raise self._damage(f"the norm of {kind} {index} is {norm}")
+        return VectorLists(ids[0], scores[0], ids[1], scores[1], norm, top, bottom)
+
+    def similarity(self, neuron: int, lens: str) -> float:
+        """Sim_k of a neuron's key and value."""
+        self._check_range("neuron", neuron, self._shape.d_mlp)
+        value = float(self.array("ff.similarity")[neuron, _number("lens", lens, LENSES)])
+        if not 0 <= value <= 1:
+            raise self._damage(f"the similarity of neuron {neuron} is {value}")
+        return value
+
+    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
+        name = MATRICES[_number("matrix", matrix, MATRICES)]
+        self._check_range("head", head, self._shape.n_heads)
+        at = head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS), _number("end", end, ENDS)
+        count, ids, scores = (self.array(f"{name}.{part}")[at] for part in ("count", "ids", "scores"))
+        if count > len(ids):
+            raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {len(ids)}")
+        self._check_lists(f"{name} of head {head}", ids[:count], scores[:count])
+        return Pairs(ids[:count], scores[:count], float(self.array(f"{name}.coherence")[at]))
+
+    def listed(self, token: int, lens: str, end: str) -> Listed:
+        lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)
+        part = self._slice("inverted.offsets", token, lens_at, end_at, len(self.array("inverted.rank")))
+        vector, rank = self.array("inverted.vector")[part], self.array("inverted.rank")[part]
+        kind = np.searchsorted(self._starts, vector, side="right") - 1
+        index = vector - self._starts[np.minimum(kind, len(self._shape.kinds) - 1)]
+        score = np.full(len(vector), np.nan, np.float32)
+        for at, name in enumerate(self._shape.kinds):
+            chosen = np.flatnonzero(kind == at)
+            places = index[chosen], lens_at, end_at, rank[chosen]
+            score[chosen] = self._score_at(name, places, token)
+        if not np.isfinite(score).all():
+            raise self._damage(f"the inverted list of token {token} points at no list")
+        return Listed(kind, index, rank, score)
+
+    def paired(self, token: int, lens: str, end: str) -> Paired:
+        lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)
+        part = self._slice("paired.offsets", token, lens_at, end_at, len(self.array("paired.rank")))
+        head, matrix, preset, side = self.array("paired.place")[part].T
+        rank = self.array("paired.rank")[part]
+        score = np.full(len(rank), np.nan, np.float32)
+        for at, name in enumerate(MATRICES):
+            chosen = np.flatnonzero(matrix == at)
+            places = head[chosen], lens_at, preset[chosen], end_at, rank[chosen]
+            score[chosen] = self._score_at(name, places, token, side[chosen])
+            if np.any(rank[chosen] >= self.array(f"{name}.count")[places[:-1]]):
+                raise self._damage(f"an inverted list of token {token} points behind the pairs of {name}")
+        if not np.isfinite(score).all():
+            raise self._damage(f"the inverted pairs of token {token} point at no list")
+        return Paired(matrix, head, side, preset, rank, score)
+
+    def _score_at(self, name: str, places: tuple[Any, ...], token: int, *side: Array) -> Floats:
+        """Scores at places in the forward lists, once it is sure that the token stands there."""
+        try:
+            found: Array = self.array(f"{name}.ids")[(*places, *side)]
+            scores: Floats = self.array(f"{name}.scores")[places]
+        except IndexError:
+            raise self._damage(f"an inverted list of token {token} points outside the lists of {name}") from None
+        if np.any(found != token):
+            raise self._damage(f"an inverted list of token {token} points at another token in the lists of {name}")
+        return scores
+
+    def _slice(self, name: str, token: int, lens_at: int, end_at: int, total: int) -> slice:
+        self._check_range("token", token, self._shape.d_vocab)
+        first, last = (int(offset) for offset in self.array(name)[lens_at, end_at, token : token + 2])
+        if not first <= last <= total:
+            raise self._damage(f"{name} of token {token} are {first} to {last} in {total} entries")
+        return slice(first, last)
+
+    def _check_lists(self, what: str, ids: Array, scores: Floats) -> None:
+        if ids.size and ids.max() >= self._shape.d_vocab:
+            raise self._damage(f"{what} lists token {ids.max()}; the last one is {self._shape.d_vocab - 1}")
+        if not np.isfinite(scores).all():
+            raise self._damage(f"{what} has a score that is no number")
+
+    def _check_range(self, what: str, number: int, count: int) -> None:
+        if not 0 <= number < count:
+            raise NotFound(f"{what} {number}: layer {self.layer} has {what} 0 to {count - 1}")
+
+    def _damage(self, what: str) -> ShardDamaged:
+        return damaged(self._container.path, f"is damaged: {what}")
+
+
+def _number(what: str, asked: str, known: Sequence[str]) -> int:
+    """Where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
+    if asked not in known:
+        raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")
+    return known.index(asked)

@@ -1,0 +1,177 @@
+"""A vocabulary as bytes: what each token writes, which tokens are the same word, which are whole words.
+Encoding text is for the tokenizer itself; this only reads its file."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.errors import BadWeights, NotFound
+from precompute.files import strict_json
+
+_METASPACE = "▁"
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+_WHOLE_WORD = re.compile(rb" [A-Za-z]{3,}")
+
+
+class TokenTable:
+    """The bytes of every token, from two arrays: a token's bytes lie between its offset and the next one's."""
+
+    def __init__(self, offsets: NDArray[np.uint32], data: NDArray[np.uint8]) -> None:
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(data) or np.any(offsets[:-1] > offsets[1:]):
+            raise ValueError("the offsets of the tokens do not rise from the first byte to the last")
+        self._offsets = offsets
+        self._data = data
+
+    @classmethod
+    def of(cls, raws: Sequence[bytes]) -> Self:
+        return cls(*pack(raws))
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def raw(self, token: int) -> bytes:
+        if not 0 <= token < len(self):
+            raise NotFound(f"token {token}: the vocabulary has tokens 0 to {len(self) - 1}")
+        return self._data[self._offsets[token] : self._offsets[token + 1]].tobytes()
+
+    def text(self, token: int) -> str:
+        r"""The token as text; a byte that is no UTF-8 by itself as \xNN."""
+        return self.raw(token).decode("utf-8", "backslashreplace")
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (self.raw(token) for token in range(len(self)))
+
+
+def pack(raws: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
+    """The offsets (d_vocab + 1) and the data of a TokenTable."""
+    offsets = np.zeros(len(raws) + 1, np.uint32)
+    np.cumsum([len(raw) for raw in raws], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(raws), np.uint8)
+
+
+def surface(raw: bytes) -> str:
+    """What is left of a token when case and surrounding space do not count."""
+    return raw.decode("utf-8", "replace").strip().lower()
+
+
+def distinct_classes(raws: Iterable[bytes]) -> NDArray[np.int32]:
+    """(d_vocab,): tokens with the same surface have the same number."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(surface(raw), len(numbers)) for raw in raws], np.int32)
+
+
+def whole_words(raws: Iterable[bytes]) -> NDArray[np.bool_]:
+    """(d_vocab,): a space, then three or more ASCII letters and nothing else."""
+    return np.array([_WHOLE_WORD.fullmatch(raw) is not None for raw in raws], np.bool_)
+
+
+def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
+    """The raw bytes of every token; b"" for embedding rows that no token has."""
+    try:
+        document = strict_json(tokenizer_json.read_bytes())
+        pieces = _pieces(document)
+        added = _added(document)
+        decode = _decoder(document)
+        raws = [b""] * d_vocab
+        for token, piece in pieces.items():
+            if token >= d_vocab and token not in added:
+                raise ValueError(f"its token {piece!a} has the id {token}, the embedding only {d_vocab} rows")
+            if token < d_vocab:
+                raws[token] = decode(piece)
+        for token, content in added.items():
+            if token < d_vocab:  # a padding token that was added to the tokenizer and not to the model has no row
+                raws[token] = content.encode("utf-8")
+    except OSError as error:
+        raise BadWeights(f"cannot read the tokenizer {tokenizer_json}: {error.strerror}") from error
+    except ValueError as error:
+        raise BadWeights(f"cannot use the tokenizer {tokenizer_json}: {error}") from None
+    return raws
+
+
+def _pieces(document: Any) -> dict[int, str]:
+    """id -> piece, from a vocabulary that is an object (BPE) or a list of [piece, score] (Unigram)."""
+    match document:
+        case {"model": {"vocab": dict(vocabulary)}}:
+            pairs = list(vocabulary.items())
+        case {"model": {"vocab": list(entries)}} if all(isinstance(entry, list) and entry for entry in entries):
+            pairs = [(entry[0], token) for token, entry in enumerate(entries)]
+        case _:
+            raise ValueError("it has no vocabulary")
+    return _numbered(pairs)
+
+
+def _added(document: Any) -> dict[int, str]:
+    entries = document.get("added_tokens") or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ValueError("its added_tokens are not a list of objects")
+    return _numbered([(entry.get("content"), entry.get("id")) for entry in entries])
+
+
+def _numbered(pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
+    numbered: dict[int, str] = {}
+    for text, token in pairs:
+        if not isinstance(text, str) or type(token) is not int or token < 0:
+            raise ValueError(f"it maps {ascii(text)[:40]} to {ascii(token)[:40]}, which is no id")
+        if token in numbered:
+            raise ValueError(f"{numbered[token]!a} and {text!a} have the same id {token}")
+        numbered[token] = text
+    return numbered
+
+
+def _decoder(document: Any) -> Callable[[str], bytes]:
+    """How this tokenizer spells bytes in its vocabulary; its decoder says so, else what it does before encoding."""
+    fallback = bool(document["model"].get("byte_fallback"))
+    for part in ("decoder", "pre_tokenizer", "normalizer"):
+        types, texts = _mentions(document.get(part))
+        if "ByteLevel" in types:
+            return _decode_byte_level
+        if "Metaspace" in types or _METASPACE in texts:
+            return _decode_fallback if fallback or "ByteFallback" in types else _decode_metaspace
+    kind = document["model"].get("type")
+    raise ValueError(f"its vocabulary (type {kind!a}) is neither byte-level nor metaspace; those two are supported")
+
+
+def _mentions(part: Any) -> tuple[set[str], set[str]]:
+    """The `type`s named anywhere in a part of a tokenizer, and all other texts in it."""
+    types: set[str] = set()
+    texts: set[str] = set()
+    todo = [("", part)]
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, dict):
+            todo += value.items()
+        elif isinstance(value, list):
+            todo += [("", element) for element in value]
+        elif isinstance(value, str):
+            (types if name == "type" else texts).add(value)
+    return types, texts
+
+
+def _byte_alphabet() -> dict[str, int]:
+    """GPT-2's spelling of bytes: printable Latin-1 stands for itself, the others in turn from U+0100 on."""
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + n): byte for n, byte in enumerate(others)}
+
+
+_ALPHABET = _byte_alphabet()
+
+
+def _decode_byte_level(piece: str) -> bytes:
+    try:
+        return bytes([_ALPHABET[character] for character in piece])
+    except KeyError:
+        return piece.encode("utf-8")  # not spelt in bytes: text as it is, like the tokenizer's own decoder
+
+
+def _decode_metaspace(piece: str) -> bytes:
+    return piece.replace(_METASPACE, " ").encode("utf-8")
+
+
+def _decode_fallback(piece: str) -> bytes:
+    match = _BYTE_PIECE.fullmatch(piece)
+    return bytes.fromhex(match[1]) if match else _decode_metaspace(piece)

@@ -1,0 +1,165 @@
+"""Small valid indexes with random lists, made by the writers that the build job uses, and a vocabulary full of traps.
+The numbers in them mean nothing; tests of the mathematics build real models."""
+
+import contextlib
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from precompute.inverted import invert_lists, invert_pairs
+from precompute.layout import number_dtype, shard_layout
+from precompute.manifest import TOKENIZER, Manifest
+from precompute.shape import MATRICES, Shape
+from precompute.shard_writer import write_shard, write_vocabulary
+from precompute.tokens import pack
+
+HOSTILE = (
+    b"<script",
+    b'"></',
+    b"[bold red]",
+    b":smile:",
+    b"{{",
+    b"%s",
+    b"\x1b[31m",
+    b"\x1b]0;title\x07",
+    b"\r\n\t",
+    b"\xe2\x80",
+    b" \xf0\x9f\x98",
+    b"\x9f\x98",
+    "שלום".encode(),
+    " مرحبا".encode(),
+    "\u202egnp.exe".encode(),
+    "\u0301".encode(),
+    "日本語".encode(),
+    b"        ",
+)
+WORDS = (b" dog", b" dogs", b" Dog", b"dog", b" horse", b" decade", b" decades", b" colour", b" color", b" it", b"'s")
+SPECIAL = "<|endoftext|>"
+PADDING = 3  # rows of the embedding without a token
+
+
+def raw_tokens() -> list[bytes]:
+    """GPT-2-like: all 256 bytes, then longer tokens, a special one, and rows that no token has."""
+    return [*(bytes([byte]) for byte in range(256)), *HOSTILE, *WORDS, SPECIAL.encode(), *[b""] * PADDING]
+
+
+D_VOCAB = len(raw_tokens())
+
+GPT2 = Shape(
+    architecture="gpt2", n_layers=4, n_heads=2, n_kv_heads=2, d_model=8, d_head=4, d_mlp=6, d_vocab=D_VOCAB,
+    gated=False, tied=True, positions="learned",
+)  # fmt: skip
+LLAMA = Shape(
+    architecture="llama", n_layers=3, n_heads=4, n_kv_heads=2, d_model=12, d_head=3, d_mlp=5, d_vocab=D_VOCAB,
+    gated=True, tied=False, positions="rotary",
+)  # fmt: skip
+
+K, PAIRS = 10, 7
+
+
+def spell(raw: bytes) -> str:
+    """A token in GPT-2's byte alphabet, by its published table rather than by the code under test."""
+    visible = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    hidden = [byte for byte in range(256) if byte not in visible]
+    return "".join(chr(byte) if byte in visible else chr(256 + hidden.index(byte)) for byte in raw)
+
+
+def tokenizer_json() -> dict[str, Any]:
+    special = raw_tokens().index(SPECIAL.encode())
+    vocabulary = {spell(raw): token for token, raw in enumerate(raw_tokens()) if raw and token != special}
+    return {
+        "version": "1.0",
+        "added_tokens": [{"id": special, "content": SPECIAL, "special": True}],
+        "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
+        "decoder": {"type": "ByteLevel"},
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+    }
+
+
+def make_manifest(shape: Shape = GPT2, model: str = "tiny", k: int = K, pairs: int = PAIRS, **more: Any) -> Manifest:
+    weights = hashlib.sha256(model.encode()).hexdigest()
+    tokenizer = hashlib.sha256(_tokenizer_bytes()).hexdigest()
+    return Manifest(model, f"someone/{model}", "", weights, tokenizer, shape, k, pairs, **more)
+
+
+def vocabulary_arrays(shape: Shape) -> dict[str, NDArray[Any]]:
+    random = np.random.default_rng(0)
+    offsets, data = pack(raw_tokens()[: shape.d_vocab])
+    norms = {
+        f"{matrix}.{norm}": random.random(shape.d_vocab, np.float32)
+        for matrix in (("embedding",) if shape.tied else ("embedding", "unembedding"))
+        for norm in ("norm", "centred_norm")
+    }
+    return {"token.offsets": offsets, "token.bytes": data, **norms}
+
+
+def shard_arrays(shape: Shape, k: int = K, pairs: int = PAIRS, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """Lists of distinct random tokens, scores in order; some pair lists short or empty; and all of them inverted."""
+    random = np.random.default_rng(seed)
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, (dtype, dimensions) in shard_layout(shape, k, pairs).items():
+        if name.startswith(("inverted", "paired")):
+            continue
+        if name.endswith(".ids") and dimensions[-1] != 2:
+            shuffled = np.argsort(random.random((*dimensions[:-1], shape.d_vocab)), axis=-1)
+            arrays[name] = shuffled[..., :k].astype(number_dtype(shape.d_vocab))
+        elif name.endswith(".ids"):
+            arrays[name] = random.integers(0, shape.d_vocab, dimensions).astype(dtype)
+        elif name.endswith(".count"):
+            arrays[name] = random.integers(0, pairs + 1, dimensions).astype(dtype)
+            arrays[name][0] = pairs
+            arrays[name][-1, -1] = 0
+        elif name.endswith(".scores"):  # the ends are the last axis but one
+            falling = np.sort(random.random(dimensions, np.float32))[..., ::-1]
+            arrays[name] = falling * np.array([[5], [-5]], np.float32)
+        else:
+            arrays[name] = random.random(dimensions, np.float32)
+    for matrix in MATRICES:
+        unused = np.arange(pairs) >= arrays[f"{matrix}.count"][..., None]
+        arrays[f"{matrix}.ids"][unused] = 0
+        arrays[f"{matrix}.scores"][unused] = 0
+    arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
+    ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
+    return arrays | invert_pairs(ids, counts, shape.d_vocab)
+
+
+def write_index(folder: Path, manifest: Manifest, layers: tuple[int, ...] | None = None) -> Manifest:
+    """Vocabulary, shards and manifest; the arrays of layer l are those of seed l."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TOKENIZER).write_bytes(_tokenizer_bytes())
+    manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, vocabulary_arrays(manifest.shape)))
+    for layer in range(manifest.shape.n_layers) if layers is None else layers:
+        manifest = add_layer(folder, manifest, layer)
+    manifest.save(folder)
+    return manifest
+
+
+def add_layer(folder: Path, manifest: Manifest, layer: int) -> Manifest:
+    arrays = shard_arrays(manifest.shape, manifest.k, manifest.pairs, seed=layer)
+    return manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays))
+
+
+def rewrite_shard(folder: Path, manifest: Manifest, layer: int, arrays: dict[str, NDArray[Any]]) -> None:
+    """Put other arrays in place of a layer's, with a manifest that vouches for them."""
+    manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays)).save(folder)
+
+
+@contextlib.contextmanager
+def unflushed() -> Iterator[None]:
+    """Leave out waiting for the disk, which takes most of the time of writing many small indexes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@functools.cache
+def _tokenizer_bytes() -> bytes:
+    return json.dumps(tokenizer_json()).encode()
