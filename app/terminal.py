@@ -11,7 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, VectorView
+from app.view_types import FFView, PairsView, PairView, ScoredView, SeedsView, SubheadView, TokenView, VectorView
 from precompute.index import ModelSummary, ranges
 from precompute.shape import ENDS
 
@@ -36,6 +36,17 @@ def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None
             _print_pairs(console, view)
         case SubheadView():
             _print_subhead(console, view)
+
+
+def print_seeds(console: Console, view: SeedsView) -> None:
+    used = ", ".join(f"{seed.word}: {' + '.join(visible(token.token) for token in seed.tokens)}" for seed in view.seeds)
+    _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
+    table = Table("kind", "layer", "number", "score", "first tokens", box=box.SIMPLE_HEAD)
+    for result in view.results:
+        first = "  ".join(visible(token.token) for token in result.top) or "(layer not built yet)"
+        numbers = (result.kind, str(result.layer), str(result.index), f"{result.score:.3f}")
+        table.add_row(*map(Text, (*numbers, first)))
+    console.print(table)
 
 
 def _print_ff(console: Console, view: FFView) -> None:

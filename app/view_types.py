@@ -80,3 +80,23 @@ class SubheadView(View):
     v: VectorView
     o: VectorView
     note: str = Field(exclude=True)
+
+
+class SeedView(View):
+    word: str
+    tokens: tuple[TokenView, ...]
+
+
+class RankedView(View):
+    kind: str
+    layer: int
+    index: int
+    score: float
+    top: tuple[TokenView, ...]  # empty while its layer is not built
+
+
+class SeedsView(View):
+    model: str
+    kind: str
+    seeds: tuple[SeedView, ...]
+    results: tuple[RankedView, ...]

@@ -2,8 +2,21 @@
 The shapes of views are in view_types.py; showing them is for terminal.py."""
 
 import math
+from collections.abc import Iterable
+from typing import Protocol
 
-from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, VectorView
+from app.view_types import (
+    FFView,
+    PairsView,
+    PairView,
+    RankedView,
+    ScoredView,
+    SeedsView,
+    SeedView,
+    SubheadView,
+    TokenView,
+    VectorView,
+)
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import MATRICES, Shape
@@ -34,6 +47,49 @@ def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | N
         value=vector("ff_value"),
         up=vector("ff_up") if shape.gated else None,
         similarity=shard.similarity(neuron, lens),
+    )
+
+
+class Ranking(Protocol):
+    """A vector that seed words found; precompute.seeds makes them, with the weights at hand."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def layer(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+
+
+class SeedTokens(Protocol):
+    @property
+    def word(self) -> str: ...
+    @property
+    def tokens(self) -> tuple[int, ...]: ...
+
+
+def seeds_view(
+    index: Index, kinds: Iterable[str], seeds: Iterable[SeedTokens], results: Iterable[Ranking], first: int = 8
+) -> SeedsView:
+    """Each result with the first tokens of its list, where its layer is built."""
+
+    def tokens(ids: Iterable[int]) -> tuple[TokenView, ...]:
+        return tuple(TokenView(id=token, token=index.tokens.text(token)) for token in ids)
+
+    def top(result: Ranking) -> tuple[TokenView, ...]:
+        if result.layer not in index.layers:
+            return ()
+        return tokens(index.shard(result.layer).vector(result.kind, result.index, "dot").top_ids[:first].tolist())
+
+    return SeedsView(
+        model=index.manifest.model,
+        kind=",".join(kinds),
+        seeds=tuple(SeedView(word=seed.word, tokens=tokens(seed.tokens)) for seed in seeds),
+        results=tuple(
+            RankedView(kind=r.kind, layer=r.layer, index=r.index, score=r.score, top=top(r)) for r in results
+        ),
     )
 
 

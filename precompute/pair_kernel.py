@@ -11,7 +11,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-PREFIXES = (8, 16, 24, 32)  # numbers of leading coordinates after which the norm of the rest is known; scan uses the first
+PREFIXES = (
+    8,
+    16,
+    24,
+    32,
+)  # numbers of leading coordinates after which the norm of the rest is known; scan uses the first
 ROWS = 8  # rows that share their ranges
 STRIP = 256  # columns looked at together; shells start at multiples of it
 ERROR_TERMS = 6
@@ -45,13 +50,13 @@ class Columns(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where candidates are written; if `count` exceeds the room, the search must be repeated in parts."""
+    """Where candidates are written; if `total` exceeds the room, the search must be repeated in parts."""
 
     i: Ints  # (room,)
     j: Ints
     score: Floats
     error: Floats
-    count: NDArray[np.int64]  # (1,)
+    total: NDArray[np.int64]  # (1,)
 
     @classmethod
     def room(cls, room: int) -> "Found":
@@ -66,13 +71,13 @@ class Found(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def _put(found: Found, i: int, j: int, score: np.float32, error: np.float32) -> None:
-    at = found.count[0]
+    at = found.total[0]
     if at < len(found.i):
         found.i[at] = i
         found.j[at] = j
         found.score[at] = score
         found.error[at] = error
-    found.count[0] = at + 1
+    found.total[0] = at + 1
 
 
 @njit(cache=True, nogil=True)
@@ -150,7 +155,15 @@ def _score_strip(
 
 @njit(cache=True, nogil=True)
 def _scan_block(
-    rows: Rows, columns: Columns, i0: int, i1: int, top: float, bottom: float, partial: Floats, hope: Bytes, found: Found
+    rows: Rows,
+    columns: Columns,
+    i0: int,
+    i1: int,
+    top: float,
+    bottom: float,
+    partial: Floats,
+    hope: Bytes,
+    found: Found,
 ) -> None:
     a, a_shift, a_rest = rows.coords, rows.shift, rows.rest
     strips, b_shift, b_rest = columns.strips, columns.shift, columns.rest
@@ -192,7 +205,7 @@ def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom
     """Candidates among rows start to stop: scores that may be >= top or <= bottom."""
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
-    found.count[0] = 0
+    found.total[0] = 0
     for i0 in range(start, stop, ROWS):
         _scan_block(rows, columns, i0, min(i0 + ROWS, stop), top, bottom, partial, hope, found)
 
@@ -226,7 +239,7 @@ def sift(
     """
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
-    found.count[0] = 0
+    found.total[0] = 0
     for r in range(len(error)):
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
         _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)

@@ -119,10 +119,10 @@ class Search:
             self._report()
 
     def _overflowed(self) -> bool:
-        return bool(self.found.count[0] > len(self.found.i))
+        return bool(self.found.total[0] > len(self.found.i))
 
     def _report(self) -> None:
-        found, count = self.found, self.found.count[0]
+        found, count = self.found, self.found.total[0]
         tokens = self.rows.tokens[found.i[:count]], self.columns.tokens[found.j[:count]]
         for board in self.boards:
             board.add(*tokens, found.score[:count], found.error[:count])

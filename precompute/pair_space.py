@@ -19,7 +19,9 @@ from precompute.rounding import TINY, gamma
 SHELL = 1024  # columns of like norm
 FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first also gives the first floors
 ROUND_UP = np.float32(1 + 1e-5)  # a float32 norm is off by less
-FLOOR = 1e-6  # directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned
+FLOOR = (
+    1e-6  # directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned
+)
 
 
 @dataclass(frozen=True)

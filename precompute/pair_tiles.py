@@ -32,7 +32,12 @@ def search_tiles(
 
 
 def _tile(
-    scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, i: torch.Tensor, j: torch.Tensor, boards: list[Board]
+    scores: torch.Tensor,
+    error: torch.Tensor,
+    pairs: torch.Tensor,
+    i: torch.Tensor,
+    j: torch.Tensor,
+    boards: list[Board],
 ) -> None:
     for board in boards:
         if board.top == -float("inf"):

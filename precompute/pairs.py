@@ -81,7 +81,9 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
 def _check_size(A: Factor, B: Factor) -> None:
     reach = [float(torch.linalg.vector_norm(side.values.double(), dim=1).max()) for side in (A, B)]
     if not reach[0] * reach[1] < LARGEST_SCORE:
-        raise BadWeights("a head's weights are so large that its scores overflow float32: no list can be made from them")
+        raise BadWeights(
+            "a head's weights are so large that its scores overflow float32: no list can be made from them"
+        )
 
 
 def _search(A: Factor, B: Factor, masks: Masks, words: Board, distinct: Board, exhaustive: bool) -> None:

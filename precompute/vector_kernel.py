@@ -24,7 +24,9 @@ def order_key(score: np.float32, token: int) -> int:
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _extremes(row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+def _extremes(
+    row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
+) -> None:
     """out[lens, end, g] = the largest score of either sign in group g of GROUP tokens, in one pass for both lenses."""
     for g in range(out.shape[2]):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
@@ -123,6 +125,33 @@ def _dots(
 
 
 @njit(cache=True, nogil=True)
+def _write_list(
+    found: NDArray[np.int32],
+    dots: NDArray[np.float64],
+    mean_dot: float,
+    inverse: NDArray[np.float64],
+    lens: int,
+    end: int,
+    ids: NDArray[np.uint32],  # (k,) out
+    out: NDArray[np.float32],  # (k,) out
+) -> None:
+    """Rounds the exact scores of the tokens found, and writes the best."""
+    sign = np.float32(1 - 2 * end)
+    keys = np.empty(len(found), np.int64)
+    exact = np.empty(len(found), np.float32)
+    for c in range(len(found)):
+        score = dots[c]
+        if lens == 1:
+            score = (score - mean_dot) * inverse[found[c]]
+        exact[c] = np.float32(score) + np.float32(0)  # + 0 turns -0 into 0
+        keys[c] = order_key(sign * exact[c], found[c])
+    order = np.argsort(keys)
+    for rank in range(len(ids)):
+        ids[rank] = found[order[rank]]
+        out[rank] = exact[order[rank]]
+
+
+@njit(cache=True, nogil=True)
 def select(
     scores: NDArray[np.float32],  # (n, d_vocab) from the matrix product
     vectors: NDArray[np.float32],  # (n, d_model)
@@ -135,8 +164,7 @@ def select(
     ids: NDArray[np.uint32],  # (n, 2, 2, k) out
     out: NDArray[np.float32],  # (n, 2, 2, k) out
 ) -> None:
-    n, d_vocab = scores.shape
-    k = ids.shape[3]
+    d_vocab, k = scores.shape[1], ids.shape[3]
     scales = np.ones((2, d_vocab), np.float32)
     scales[1] = inverse.astype(np.float32)
     extremes = np.empty((2, 2, group_slack.shape[1]), np.float32)
@@ -146,7 +174,7 @@ def select(
     lanes = np.empty(LANES)
     counts = np.zeros(2, np.int64)
     shifts = np.zeros(2, np.float32)
-    for v in range(n):
+    for v in range(len(scores)):
         shifts[1] = mean_dots[v]
         _extremes(scores[v], shifts[1], scales[1], extremes)
         for end in range(2):
@@ -159,16 +187,35 @@ def select(
                 )  # fmt: skip
                 counts[lens] = count
                 _dots(vectors[v], rows, found[lens, :count], found[0, : counts[0] * lens], dots[0], dots[lens], lanes)
-                keys = np.empty(count, np.int64)
-                exact = np.empty(count, np.float32)
-                for c in range(count):
-                    score = dots[lens, c]
-                    if lens == 1:
-                        score = (score - mean_dots[v]) * inverse[found[lens, c]]
-                    exact[c] = np.float32(score) + np.float32(0)
-                    keys[c] = order_key(sign * exact[c], found[lens, c])
-                order = np.argsort(keys)
-                for rank in range(k):
-                    c = order[rank]
-                    ids[v, lens, end, rank] = found[lens, c]
-                    out[v, lens, end, rank] = exact[c]
+                _write_list(
+                    found[lens, :count],
+                    dots[lens],
+                    mean_dots[v],
+                    inverse,
+                    lens,
+                    end,
+                    ids[v, lens, end],
+                    out[v, lens, end],
+                )
+
+
+@njit(cache=True, nogil=True)
+def rank(
+    candidates: NDArray[np.int32],  # (n, 2, 2, depth) that hold the lists
+    vectors: NDArray[np.float32],
+    mean_dots: NDArray[np.float64],
+    rows: NDArray[np.float32],
+    inverse: NDArray[np.float64],
+    ids: NDArray[np.uint32],  # (n, 2, 2, k) out
+    out: NDArray[np.float32],  # (n, 2, 2, k) out
+) -> None:
+    """The lists of vectors whose candidates are known: exact scores, in order."""
+    dots = np.empty(candidates.shape[3])
+    lanes = np.empty(LANES)
+    for v in range(len(candidates)):
+        for lens in range(2):
+            for end in range(2):
+                found = candidates[v, lens, end]
+                for c in range(len(found)):
+                    dots[c] = dot(vectors[v], rows[found[c]], lanes)
+                _write_list(found, dots, mean_dots[v], inverse, lens, end, ids[v, lens, end], out[v, lens, end])

@@ -3,7 +3,7 @@
 Lists are (n, lens, end, k) in the order of shape.LENSES and shape.ENDS.
 """
 
-from collections.abc import Iterator
+from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,18 +11,20 @@ import torch
 from numpy.typing import NDArray
 
 from precompute import vector_kernel
-from precompute.embedding import Embedding, Float32
+from precompute.embedding import Embedding, Float32, Float64
 from precompute.errors import BadWeights
-from precompute.exact import dot
 from precompute.rounding import LARGEST, TINY, gamma
 
 BLOCK = 256  # vectors per product: the scores of a block are d_vocab * BLOCK * 4 bytes
 MARGIN = 32  # extra candidates taken from a device's own top-k
 
 
+Ids = NDArray[np.uint32]
+
+
 @dataclass(frozen=True)
 class Lists:
-    ids: NDArray[np.uint32]  # (n, 2, 2, k)
+    ids: Ids  # (n, 2, 2, k)
     scores: Float32  # (n, 2, 2, k)
 
 
@@ -46,45 +48,68 @@ class Projector:
         self.group_slack = padded.reshape(2, -1, vector_kernel.GROUP).max(axis=2)
         self._inverse = embedding.inverse_norm
 
-    def scores(self, V: torch.Tensor) -> torch.Tensor:
-        """V (n, d_model) on the device -> V W_Eᵀ (n, d_vocab), float32."""
-        return V @ self.embedding.on_device.T
-
-    def lists(self, V: torch.Tensor, keep: torch.Tensor | None = None) -> Lists:
+    def lists(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Lists:
         """Lists of V (n, d_model), in blocks. `keep` (n, d_vocab) receives the scores of the product."""
         n = len(V)
-        ids = np.empty((n, 2, 2, self.k), np.uint32)
-        scores = np.empty((n, 2, 2, self.k), np.float32)
-        for rows in blocks(n):
-            block = V[rows].to(self.embedding.on_device.device)
-            if keep is None:
-                product = self.scores(block)
-            else:
-                product = torch.mm(block, self.embedding.on_device.T, out=keep[rows])
-            self.select(block, product, ids[rows], scores[rows])
-        return Lists(ids, scores)
+        lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
 
-    def select(self, V: torch.Tensor, product: torch.Tensor, ids: NDArray[np.uint32], scores: Float32) -> None:
+        def block(start: int) -> None:
+            rows = slice(start, min(start + BLOCK, n))
+            W_E, part = self.embedding.on_device, V[rows].to(self.embedding.on_device.device)
+            product = part @ W_E.T if keep is None else torch.mm(part, W_E.T, out=keep[rows])
+            self.select(part, product, lists.ids[rows], lists.scores[rows])
+
+        for _ in pool.map(block, range(0, n, BLOCK)):  # the loop passes on what a block raises
+            pass
+        return lists
+
+    def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
         """The lists of a block from its product with the vocabulary, written into `ids` and `scores`."""
         vectors = np.ascontiguousarray(V.cpu().numpy())
         units, mean_dots = self._units(vectors), self._mean_dots(vectors)
         if product.device.type == "cpu":
-            self._select(product.numpy(), vectors, units, mean_dots, ids, scores)
-            return
-        raise AssertionError(product.device)
+            self._select_here(product.numpy(), vectors, units, mean_dots, ids, scores)
+        else:
+            self._select_there(product, vectors, units, mean_dots, ids, scores)
 
-    def _select(
-        self,
-        product: Float32,
-        vectors: Float32,
-        units: Float32,
-        mean_dots: NDArray[np.float64],
-        ids: NDArray[np.uint32],
-        scores: Float32,
+    def _select_here(
+        self, product: Float32, vectors: Float32, units: Float32, mean_dots: Float64, ids: Ids, scores: Float32
     ) -> None:
+        rows, inverse = self.embedding.rows, self._inverse
         vector_kernel.select(
-            product, vectors, units, mean_dots, self.embedding.rows, self._inverse, self.slack, self.group_slack, ids, scores
+            product, vectors, units, mean_dots, rows, inverse, self.slack, self.group_slack, ids, scores
         )
+
+    def _select_there(
+        self, product: torch.Tensor, vectors: Float32, units: Float32, mean_dots: Float64, ids: Ids, scores: Float32
+    ) -> None:
+        """The device's own top-k, a little deeper, proposes; where it cannot be proved deep enough, the CPU decides."""
+        candidates, proved = self._propose(product, units, mean_dots)
+        vector_kernel.rank(candidates, vectors, mean_dots, self.embedding.rows, self._inverse, ids, scores)
+        for v in np.flatnonzero(~proved):
+            one = slice(v, v + 1)
+            here = product[one].cpu().numpy()
+            self._select_here(here, vectors[one], units[one], mean_dots[one], ids[one], scores[one])
+
+    def _propose(
+        self, product: torch.Tensor, units: Float32, mean_dots: Float64
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Candidates (n, 2, 2, depth), and for which vectors they surely hold the lists."""
+        device, (n, d_vocab) = product.device, product.shape
+        depth = min(self.k + MARGIN, d_vocab)
+        unit = torch.from_numpy(units).to(device)[:, None]
+        slack = torch.from_numpy(self.slack).to(device)
+        shift = torch.from_numpy(mean_dots).to(product)[:, None]
+        lensed = product, (product - shift) * torch.from_numpy(self._inverse).to(product)
+        candidates = torch.empty(n, 2, 2, depth, dtype=torch.int32, device=device)
+        proved = torch.ones(n, dtype=torch.bool, device=device)
+        for lens, end in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            best = torch.topk(lensed[lens], depth, largest=end == 0)
+            candidates[:, lens, end] = best.indices.int()
+            size = best.values if end == 0 else -best.values
+            floor = (size - unit * slack[lens][best.indices])[:, : self.k].min(dim=1).values
+            proved &= (depth == d_vocab) | (size[:, -1] + unit[:, 0] * slack[lens].max() < floor)
+        return candidates.cpu().numpy(), proved.cpu().numpy()
 
     def _units(self, vectors: Float32) -> Float32:
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
@@ -95,8 +120,3 @@ class Projector:
     def _mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
         """v · mean in float64, each vector by itself so that the result does not depend on the block."""
         return np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean)
-
-
-def blocks(n: int) -> Iterator[slice]:
-    for start in range(0, n, BLOCK):
-        yield slice(start, min(start + BLOCK, n))

@@ -28,3 +28,28 @@ def positive(text: str) -> int:
     except ValueError:
         pass
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
+
+
+def add_build(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--layers", type=layers, metavar="A-B", help="only these layers, such as 30-35 or 0,5,7")
+    parser.add_argument("--k", type=positive, default=100, metavar="N", help="tokens per list and end (default: 100)")
+    parser.add_argument("--pairs", type=positive, default=500, metavar="N", help="pairs per head and end (default: 500)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
+    parser.add_argument("--threads", type=positive, metavar="N", help="on the CPU (default: one per core)")
+    parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: main, then always that commit)")
+    parser.add_argument("--force", action="store_true", help="rebuild beside an existing index, then replace it")
+
+
+def layers(text: str) -> tuple[int, ...]:
+    """An argparse type: numbers and ranges, as in 0,5,30-35."""
+    try:
+        numbers: list[int] = []
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            start, stop = int(first), int(last or first)
+            if not 0 <= start <= stop < 100_000:
+                raise ValueError
+            numbers += range(start, stop + 1)
+        return tuple(numbers)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of layers such as 30-35 or 0,5,7") from None

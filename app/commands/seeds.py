@@ -1,0 +1,52 @@
+"""`lexiscope seeds`: the vectors that write (or read) words like the ones given, over all layers.
+Needs the weights, which it finds as precompute does, and the index for the words each vector lists."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from app.commands import options
+from precompute.shape import SIDES
+
+if TYPE_CHECKING:
+    from app.commands.options import Subparsers
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    parser = subparsers.add_parser("seeds", help="find the vectors that are about a few words")
+    parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
+    parser.add_argument("words", metavar="WORD", nargs="+", help="seed words")
+    parser.add_argument(
+        "--kind", action="append", choices=tuple(SIDES), help="which vectors to rank (default: ff_value); may be repeated"
+    )
+    parser.add_argument("--k", metavar="N", type=options.positive, default=20, help="how many to show (default: 20)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options.add_data(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    from tokenizers import Tokenizer
+
+    from app.commands.precompute import find
+    from app.views import seeds_view
+    from precompute.architectures import describe
+    from precompute.index import open_model
+    from precompute.manifest import TOKENIZER
+    from precompute.seeds import find_seed, rank_by_seeds
+
+    index = open_model(args.data, args.model)
+    kinds = args.kind or ["ff_value"]
+    model = describe(find(args.model, args.data))
+    tokenizer = Tokenizer.from_file(str(index.folder / TOKENIZER))
+    seeds = [find_seed(tokenizer, word) for word in args.words]
+    view = seeds_view(index, kinds, seeds, rank_by_seeds(model, seeds, kinds, args.k))
+    if args.json:
+        print(view.to_json())
+        return 0
+
+    from rich.console import Console
+
+    from app.terminal import print_seeds
+
+    print_seeds(Console(highlight=False), view)
+    return 0

@@ -1,0 +1,58 @@
+"""Seed words (section 4.1 of the paper): ranks parameter vectors by their product with the mean embedding of a few words.
+
+Needs the weights, not the index; which tokens a vector lists is the index's to tell.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from precompute.architectures.base import Model
+from precompute.embedding import Float32, Float64
+from precompute.errors import NotFound
+from precompute.shape import SIDES
+
+
+@dataclass(frozen=True)
+class Seed:
+    word: str
+    tokens: tuple[int, ...]  # the pieces that stand for it
+
+
+@dataclass(frozen=True)
+class Ranked:
+    kind: str
+    layer: int
+    index: int
+    score: float
+
+
+def find_seed(tokenizer: Tokenizer, word: str) -> Seed:
+    """One token with a leading space, else one without, else the pieces of the word with a leading space."""
+    spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in (f" {word}", word))
+    tokens = spaced if len(spaced) == 1 or len(bare) != 1 else bare
+    if not word.strip() or not tokens:
+        raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
+    return Seed(word, tokens)
+
+
+def query(W: Float32, seeds: list[Seed]) -> Float64:
+    """q (d_model,): mean over the seeds of (e - mean row of W), a word of several pieces being the mean of its pieces."""
+    if wrong := [token for seed in seeds for token in seed.tokens if token >= len(W)]:
+        raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
+    words = [W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds]
+    return np.asarray(np.mean(words, axis=0) - W.mean(axis=0, dtype=np.float64))
+
+
+def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int) -> list[Ranked]:
+    """The n vectors of these kinds, over all layers, with the largest product with the query; ties by layer and index."""
+    queries = {side: query(W.numpy(), seeds) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
+    found: list[Ranked] = []
+    for kind in kinds:
+        for layer in range(model.shape.n_layers):
+            scores = model.vectors(layer, kind).numpy().astype(np.float64) @ queries[SIDES[kind]]
+            best = np.argsort(-scores, kind="stable")[:n]
+            found += [Ranked(kind, layer, int(index), float(scores[index])) for index in best]
+    return sorted(found, key=lambda r: (-r.score, r.kind, r.layer, r.index))[:n]

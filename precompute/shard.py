@@ -1,0 +1,165 @@
+"""Makes the arrays of one layer: a pure function of weights, layer and options. Which layers, and where to, is build.py's.
+
+Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools get in each
+other's way; on another device products and proposals run there.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.architectures.base import Model
+from precompute.coherence import coherence, hubs, pair_coherence, similarity
+from precompute.embedding import Embedding
+from precompute.inverted import invert_lists, invert_pairs
+from precompute.layout import number_dtype
+from precompute.pairs import Ends, Masks, Matrix, top_pairs
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.tokens import distinct_classes, whole_words
+from precompute.vectors import Lists, Projector
+
+Arrays = dict[str, NDArray[Any]]
+Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
+
+FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
+PAIR_SHARE = 0.75  # of a layer's work, for the progress bar only
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """What all layers of a model share."""
+
+    model: Model
+    k: int
+    pairs: int
+    masks: Masks
+    projectors: dict[str, Projector]  # by side
+    directions: dict[str, torch.Tensor]  # by side
+    pool: Executor
+
+    @classmethod
+    def of(
+        cls, model: Model, tokens: list[bytes], k: int, pairs: int, device: torch.device, pool: Executor
+    ) -> "Workbench":
+        reads = Embedding.of(model.W_E, device)
+        writes = reads if model.shape.tied else Embedding.of(model.W_U, device)
+        reading = Projector(reads, k)
+        reading_directions = reads.directions()
+        tied = model.shape.tied
+        return cls(
+            model,
+            reading.k,
+            pairs,
+            Masks.of(distinct_classes(tokens), whole_words(tokens)),
+            {"reads": reading, "writes": reading if tied else Projector(writes, k)},
+            {"reads": reading_directions, "writes": reading_directions if tied else writes.directions()},
+            pool,
+        )
+
+    def embedding(self, kind: str) -> Embedding:
+        return self.projectors[SIDES[kind]].embedding
+
+
+def make_shard(bench: Workbench, layer: int, step: Step = lambda _: None) -> Arrays:
+    """All arrays of a layer, as FORMAT.md lists them."""
+    shape = bench.model.shape
+    vectors = {kind: bench.model.vectors(layer, kind) for kind in shape.kinds}
+    products: dict[str, torch.Tensor] = {}
+    lists: dict[str, Lists] = {}
+    total = sum(len(V) for V in vectors.values())
+    for kind, V in vectors.items():
+        projector = bench.projectors[SIDES[kind]]
+        if kind.startswith("w_"):  # a head's factors times the embedding: the pair search starts from them
+            products[kind] = torch.empty(len(V), shape.d_vocab, device=projector.embedding.on_device.device)
+        lists[kind] = projector.lists(V, products.get(kind), bench.pool)
+        step((1 - PAIR_SHARE) * len(V) / total)
+    left_out = hubs([lists[kind].ids for kind in shape.kinds], shape.d_vocab)
+    arrays = _list_arrays(bench, vectors, lists, left_out)
+    for matrix in MATRICES:
+        arrays |= _pair_arrays(bench, matrix, vectors, products, left_out, step)
+    id_type = number_dtype(shape.d_vocab)
+    arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
+    pairs = {matrix: arrays[f"{matrix}.ids"] for matrix in MATRICES}
+    counts = {matrix: arrays[f"{matrix}.count"] for matrix in MATRICES}
+    assert all(ids.dtype == id_type for ids in pairs.values())
+    return arrays | invert_pairs(pairs, counts, shape.d_vocab)
+
+
+def _list_arrays(
+    bench: Workbench, vectors: dict[str, torch.Tensor], lists: dict[str, Lists], left_out: NDArray[np.bool_]
+) -> Arrays:
+    id_type = number_dtype(bench.model.shape.d_vocab)
+    arrays: Arrays = {}
+    for kind, V in vectors.items():
+        ids, directions = lists[kind].ids, bench.directions[SIDES[kind]]
+        coherences = {
+            (lens, end): bench.pool.submit(coherence, ids[:, lens, end], left_out[lens], directions)
+            for lens, end in product(range(len(LENSES)), range(len(ENDS)))
+        }
+        arrays[f"{kind}.ids"] = ids.astype(id_type)
+        arrays[f"{kind}.scores"] = lists[kind].scores
+        arrays[f"{kind}.norm"] = np.linalg.norm(V.numpy().astype(np.float64), axis=1).astype(np.float32)
+        arrays[f"{kind}.coherence"] = np.empty(ids.shape[:3], np.float32)
+        for (lens, end), future in coherences.items():
+            arrays[f"{kind}.coherence"][:, lens, end] = future.result()
+    keys, values = lists["ff_key"].ids, lists["ff_value"].ids
+    arrays["ff.similarity"] = np.stack(
+        [similarity(keys[:, lens, 0], values[:, lens, 0]) for lens in range(len(LENSES))], 1
+    )
+    return arrays
+
+
+def _pair_arrays(
+    bench: Workbench,
+    name: str,
+    vectors: dict[str, torch.Tensor],
+    products: dict[str, torch.Tensor],
+    left_out: NDArray[np.bool_],
+    step: Step,
+) -> Arrays:
+    shape, n = bench.model.shape, bench.pairs
+    sizes = (shape.n_heads, len(LENSES), len(PRESETS), len(ENDS))
+    arrays: Arrays = {
+        f"{name}.ids": np.zeros((*sizes, n, 2), number_dtype(shape.d_vocab)),
+        f"{name}.scores": np.zeros((*sizes, n), np.float32),
+        f"{name}.count": np.zeros(sizes, np.uint32),
+        f"{name}.coherence": np.full(sizes, np.nan, np.float32),
+    }
+    futures: dict[tuple[int, int], Future[dict[str, Ends]]] = {}
+    for head, lens in product(range(shape.n_heads), range(len(LENSES))):
+        matrix = _matrix(bench, name, head, vectors, products)
+        futures[head, lens] = bench.pool.submit(top_pairs, matrix, bench.masks, LENSES[lens], n)
+    left, right = FACTORS[name]
+    directions = bench.directions[SIDES[left]], bench.directions[SIDES[right]]
+    for (head, lens), future in futures.items():
+        presets = future.result()
+        for (p, preset), end in product(enumerate(PRESETS), range(len(ENDS))):
+            found, at = presets[preset][end], (head, lens, p, end)
+            arrays[f"{name}.ids"][at][: len(found.pairs)] = found.pairs
+            arrays[f"{name}.scores"][at][: len(found.pairs)] = found.scores
+            arrays[f"{name}.count"][at] = len(found.pairs)
+            arrays[f"{name}.coherence"][at] = pair_coherence(found.pairs, left_out[lens], *directions)
+        step(PAIR_SHARE / (len(MATRICES) * len(futures)))
+    return arrays
+
+
+def _matrix(
+    bench: Workbench, name: str, head: int, vectors: dict[str, torch.Tensor], products: dict[str, torch.Tensor]
+) -> Matrix:
+    shape = bench.model.shape
+    left, right = FACTORS[name]
+    rows = [slice(first, first + shape.d_head) for first in (shape.row(kind, head, 0) for kind in (left, right))]
+    return Matrix(
+        bench.embedding(left),
+        bench.embedding(right),
+        np.ascontiguousarray(vectors[left][rows[0]].numpy().T),
+        np.ascontiguousarray(vectors[right][rows[1]].numpy().T),
+        products[left][rows[0]],
+        products[right][rows[1]],
+    )
