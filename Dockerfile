@@ -1,12 +1,13 @@
 # Lexiscope in a container; models, indexes and caches are in the volume /data.
 #   docker build -t lexiscope .
 #   docker run --rm -it -v lexiscope:/data lexiscope precompute gpt2
-# With a GPU: docker build --build-arg TORCH=cuda -t lexiscope .   and   docker run --gpus all ...
+# With a GPU: docker run --gpus all ...
 # With a folder of yours for the volume, add: --user "$(id -u):$(id -g)"
 FROM python:3.11-slim
 
-# cpu: PyTorch's small build, which only its own index has. cuda: the ordinary one, with the CUDA libraries it asks for.
-ARG TORCH=cpu
+# Where to find a PyTorch build other than the default one (which carries CUDA): the address of an index with CPU wheels
+# makes an image a tenth of the size, --build-arg TORCH_INDEX=...
+ARG TORCH_INDEX=
 
 ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
@@ -16,13 +17,8 @@ WORKDIR /src
 
 # torch is a layer of its own, so that a change of the code does not fetch it again.
 COPY constraints.txt ./
-RUN set -eu; \
-    case "$TORCH" in \
-      cpu) pip install --no-deps --index-url https://download.pytorch.org/whl/cpu "$(grep '^torch==' constraints.txt)" ;; \
-      cuda) ;; \
-      *) echo "TORCH is cpu or cuda, not $TORCH" >&2; exit 2 ;; \
-    esac; \
-    pip install --constraint constraints.txt torch
+RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' constraints.txt)" \
+    && pip install --constraint constraints.txt torch
 
 COPY pyproject.toml README.md LICENSE ./
 COPY app ./app

@@ -1,37 +1,39 @@
-"""Builds a model's index: which layers are missing, in which order, and what to do when the place is taken.
-
-The making of one layer is shard.py's. A finished layer is kept and listed at once; everything else can be killed.
-"""
+"""Builds a model's index: which layers are missing, and one after the other into the place that placement.py finds.
+The making of one layer is shard.py's. A finished layer is kept and listed at once; everything else can be killed."""
 
 import os
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from precompute.architectures import describe
 from precompute.architectures.base import Model
 from precompute.build_lock import build_lock
 from precompute.checkpoint import Checkpoint
-from precompute.container import Container
-from precompute.errors import IndexFault, IndexMissing, LexiscopeError, NotFound, OptionsDiffer
-from precompute.files import PARTIAL, sha256_of, write_beside
-from precompute.index import Index
-from precompute.layout import shard_file, vocabulary_file
-from precompute.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest
+from precompute.errors import BuildError, NotFound
+from precompute.files import sha256_of
+from precompute.manifest import FileEntry, Manifest
+from precompute.placement import Place, load_current, what_is_there
 from precompute.progress import Progress
 from precompute.shard import Workbench, make_shard
 from precompute.shard_writer import write_shard, write_vocabulary
 from precompute.tokens import pack, token_bytes
 
-NEXT = "manifest.next.json"  # of a rebuild that is not finished
+K, PAIRS = 100, 500  # of a new index, unless something else is asked for
+LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 32  # that a manifest can say
 
 
 @dataclass(frozen=True)
 class Options:
-    k: int = 100
-    pairs: int = 500
+    k: int | None = None  # None: as the index has it, else K
+    pairs: int | None = None  # likewise
     layers: tuple[int, ...] | None = None  # None: all
     force: bool = False
     device: str = "auto"
@@ -41,30 +43,24 @@ class Options:
 def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progress) -> Path:
     """Makes or completes DATA/<model>; returns that folder."""
     model = describe(checkpoint)
-    folder = data / checkpoint.name
     wanted = wanted_layers(model, options)
+    device = pick_device(options.device)
+    folder = data / checkpoint.name
     with build_lock(folder):
-        progress.say("reading the weights' hash")
-        manifest = identify(model, options)
-        manifest, name = _place(folder, manifest, wanted, options.force)
-        if missing := [layer for layer in reversed(wanted) if layer not in manifest.shards]:
+        progress.say(f"{checkpoint.name}: checking the weights from {checkpoint.source}")
+        current = load_current(folder, options.force)
+        manifest, name = what_is_there(folder, identify(model, options, current), current, wanted, options.force)
+        place = Place(folder, name, checkpoint.tokenizer_file())
+        missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]  # upper layers read best
+        if missing or manifest.vocabulary is None:
             progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
-            tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
-            device, threads = pick_device(options.device), options.threads or os.cpu_count() or 1
-            with compute_threads(device, threads) as pool:
-                bench = Workbench.of(model, tokens, manifest.k, manifest.pairs, device, pool)
-                if manifest.vocabulary is None:
-                    manifest = _write_vocabulary(folder, manifest, bench, tokens, checkpoint)
-                    manifest.save(folder, name)
-                for layer in missing:  # upper layers first: they read best
-                    arrays = make_shard(bench, layer, progress.step)
-                    manifest = manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays))
-                    manifest.save(folder, name)
-                    progress.layer_done(layer)
-        if name == NEXT:
-            os.replace(folder / NEXT, folder / MANIFEST)
-        _remove_unlisted(folder, manifest)
-    progress.finish(folder)
+            with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
+                manifest = _make(model, manifest, place, missing, device, pool, progress)
+        written = place.finish(manifest)
+        nothing_done = not (written or missing)
+        progress.finish(folder, len(manifest.shards), model.shape.n_layers, nothing_done)
+        if place.unfinished_rebuild():
+            progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
     return folder
 
 
@@ -76,9 +72,9 @@ def wanted_layers(model: Model, options: Options) -> list[int]:
     return layers
 
 
-def identify(model: Model, options: Options) -> Manifest:
-    """The manifest of a build before it has any files."""
-    checkpoint = model.checkpoint
+def identify(model: Model, options: Options, current: Manifest | None = None) -> Manifest:
+    """The manifest of a build before it has any files; what the options leave open is as in the current one."""
+    checkpoint, d_vocab = model.checkpoint, model.shape.d_vocab
     return Manifest(
         model=checkpoint.name,
         source=checkpoint.source,
@@ -86,8 +82,8 @@ def identify(model: Model, options: Options) -> Manifest:
         weights_sha256=checkpoint.weights_hash(),
         tokenizer_sha256=sha256_of(checkpoint.tokenizer_file()),
         shape=model.shape,
-        k=min(options.k, model.shape.d_vocab),
-        pairs=min(options.pairs, model.shape.d_vocab**2),
+        k=min(options.k or (current.k if current else K), d_vocab, LARGEST_K),
+        pairs=min(options.pairs or (current.pairs if current else PAIRS), d_vocab**2, LARGEST_PAIRS),
     )
 
 
@@ -96,132 +92,57 @@ def pick_device(asked: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(asked)
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise LexiscopeError(
-            f"device {asked!r} cannot be used here ({str(error).splitlines()[0]}); try auto or cpu"
-        ) from None
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        why = str(error).splitlines()[0]
+        raise BuildError(f"device {asked!r} cannot be used here ({why}); try auto or cpu") from None
     return device
 
 
-class compute_threads:  # noqa: N801 (used like a function)
+@contextmanager
+def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
     """A pool for make_shard. On the CPU each of its threads computes alone; float32 products stay float32."""
-
-    def __init__(self, device: torch.device, threads: int) -> None:
-        self.device, self.threads = device, threads
-
-    def __enter__(self) -> ThreadPoolExecutor:
-        self.before = torch.get_num_threads()
-        torch.backends.cuda.matmul.allow_tf32 = False
-        torch.set_num_threads(1)
-        workers = self.threads if self.device.type == "cpu" else 1
-        self.pool = ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1))
-        return self.pool
-
-    def __exit__(self, *_: object) -> None:
-        self.pool.shutdown(wait=True, cancel_futures=True)
-        torch.set_num_threads(self.before)
-
-
-def _place(folder: Path, new: Manifest, wanted: list[int], force: bool) -> tuple[Manifest, str]:
-    """What of `new` is already in the folder, and under which name its manifest goes on."""
-    current = _load(folder, MANIFEST, force)
-    if current is None:
-        return _adopt(folder, new, wanted), MANIFEST
-    if force:
-        new = replace(new, generation=current.generation + 1)
-        rebuilt = _load(folder, NEXT, force)
-        if rebuilt and rebuilt.build == new.build and rebuilt.generation == new.generation:
-            new = rebuilt
-        elif current.build == new.build:  # layers that are not rebuilt stay
-            new = replace(new, shards={n: entry for n, entry in current.shards.items() if n not in wanted})
-        return _adopt(folder, new, wanted), NEXT
-    if current.build != new.build:
-        raise OptionsDiffer(f"{folder} holds another build ({_difference(current, new)}): add --force to replace it, "
-                            "or build elsewhere with --data DIR")  # fmt: skip
-    return _adopt(folder, _without_faults(folder, current), wanted), MANIFEST
-
-
-def _load(folder: Path, name: str, force: bool) -> Manifest | None:
+    before = torch.get_num_threads()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_num_threads(1)
+    workers = threads if device.type == "cpu" else 1
+    pool = ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1))
     try:
-        return Manifest.load(folder, name)
-    except IndexMissing:
-        return None
-    except IndexFault:
-        if force:
-            return None
-        raise
+        yield pool
+        pool.shutdown()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C: a search that is running cannot be stopped
+        torch.set_num_threads(before)
 
 
-def _difference(current: Manifest, new: Manifest) -> str:
-    fields = (
-        "k",
-        "pairs",
-        "revision",
-        "weights_sha256",
-        "tokenizer_sha256",
-        "shape",
-        "lenses",
-        "presets",
-        "format_version",
-    )
-    for field in fields:
-        before, after = getattr(current, field), getattr(new, field)
-        if before != after:
-            return f"its {field} is {str(before)[:40]}, not {str(after)[:40]}"
-    return "its model differs"
-
-
-def _without_faults(folder: Path, manifest: Manifest) -> Manifest:
-    """Forgets files that cannot be used, so that they are made again."""
-    try:
-        faults = Index.open(folder).faults
-    except IndexFault:  # the vocabulary
-        return replace(manifest, vocabulary=None)
-    return replace(manifest, shards={n: entry for n, entry in manifest.shards.items() if n not in faults})
-
-
-def _adopt(folder: Path, manifest: Manifest, wanted: list[int]) -> Manifest:
-    """Lists files that are complete but were not listed when the build was killed, or that another machine made."""
-    if manifest.vocabulary is None and (
-        entry := _complete(folder, vocabulary_file(manifest.generation), manifest, None)
-    ):
-        manifest = manifest.with_vocabulary(entry)
-    for layer in wanted:
-        if layer not in manifest.shards:
-            if entry := _complete(folder, shard_file(layer, manifest.generation), manifest, layer):
-                manifest = manifest.with_shard(layer, entry)
+def _make(
+    model: Model,
+    manifest: Manifest,
+    place: Place,
+    missing: list[int],
+    device: torch.device,
+    pool: Executor,
+    progress: Progress,
+) -> Manifest:
+    tokens = token_bytes(place.tokenizer, model.shape.d_vocab)
+    bench = Workbench.of(model, tokens, manifest.k, manifest.pairs, device, pool)
+    if manifest.vocabulary is None:
+        manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, bench, tokens))
+        place.save(manifest)
+    for layer in missing:
+        arrays = make_shard(bench, layer, progress.step)
+        manifest = manifest.with_shard(layer, write_shard(place.folder, manifest, layer, arrays))
+        place.save(manifest)
+        progress.layer_done(layer)
     return manifest
 
 
-def _complete(folder: Path, name: str, manifest: Manifest, layer: int | None) -> FileEntry | None:
-    path = folder / name
-    about = {"model": manifest.model, "build": manifest.build} | ({} if layer is None else {"layer": layer})
-    try:
-        if Container.open(path).about == about:
-            return FileEntry(name, path.stat().st_size, sha256_of(path))
-    except (LexiscopeError, OSError):
-        pass
-    return None
-
-
-def _write_vocabulary(
-    folder: Path, manifest: Manifest, bench: Workbench, tokens: list[bytes], checkpoint: Checkpoint
-) -> Manifest:
+def _write_vocabulary(folder: Path, manifest: Manifest, bench: Workbench, tokens: list[bytes]) -> FileEntry:
     offsets, data = pack(tokens)
-    arrays = {"token.offsets": offsets, "token.bytes": data}
-    names = {"embedding": "reads"} if manifest.shape.tied else {"embedding": "reads", "unembedding": "writes"}
-    for name, side in names.items():
+    arrays: dict[str, NDArray[Any]] = {"token.offsets": offsets, "token.bytes": data}
+    sides = {"embedding": "reads"} if manifest.shape.tied else {"embedding": "reads", "unembedding": "writes"}
+    for name, side in sides.items():
         embedding = bench.projectors[side].embedding
-        arrays[f"{name}.norm"] = embedding.norm.astype("float32")
-        arrays[f"{name}.centred_norm"] = embedding.centred_norm.astype("float32")
-    write_beside(folder / TOKENIZER, [checkpoint.tokenizer_file().read_bytes()])
-    return manifest.with_vocabulary(write_vocabulary(folder, manifest, arrays))
-
-
-def _remove_unlisted(folder: Path, manifest: Manifest) -> None:
-    """Removes what an earlier generation or a killed writer left. A reader that has it mapped keeps it."""
-    listed = {entry.file for entry in (manifest.vocabulary, *manifest.shards.values()) if entry}
-    for path in folder.iterdir():
-        if path.suffix == PARTIAL or (path.suffix == ".lxs" and path.name not in listed):
-            path.unlink(missing_ok=True)
+        arrays[f"{name}.norm"] = embedding.norm.astype(np.float32)
+        arrays[f"{name}.centred_norm"] = embedding.centred_norm.astype(np.float32)
+    return write_vocabulary(folder, manifest, arrays)

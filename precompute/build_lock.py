@@ -1,30 +1,54 @@
-"""One builder at a time for an index: a lock that the system lets go when its holder dies, however it dies."""
+"""One builder at a time for an index: a lock that the system lets go when its holder dies, however it dies.
+What is built under it is for others."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
-from precompute.errors import BuildRunning
+from precompute.errors import BuildError, BuildRunning
 
-LOCK = ".lock"
+LOCK = ".lock"  # holds its holder's pid; empty while nobody builds, and never removed: another may be waiting on it
 
 
 @contextmanager
 def build_lock(folder: Path) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / LOCK, "a+") as file:
+    with _open(folder) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
+        except BlockingIOError:
             holder = file.read().strip() or "unknown"
             raise BuildRunning(
                 f"{folder} is being built by another process (pid {holder}): wait for it to finish, or stop it and run "
                 "this again, which goes on where it was"
             ) from None
+        except OSError as error:
+            raise BuildError(f"cannot lock {folder / LOCK}: {error.strerror}; use a folder on a local disk") from error
+        _write(file, f"{os.getpid()}\n")
+        try:
+            yield
+        finally:
+            _write(file, "")
+
+
+def _open(folder: Path) -> TextIO:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / LOCK, "a+")  # noqa: SIM115 (the caller closes it)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise BuildError(f"cannot build in {folder}: {why} ({error.filename}); choose another --data DIR") from error
+    file.seek(0)
+    return file
+
+
+def _write(file: TextIO, text: str) -> None:
+    """Replace what the file says, in as few steps as there are; a full disk is no reason to stop here."""
+    try:
         file.truncate(0)
-        file.write(f"{os.getpid()}\n")
+        file.write(text)
         file.flush()
-        yield
+    except OSError:
+        pass

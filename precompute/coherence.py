@@ -13,7 +13,7 @@ FIRST = 20  # tokens of a list that count
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random
 SIMILARITY_K = 100  # Sim_k of the paper
 
-Ids = NDArray[np.unsignedinteger]
+Ids = NDArray[np.integer]
 
 
 def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
@@ -21,14 +21,14 @@ def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
     lenses, k = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
     counts = [sum(np.bincount(kind[:, lens].ravel(), minlength=d_vocab) for kind in ids) for lens in range(lenses)]
-    return np.stack(counts) > HUB * k / d_vocab * lists
+    return np.asarray(np.stack(counts) > HUB * k / d_vocab * lists)
 
 
 def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: torch.Tensor) -> Float32:
     """Mean pairwise cosine of the first tokens of each list, hubs left out: ids (n, k) -> (n,).
 
-    NaN where fewer than two tokens are left. `directions` (d_vocab, d_model) holds centred unit embeddings, and zeros for
-    tokens without direction, which are left out too. `left_out` (d_vocab,).
+    NaN where fewer than two tokens are left. `directions` (d_vocab, d_model) holds centred unit embeddings, and zeros
+    for tokens without direction, which are left out too. `left_out` (d_vocab,).
     """
     first, weight = _first_tokens(ids, left_out | ~_has_direction(directions))
     device = directions.device
@@ -54,7 +54,7 @@ def similarity(a: Ids, b: Ids) -> Float32:
     """Sim_k: the Jaccard index of the first k tokens of two lists, (n, k) each -> (n,)."""
     both = np.sort(np.concatenate([a[:, :SIMILARITY_K], b[:, :SIMILARITY_K]], axis=1), axis=1)
     shared = (both[:, 1:] == both[:, :-1]).sum(axis=1)
-    return (shared / (both.shape[1] - shared)).astype(np.float32)
+    return np.asarray(shared / (both.shape[1] - shared), np.float32)
 
 
 def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Float32]:

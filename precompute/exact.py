@@ -1,4 +1,4 @@
-"""The score itself: computed in float64 in a fixed order, rounded once to float32. The searches only propose candidates.
+"""The score itself: computed in float64 in a fixed order, rounded once to float32. Searches only propose candidates.
 
 Because every stored score comes from here, lists do not depend on device, block size or number of threads, equal
 embeddings get equal scores, and a brute-force computation in float64 gives the same lists.
@@ -18,7 +18,7 @@ LANES = 32  # running sums of a dot product: enough to fill any processor's vect
 
 @njit(cache=True, nogil=True)
 def dot(x: Float32, y: Float32, lanes: Float64) -> float:
-    """x · y in float64; `lanes` (LANES,) is scratch. Products of two float32 are exact there, the sums have one order."""
+    """x · y in float64; `lanes` (LANES,) is scratch. Products of two float32 are exact there, sums have one order."""
     lanes[:] = 0.0
     whole = len(x) // LANES * LANES
     for start in range(0, whole, LANES):
@@ -64,10 +64,10 @@ def pair_scores(
     to_tokens, j_row = np.unique(j, return_inverse=True)
     A = _through(_lensed(source, from_tokens, lens), W_left.astype(np.float64))
     B = _through(_lensed(target, to_tokens, lens), W_right.astype(np.float64))
-    scores = _row_dots(A, B, i_row, j_row)
+    scores: Float64 = _row_dots(A, B, i_row, j_row)
     if lens == "cosine":
         scores *= source.inverse_norm[i] * target.inverse_norm[j]
-    return scores.astype(np.float32) + np.float32(0)  # + 0 turns -0 into 0
+    return np.asarray(scores.astype(np.float32) + np.float32(0))  # + 0 turns -0 into 0
 
 
 def _lensed(embedding: Embedding, tokens: Int32, lens: str) -> Float64:

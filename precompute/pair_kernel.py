@@ -1,8 +1,8 @@
 """Finds the pairs of rows with large products on the CPU, skipping most of the matrix. Knows no tokens and no lens.
 
 A score is shift_i + shift_j + a_i · b_j. Its first coordinates and the norms of the rest bound it. `scan` also skips
-columns without looking at them: they stand in shells of like norm, sorted by shift within a shell, so that for a block of
-rows only the two outer ranges of a shell are worth a look. `sift` takes the first coordinates' products ready-made.
+columns without looking at them: they stand in shells of like norm, sorted by shift within a shell, so that for a block
+of rows only the two outer ranges of a shell are worth a look. `sift` takes the first coordinates' products ready-made.
 """
 
 from typing import NamedTuple
@@ -11,14 +11,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-PREFIXES = (
-    8,
-    16,
-    24,
-    32,
-)  # numbers of leading coordinates after which the norm of the rest is known; scan uses the first
+# Numbers of leading coordinates after which the norm of the rest is known; scan uses the first.
+PREFIXES = (8, 16, 24, 32, 40, 48)
 ROWS = 8  # rows that share their ranges
-STRIP = 256  # columns looked at together; shells start at multiples of it
+STRIP = 256  # columns that scan looks at together; shells start at multiples of it
+SPAN = 64  # columns that sift looks at together
 ERROR_TERMS = 6
 FASTMATH = {"reassoc", "contract", "nsz"}
 
@@ -97,8 +94,8 @@ def _bound_strip(
     a: Floats, i: int, strips: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
     half: np.float32, partial: Floats, hope: Bytes,
 ) -> int:  # fmt: skip
-    """partial[c] = the score of column c of strip s from the first coordinates, hope[c] = whether it may pass middle ± half
-    with the rest; returns how many may."""
+    """partial[c] = the score of column c of strip s from the first coordinates; hope[c] = whether it may leave
+    middle ± half with the rest; returns how many may."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     hopeful = np.float32(0)
     for c in range(STRIP):
@@ -115,17 +112,15 @@ def _bound_strip(
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _bound_product(
-    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
-    middle: np.float32, half: np.float32, hope: Bytes,
+    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, c0: int, rest: np.float32,
+    middle: np.float32, half: np.float32,
 ) -> int:  # fmt: skip
-    """The same from a ready product of leading coordinates, whose columns from `first` on belong to strip s."""
+    """How many of SPAN columns from c0 on in strip s have hope, by a ready product that has them from `first` on."""
     hopeful = np.float32(0)
-    start = np.uint64(first)
-    for c in range(np.uint64(STRIP)):
-        score = product[r, start + c] + shift[s, c]
-        passes = abs(score - middle) + rest * rests[level, s, c] >= half
-        hope[c] = passes
-        hopeful += np.float32(passes)
+    start, at = np.uint64(first), np.uint64(c0)
+    for c in range(np.uint64(SPAN)):
+        score = product[r, start + c] + shift[s, at + c]
+        hopeful += np.float32(abs(score - middle) + rest * rests[level, s, at + c] >= half)
     return int(hopeful)
 
 
@@ -213,19 +208,22 @@ def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom
 @njit(cache=True, nogil=True)
 def _sift_row(
     product: Floats, r: int, rows: Rows, columns: Columns, i: int, j0: int, level: int, prefix: int, high: np.float32,
-    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
+    low: np.float32, error: np.float32, found: Found,
 ) -> None:  # fmt: skip
     b_shift, b_rest = columns.shift, columns.rest
-    words = hope.view(np.uint64)
     half = (high - low) * np.float32(0.5)
     middle = (high + low) * np.float32(0.5) - rows.shift[i]
     rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
-    for first in range(0, product.shape[1], STRIP):
-        s = (j0 + first) // STRIP
-        if _bound_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half, hope) > 0:
-            for c in range(STRIP):
-                partial[c] = product[r, first + c] + b_shift[s, c]
-            _score_strip(rows, columns, i, s, prefix, partial, hope, words, high, low, error, found)
+    for first in range(0, product.shape[1], SPAN):
+        s, c0 = (j0 + first) // STRIP, (j0 + first) % STRIP
+        if _bound_product(product, r, first, b_shift, b_rest, level, s, c0, rest, middle, half) > 0:
+            for c in range(min(SPAN, len(columns.tokens) - j0 - first)):
+                score = product[r, first + c] + b_shift[s, c0 + c]
+                if abs(score - middle) + rest * b_rest[level, s, c0 + c] >= half:
+                    j = j0 + first + c
+                    score = _finish(rows.coords, i, columns.coords, j, prefix, score) + rows.shift[i]
+                    if (score >= high or score <= low) and rows.surface[i] != columns.surface[j]:
+                        _put(found, i, j, score, error)
 
 
 @njit(cache=True, nogil=True)
@@ -233,13 +231,11 @@ def sift(
     product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
     error: Floats, found: Found,
 ) -> None:  # fmt: skip
-    """Candidates of a tile whose corner is (i0, j0), from the product of the first `prefix` coordinates; padded to strips.
+    """Candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to strips.
 
     `level` is the prefix's place in PREFIXES (any, if the prefix is all coordinates); error[i - i0] holds for the row.
     """
-    partial = np.empty(STRIP, np.float32)
-    hope = np.empty(STRIP, np.uint8)
     found.total[0] = 0
     for r in range(len(error)):
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)
+        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], found)

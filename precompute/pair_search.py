@@ -15,7 +15,7 @@ FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
 TILE = (256, 16 * STRIP)  # rows and columns of a product
 SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
-LOOK, FINISH, SIFT, MULTIPLY, PRODUCT = 0.5, 8.0, 0.2, 0.024, 0.2
+LOOK, FINISH, SIFT, MULTIPLY, PRODUCT = 0.5, 40.0, 0.3, 0.024, 0.15
 
 LARGEST_SCORE = 1e37  # weights that could give more are refused
 
@@ -25,7 +25,7 @@ class Search:
 
     def __init__(self, rows: Rows, columns: Columns, boards: list[Board], exhaustive: bool = False) -> None:
         self.rows, self.columns, self.boards, self.exhaustive = rows, columns, boards, exhaustive
-        self.d = rows.coords.shape[1]
+        self.d = int(rows.coords.shape[1])
         self.found = Found.room(max(1 << 16, len(columns.tokens)))
         self._product = torch.empty(TILE)
         self.plans: list[str] = []
@@ -53,21 +53,22 @@ class Search:
         j = np.unique(np.linspace(0, len(columns.tokens) - 1, SAMPLE[1]).astype(int))
         top, bottom = self._floors()
         base = rows.shift[i, None] + columns.shift.reshape(-1)[j]
+        shell = np.searchsorted(columns.starts, j, side="right") - 1
+        error = rows.error[i] @ columns.error[shell].T
 
         def left(prefix: int, rest: NDArray[np.float32]) -> float:
             """The share of pairs that a bound from so many coordinates leaves."""
             score = base + rows.coords[i, :prefix] @ columns.coords[j, :prefix].T
-            return float(((score + rest >= top) | (score - rest <= bottom)).mean())
+            return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 
-        shell = np.searchsorted(columns.starts, j, side="right") - 1
         looked = left(0, rows.norm[i, None] * columns.reach[shell])
         rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
         passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(PREFIXES)]
-        costs = {0: looked * LOOK + passing[0] * FINISH, self.d: SIFT + PRODUCT + self.d * MULTIPLY}
+        costs: dict[int, float] = {0: looked * LOOK + passing[0] * FINISH, self.d: SIFT + PRODUCT + self.d * MULTIPLY}
         for prefix, share in zip(PREFIXES, passing, strict=True):
             if prefix < self.d:
                 costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH
-        return min(costs, key=lambda prefix: costs[prefix])
+        return min(costs, key=costs.__getitem__)
 
     def _first_floors(self) -> None:
         """Floors from the first shells, where norms are largest."""
@@ -96,10 +97,22 @@ class Search:
             self._report()
 
     def _multiply(self, start: int, stop: int, prefix: int) -> None:
-        n = len(self.columns.tokens)
         for i0 in range(start, stop, TILE[0]):
+            i1 = min(i0 + TILE[0], stop)
+            n = len(self.columns.tokens) if self.exhaustive else self._within_reach(i0, i1)
             for j0 in range(0, n, TILE[1]):
-                self._tile(i0, min(i0 + TILE[0], stop), j0, min(j0 + TILE[1], n), prefix)
+                self._tile(i0, i1, j0, min(j0 + TILE[1], n), prefix)
+
+    def _within_reach(self, i0: int, i1: int) -> int:
+        """How many columns these rows can need: later shells have smaller norms, and at some point too small ones."""
+        rows, columns = self.rows, self.columns
+        reach = rows.norm[i0:i1].max() * columns.reach + columns.error @ rows.error[i0:i1].max(axis=0)
+        shift = columns.shift.reshape(-1)
+        lowest, highest = shift[columns.starts[:-1]], shift[columns.starts[1:] - 1]  # sorted within a shell
+        top, bottom = self._floors()
+        may = rows.shift[i0:i1].max() + highest + reach >= top
+        may |= rows.shift[i0:i1].min() + lowest - reach <= bottom
+        return int(columns.starts[np.flatnonzero(may)[-1] + 1]) if may.any() else 0
 
     def _tile(self, i0: int, i1: int, j0: int, j1: int, prefix: int) -> None:
         rows, columns = self.rows, self.columns

@@ -1,12 +1,13 @@
 """Prepares one matrix under one lens for the pair search: balanced coordinates, their order, and a bound of all errors.
 
 With A = E W_left and B = E W_right (d_vocab, d_head), a score a_i · b_j is split at the mean rows ā, b̄ into
-a_i · b̄ + ā · (b_j - b̄) + (a_i - ā) · (b_j - b̄): the embeddings' common part goes into two shifts, and what is left has
-norms small enough to rule most pairs out. An invertible T balances that rest, (α T) · (β T⁻ᵀ), so that both sides have the
-same diagonal second moments, largest first.
+a_i · b̄ + ā · (b_j - b̄) + (a_i - ā) · (b_j - b̄): the embeddings' common part goes into two shifts, and what is left
+has norms small enough to rule most pairs out. An invertible T balances that rest, (α T) · (β T⁻ᵀ), so that both sides
+have the same diagonal second moments, largest first.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -60,7 +61,7 @@ class Half:
 
 
 def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
-    d_vocab, d_head = A.values.shape
+    d_head = A.values.shape[1]
     a_mean, b_mean = A.values.mean(0), B.values.mean(0)
     T, T_inverse = _balancing(_second_moments(A.values, a_mean), _second_moments(B.values, b_mean))
     pad = max(0, PREFIXES[-1] - d_head)  # the kernel reads at least the prefixes
@@ -103,7 +104,7 @@ def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> Float64:
 
 
 def _balancing(moments_a: Float64, moments_b: Float64) -> tuple[Float64, Float64]:
-    """T and T⁻ᵀ with Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ diagonal, nearly. Any invertible T is right; a good one makes bounds tight."""
+    """T and T⁻ᵀ with Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ diagonal, nearly. Any invertible T is right; a good one prunes well."""
     roots = []
     for moments in (moments_a, moments_b):
         weights, axes = np.linalg.eigh(moments)
@@ -132,7 +133,7 @@ def arrange(half: Half, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], N
     """Tokens by falling norm in shells, by rising shift within a shell; and the starts of the shells."""
     order = tokens[np.argsort(-half.norm[tokens], kind="stable")]
     starts = shells(len(tokens))
-    for start, stop in zip(starts, starts[1:], strict=False):
+    for start, stop in pairwise(starts):
         part = order[start:stop]
         order[start:stop] = part[np.argsort(half.shift[part], kind="stable")]
     return order, starts

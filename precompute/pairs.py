@@ -1,8 +1,8 @@
 """The top pairs of one head's matrix under one lens, for all presets and both ends.
 
-`distinct` is what the search finds. `words` comes from the corner of the matrix where both tokens are whole words, searched
-first and with its own floor; the rest is searched with the floor of `distinct`. `all` adds the few pairs of one surface
-(" dog", "Dog"), which are simply all scored. So three presets cost one pass over the matrix.
+`distinct` is what the search finds. `words` comes from the corner of the matrix where both tokens are whole words,
+searched first and with its own floor; the rest is searched with the floor of `distinct`. `all` adds the few pairs of
+one surface (" dog", "Dog"), which are simply all scored. So three presets cost one pass over the matrix.
 """
 
 from collections.abc import Callable
@@ -24,6 +24,8 @@ from precompute.rounding import TINY, gamma
 
 Int32 = NDArray[np.int32]
 Ends = tuple[PairList, PairList]  # top, bottom
+
+LARGEST_FACTOR = 1e16  # the squares of a whole vocabulary's rows must add up in float32
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
 
 def _check_size(A: Factor, B: Factor) -> None:
     reach = [float(torch.linalg.vector_norm(side.values.double(), dim=1).max()) for side in (A, B)]
-    if not reach[0] * reach[1] < LARGEST_SCORE:
+    if not (reach[0] * reach[1] < LARGEST_SCORE and max(reach) < LARGEST_FACTOR):
         raise BadWeights(
             "a head's weights are so large that its scores overflow float32: no list can be made from them"
         )

@@ -1,4 +1,5 @@
-"""Tells a person how a build goes: a bar on a terminal, plain lines elsewhere. Knows nothing of the work itself."""
+"""Tells a person how a build goes, on stderr: a bar on a terminal, plain lines elsewhere.
+Knows nothing of the work itself."""
 
 import time
 from pathlib import Path
@@ -8,6 +9,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 QUIET = 30.0  # seconds between plain lines about the same layer
+ENOUGH = 0.05  # of a layer, to tell a rate from
 
 
 class Progress:
@@ -16,18 +18,20 @@ class Progress:
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
         self._bar: Bar | None = None
-        self._done = 0.0  # layers of this run
-        self._ready = self._n_layers = self._missing = 0
+        self._done = 0.0  # layers of this run, parts of them included
+        self._ready = self._n_layers = self._missing = self._built = 0
         self._last_line = self._started = time.monotonic()
 
     def say(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        """One line, however long: whoever reads a log can search for a path in it."""
+        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
 
     def start(self, model: str, n_layers: int, ready: int, missing: int) -> None:
-        self._n_layers, self._ready, self._missing, self._done = n_layers, ready, missing, 0.0
+        self._n_layers, self._ready, self._missing = n_layers, ready, missing
+        self._built, self._done = 0, 0.0
         self._started = self._last_line = time.monotonic()
         self.say(f"{model}: {ready} of {n_layers} layers are ready, {missing} to build, upper layers first")
-        if self.console.is_terminal:
+        if missing and self.console.is_interactive and self.console.file.isatty():
             columns = (
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -47,15 +51,17 @@ class Progress:
 
     def layer_done(self, layer: int) -> None:
         self._ready += 1
-        self._done = float(round(self._done))
+        self._built += 1
+        self._done = float(self._built)  # shares need not add up to the last bit
         if self._bar:
             self._bar.update(self._task, description=self._text(), completed=self._done, rate=self._rate())
         else:
             self._line(f"layer {layer} is ready; {self._text()}")
 
-    def finish(self, folder: Path) -> None:
+    def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
         self.stop()
-        self.say(f"{folder} is up to date")
+        was = "was up to date already, nothing to do" if nothing_done else "is up to date"
+        self.say(f"{folder} {was}: {ready} of {n_layers} layers are ready")
 
     def stop(self) -> None:
         if self._bar:
@@ -66,13 +72,23 @@ class Progress:
         return f"{self._ready} of {self._n_layers} layers"
 
     def _rate(self) -> str:
-        passed = time.monotonic() - self._started
-        return f"{passed / self._done:.0f} s a layer" if self._done > 0.05 else ""
+        return f"{duration(self._per_layer())} a layer" if self._done > ENOUGH else ""
+
+    def _per_layer(self) -> float:
+        return (time.monotonic() - self._started) / self._done
 
     def _line(self, text: str) -> None:
         self._last_line = time.monotonic()
-        left = (
-            (self._last_line - self._started) / self._done * (self._missing - self._done) if self._done > 0.05 else 0.0
-        )
-        rate = f", {self._rate()}, about {left / 60:.0f} min left" if self._done > 0.05 else ""
-        self.say(text + rate)
+        if self._done > ENOUGH and self._done < self._missing:
+            left = duration(self._per_layer() * (self._missing - self._done))
+            text += f", {self._rate()}, about {left} left"
+        elif self._done > ENOUGH:
+            text += f", {self._rate()}"
+        self.say(text)
+
+
+def duration(seconds: float) -> str:
+    """As exact as anyone cares: 0.4 s, 12 s, 3 min, 2.5 h."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"

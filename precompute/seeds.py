@@ -1,4 +1,4 @@
-"""Seed words (section 4.1 of the paper): ranks parameter vectors by their product with the mean embedding of a few words.
+"""Seed words (section 4.1 of the paper): ranks parameter vectors by the product with the mean embedding of a few words.
 
 Needs the weights, not the index; which tokens a vector lists is the index's to tell.
 """
@@ -39,7 +39,7 @@ def find_seed(tokenizer: Tokenizer, word: str) -> Seed:
 
 
 def query(W: Float32, seeds: list[Seed]) -> Float64:
-    """q (d_model,): mean over the seeds of (e - mean row of W), a word of several pieces being the mean of its pieces."""
+    """q (d_model,): mean over the seeds of (e - mean row of W); a word of several pieces is the mean of its pieces."""
     if wrong := [token for seed in seeds for token in seed.tokens if token >= len(W)]:
         raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
     words = [W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds]
@@ -47,7 +47,10 @@ def query(W: Float32, seeds: list[Seed]) -> Float64:
 
 
 def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int) -> list[Ranked]:
-    """The n vectors of these kinds, over all layers, with the largest product with the query; ties by layer and index."""
+    """The n vectors of these kinds, over all layers, with the largest product with the query.
+
+    Ties by kind, layer and index.
+    """
     queries = {side: query(W.numpy(), seeds) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
     found: list[Ranked] = []
     for kind in kinds:

@@ -1,4 +1,4 @@
-"""Makes the arrays of one layer: a pure function of weights, layer and options. Which layers, and where to, is build.py's.
+"""Makes the arrays of one layer: a pure function of weights, layer and options. Which layers, and where, is build.py's.
 
 Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools get in each
 other's way; on another device products and proposals run there.

@@ -15,7 +15,7 @@ NOTHING = np.float32(-np.inf)
 
 
 @njit(cache=True, nogil=True)
-def order_key(score: np.float32, token: int) -> int:
+def order_key(score: np.float32, token: int) -> np.int64:
     """Sorts by score, largest first, then by token, smallest first."""
     bits = np.int64(np.float32(score).view(np.int32))
     if bits < 0:
@@ -55,7 +55,8 @@ def _extremes(
 
 @njit(cache=True, nogil=True)
 def _kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
-    return np.partition(values, len(values) - k)[len(values) - k]
+    kth: np.float32 = np.partition(values, len(values) - k)[len(values) - k]
+    return kth
 
 
 @njit(cache=True, nogil=True)
@@ -72,7 +73,7 @@ def _candidates(
     found: NDArray[np.int32],
     bounds: NDArray[np.float32],
 ) -> int:
-    """Writes into `found` every token that may be among the k largest of sign * score, in rising order; returns how many.
+    """Writes into `found`, rising, every token that may be among the k largest of sign * score; returns how many.
 
     The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: first over groups, then
     over what the groups gave.

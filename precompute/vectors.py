@@ -40,6 +40,8 @@ class Projector:
         self._least = (d_model * TINY) ** 0.5
         self._gamma = gamma(d_model + 16)
         mean_norm = float(np.linalg.norm(embedding.mean))
+        if embedding.norm.max(initial=0) > LARGEST:
+            raise BadWeights("an embedding so large that scores overflow float32: no list can be made from it")
         dot_slack = embedding.norm + self._least
         cosine_slack = (embedding.norm + mean_norm + self._least) * embedding.inverse_norm
         self.slack = np.stack([dot_slack, cosine_slack]).astype(np.float32)
@@ -115,8 +117,8 @@ class Projector:
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
         if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST:
             raise BadWeights("weights so large that scores overflow float32: no list can be made from them")
-        return (self._gamma * norms + self._least).astype(np.float32)
+        return np.asarray(self._gamma * norms + self._least, np.float32)
 
     def _mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
         """v · mean in float64, each vector by itself so that the result does not depend on the block."""
-        return np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean)
+        return np.asarray(np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean))

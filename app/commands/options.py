@@ -3,6 +3,7 @@ What a command does with them is its own affair."""
 
 import argparse
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -30,26 +31,32 @@ def positive(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 on")
 
 
+def natural(text: str) -> int:
+    """An argparse type: a whole number from 0 on."""
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+
+
 def add_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=layers, metavar="A-B", help="only these layers, such as 30-35 or 0,5,7")
-    parser.add_argument("--k", type=positive, default=100, metavar="N", help="tokens per list and end (default: 100)")
-    parser.add_argument("--pairs", type=positive, default=500, metavar="N", help="pairs per head and end (default: 500)")
+    parser.add_argument("--k", type=positive, metavar="N", help="tokens per list and end (default: as built, else 100)")
+    parser.add_argument(
+        "--pairs", type=positive, metavar="N", help="pairs per head and end (default: as built, else 500)"
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     parser.add_argument("--threads", type=positive, metavar="N", help="on the CPU (default: one per core)")
-    parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: main, then always that commit)")
+    parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: as built, else main)")
     parser.add_argument("--force", action="store_true", help="rebuild beside an existing index, then replace it")
 
 
 def layers(text: str) -> tuple[int, ...]:
     """An argparse type: numbers and ranges, as in 0,5,30-35."""
-    try:
-        numbers: list[int] = []
-        for part in text.split(","):
-            first, _, last = part.partition("-")
-            start, stop = int(first), int(last or first)
-            if not 0 <= start <= stop < 100_000:
-                raise ValueError
-            numbers += range(start, stop + 1)
-        return tuple(numbers)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range of layers such as 30-35 or 0,5,7") from None
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"([0-9]{1,5})(?:-([0-9]{1,5}))?", part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if last < first:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a range of layers such as 30-35 or 0,5,7")
+        numbers += range(first, last + 1)
+    return tuple(numbers)

@@ -2,17 +2,19 @@
 How a build works is in precompute/build.py."""
 
 import argparse
+import os
+import signal
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from app.commands import options
-from precompute.errors import IndexFault, SourceNotFound
+from precompute.errors import BuildError, LexiscopeError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from app.commands.options import Subparsers
-    from precompute.checkpoint import Checkpoint
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -26,38 +28,70 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """A model that fails does not keep the others from being built."""
+    failed = 0
+    with _stopping_at_once():
+        for model in args.models:
+            try:
+                _build(model, args)
+            except LexiscopeError as error:
+                if len(args.models) == 1:
+                    raise
+                print(f"lexiscope: {model}: {error}", file=sys.stderr)
+                failed += 1
+    return 1 if failed else 0
+
+
+def _build(model: str, args: argparse.Namespace) -> None:
+    _check_folder(args.data)
+    from app.commands.weights import find
     from precompute.build import Options, build
     from precompute.progress import Progress
 
     wanted = Options(args.k, args.pairs, args.layers, args.force, args.device, args.threads)
-    for model in args.models:
-        progress = Progress()
-        try:
-            build(find(model, args.data, args.revision), args.data, wanted, progress)
-        except KeyboardInterrupt:
-            progress.stop()
-            print("Stopped. Finished layers are kept; the same command goes on from here.", file=sys.stderr)
-            raise
-        finally:
-            progress.stop()
-    return 0
-
-
-def find(model: str, data: "Path", revision: str | None = None) -> "Checkpoint":
-    """The weights of a model; a name that is no source may be that of an index, which knows where it came from."""
-    from precompute.manifest import Manifest, model_name
-    from precompute.sources import resolve
-
-    cache = data / ".cache"
+    progress = Progress()
     try:
-        index = Manifest.load(data / model_name(model))
-    except IndexFault:
-        index = None
-    if index and revision is None:  # the same weights as before, not whatever the Hub has today
-        return resolve(index.source, revision=index.revision or None, cache=cache)
+        build(find(model, args.data, args.revision), args.data, wanted, progress)
+    except OSError as error:  # a disk or a folder that does not do what every disk does
+        raise BuildError(f"{model} cannot be built in {args.data}: {error}") from error
+    finally:
+        progress.stop()
+
+
+def _check_folder(data: Path) -> None:
+    """Before anything is fetched or computed for it."""
+    if data.exists() and not data.is_dir():
+        raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
+    if data.exists() and not os.access(data, os.W_OK | os.X_OK):
+        raise BuildError(f"--data {data} cannot be written to: check its permissions, or choose another folder")
+
+
+@contextmanager
+def _stopping_at_once() -> Iterator[None]:
+    """On Ctrl-C, SIGTERM or a closed terminal say how to go on and leave with the exit code that a shell expects.
+
+    Threads that still search cannot be interrupted and Python would wait for them; they have nothing to lose.
+    """
+    code = 0
+
+    def interrupt(number: int, _: object) -> None:
+        nonlocal code
+        code = 128 + number
+        raise KeyboardInterrupt
+
+    before: dict[int, Any] = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            before[number] = signal.signal(number, interrupt)
     try:
-        return resolve(model, revision=revision, cache=cache)
-    except SourceNotFound:
-        if index:
-            return resolve(index.source, revision=revision, cache=cache)
-        raise
+        yield
+    except KeyboardInterrupt:
+        for caught in before:
+            signal.signal(caught, signal.SIG_IGN)
+        print("Stopped. Finished layers are kept; the same command goes on from here.", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code or 130)
+    finally:
+        for caught, handler in before.items():
+            signal.signal(caught, handler)

@@ -8,7 +8,12 @@ from app.commands import options
 from precompute.shape import SIDES
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from app.commands.options import Subparsers
+    from precompute.index import Index
+
+DEFAULT_KIND = "ff_value"
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -16,7 +21,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
     parser.add_argument("words", metavar="WORD", nargs="+", help="seed words")
     parser.add_argument(
-        "--kind", action="append", choices=tuple(SIDES), help="which vectors to rank (default: ff_value); may be repeated"
+        "--kind", action="append", choices=tuple(SIDES), help=f"which vectors ({DEFAULT_KIND}); may be repeated"
     )
     parser.add_argument("--k", metavar="N", type=options.positive, default=20, help="how many to show (default: 20)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -25,21 +30,16 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tokenizers import Tokenizer
-
-    from app.commands.precompute import find
+    from app.commands.weights import weights_of
     from app.views import seeds_view
-    from precompute.architectures import describe
     from precompute.index import open_model
-    from precompute.manifest import TOKENIZER
     from precompute.seeds import find_seed, rank_by_seeds
 
     index = open_model(args.data, args.model)
-    kinds = args.kind or ["ff_value"]
-    model = describe(find(args.model, args.data))
-    tokenizer = Tokenizer.from_file(str(index.folder / TOKENIZER))
+    kinds = args.kind or [DEFAULT_KIND]
+    tokenizer = _tokenizer(index)
     seeds = [find_seed(tokenizer, word) for word in args.words]
-    view = seeds_view(index, kinds, seeds, rank_by_seeds(model, seeds, kinds, args.k))
+    view = seeds_view(index, kinds, seeds, rank_by_seeds(weights_of(index), seeds, kinds, args.k))
     if args.json:
         print(view.to_json())
         return 0
@@ -50,3 +50,18 @@ def run(args: argparse.Namespace) -> int:
 
     print_seeds(Console(highlight=False), view)
     return 0
+
+
+def _tokenizer(index: "Index") -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    from precompute.errors import IndexFault
+    from precompute.manifest import TOKENIZER
+
+    path = index.folder / TOKENIZER
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing more special
+        raise IndexFault(
+            f"{path} cannot be read ({error}): run `lexiscope precompute {index.manifest.model}` again to replace it"
+        ) from None

@@ -1,0 +1,76 @@
+"""Where the weights of a model are: of one that a user names, and of one whose index knows where it came from.
+Getting them is for precompute/sources.py."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from precompute.errors import BadWeights, IndexFault, IndexMissing, ManifestDamaged, WeightsError
+
+if TYPE_CHECKING:
+    from precompute.architectures.base import Model
+    from precompute.checkpoint import Checkpoint
+    from precompute.index import Index
+    from precompute.manifest import Manifest
+
+CACHE = ".cache"  # in the data folder
+
+
+def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
+    """The weights that a user names: a source, or an index that is to be completed, from where it came from.
+
+    A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
+    """
+    from precompute.sources import ALIASES, resolve
+
+    cache = data / CACHE
+    try:
+        index = _index_of(asked, data)
+    except IndexFault as fault:
+        try:
+            return resolve(asked, revision=revision, cache=cache)
+        except WeightsError as error:
+            raise type(fault)(
+                f"{fault}, with the folder, file or Hub id it was made from: {asked!r} alone does not lead to the "
+                f"weights ({error})"
+            ) from None
+    if index is None:
+        return resolve(asked, revision=revision, cache=cache)
+    is_folder = (Path(asked).expanduser() / "config.json").is_file()
+    if index.source == ALIASES.get(asked, asked) or (asked == index.model and not is_folder):
+        return resolve(index.source, revision=revision or index.revision or None, cache=cache)
+    return resolve(asked, revision=revision, cache=cache)
+
+
+def weights_of(index: "Index") -> "Model":
+    """The model that an index was made from."""
+    from precompute.architectures import describe
+    from precompute.sources import resolve
+
+    manifest = index.manifest
+    cache = index.folder.parent / CACHE
+    model = describe(resolve(manifest.source, revision=manifest.revision or None, cache=cache))
+    if model.shape != manifest.shape:
+        raise BadWeights(
+            f"{manifest.source} holds another model than the index {index.folder} was made from: put that back, or "
+            f"rebuild the index: `lexiscope precompute {manifest.model} --force`"
+        )
+    return model
+
+
+def _index_of(asked: str, data: Path) -> "Manifest | None":
+    """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
+    from precompute.manifest import MANIFEST, MODEL_NAME, Manifest, model_name
+
+    name = model_name(asked)
+    if not MODEL_NAME.fullmatch(name):  # a path
+        return None
+    try:
+        manifest = Manifest.load(data / name)
+    except IndexMissing:
+        return None
+    if manifest.model != name:
+        raise ManifestDamaged(
+            f"{data / name / MANIFEST} is of another model, {manifest.model}: rename the folder to that, or delete it "
+            f"and run `lexiscope precompute {asked}` again"
+        )
+    return manifest

@@ -1,0 +1,51 @@
+"""`make bench`: prints one line per figure: name, measured, bound, ok or short. Names of parts run only those."""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks import build, index, pairs, vectors
+from benchmarks.figures import Figure
+from precompute.build import Options
+from precompute.build import build as build_index
+from precompute.manifest import DEMO_NAME
+from precompute.progress import Progress
+from precompute.sources import resolve
+
+PARTS = ("vectors", "pairs", "index", "build")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all")
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("LEXISCOPE_DATA") or "data"))
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=args.data if args.data.is_dir() else None) as folder:
+        scratch = Path(folder)
+        runs: dict[str, Callable[[], Iterator[Figure]]] = {
+            "vectors": vectors.figures,
+            "pairs": lambda: pairs.figures(args.data),
+            "index": lambda: index.figures(_demo_index(args.data), scratch),
+            "build": lambda: build.figures(scratch, _demo_tokenizer(args.data)),
+        }
+        for part in args.parts or PARTS:
+            for figure in runs[part]():
+                print(figure.line(), flush=True)
+
+
+def _demo_index(data: Path) -> Path:
+    """The demo's index; one layer of it is built if there is none."""
+    folder = data / DEMO_NAME
+    if not (folder / "manifest.json").exists():
+        build_index(resolve("demo", cache=data / ".cache"), data, Options(layers=(29,)), Progress())
+    return folder
+
+
+def _demo_tokenizer(data: Path) -> Path:
+    return resolve("demo", cache=data / ".cache").tokenizer_file()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Head pairs against the exhaustive tiled product with a running floor, on real heads of the demo and on random ones.
+
+Both use one thread; the lists are compared as well.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+import torch
+
+from benchmarks.figures import Figure, seconds
+from benchmarks.models import D_VOCAB, demo
+from precompute.build import compute_threads
+from precompute.embedding import Embedding
+from precompute.pairs import Masks, Matrix, top_pairs
+
+N = 500
+# 24 heads over all depths: (layer, head, matrix).
+MATRICES = ("vo", "qk", "vo", "qk")
+SAMPLE = [(layer, (5 * layer + n) % 9, name) for layer in range(1, 30, 5) for n, name in enumerate(MATRICES)]
+
+
+def figures(data: Path) -> Iterator[Figure]:
+    model = demo(data)
+    cpu = torch.device("cpu")
+    embedding = Embedding.of(model.W_E, cpu)
+    everyone = all_pairs(model.shape.d_vocab)
+    with compute_threads(cpu, 1):
+        rounds = []
+        for number, (layer, head, name) in enumerate(SAMPLE):
+            left, right = model.factors(layer, name)
+            matrix = matrix_of(embedding, left[head].numpy(), right[head].T.numpy())
+            if number == 0:
+                for exhaustive in (False, True):
+                    top_pairs(matrix, everyone, "dot", N, exhaustive)  # compiles
+            rounds.append(compare(matrix, everyone))
+        ours, theirs = (sum(side) for side in zip(*rounds, strict=True))
+        ratios = [slow / fast for fast, slow in rounds]
+        yield Figure("head pairs, 24 real heads together, exhaustive / ours", theirs / ours, 5, at_least=True)
+        yield Figure("head pairs, the median head, exhaustive / ours", median(ratios), 15, at_least=True)
+        yield Figure("head pairs, the slowest head, ours / exhaustive", 1 / min(ratios), 1.2)
+        generator = np.random.default_rng(0)
+        random = Embedding.of(torch.from_numpy(generator.normal(0, 0.14, (D_VOCAB, 768)).astype(np.float32)), cpu)
+        factors = [generator.normal(0, 0.02, (768, 64)).astype(np.float32) for _ in range(2)]
+        ours, theirs = compare(matrix_of(random, *factors), all_pairs(D_VOCAB))
+        yield Figure("head pairs, random GPT-2-sized weights, exhaustive / ours", theirs / ours)
+
+
+def all_pairs(d_vocab: int) -> Masks:
+    """Preset all and nothing else: no two tokens of one surface but a token and itself, no words."""
+    return Masks.of(np.arange(d_vocab, dtype=np.int32), np.zeros(d_vocab, bool))
+
+
+def matrix_of(embedding: Embedding, W_left: np.ndarray, W_right: np.ndarray) -> Matrix:
+    products = [torch.from_numpy(np.ascontiguousarray(W.T)) @ embedding.on_device.T for W in (W_left, W_right)]
+    left, right = (np.ascontiguousarray(W) for W in (W_left, W_right))
+    return Matrix(embedding, embedding, left, right, *products)
+
+
+def compare(matrix: Matrix, masks: Masks) -> tuple[float, float]:
+    """Seconds of ours and of the exhaustive search; their lists must be the same."""
+    results = []
+
+    def run(exhaustive: bool) -> None:
+        results.append(top_pairs(matrix, masks, "dot", N, exhaustive))
+
+    times = seconds(lambda: run(False)), seconds(lambda: run(True))
+    for ours, theirs in zip(results[0]["all"], results[1]["all"], strict=True):
+        assert np.array_equal(ours.pairs, theirs.pairs)
+        assert np.array_equal(ours.scores, theirs.scores)
+    return times

@@ -1,0 +1,8 @@
+"""Settings of all tests: hypothesis takes the same examples in every run and sets no time limit for one of them,
+because the first call of a kernel compiles it.
+"""
+
+from hypothesis import settings
+
+settings.register_profile("lexiscope", deadline=None, derandomize=True)
+settings.load_profile("lexiscope")

@@ -1,0 +1,166 @@
+"""Every way through the pair search gives the same pairs, and the errors it reckons with are no smaller than real ones."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from precompute.pair_board import Board
+from precompute.pair_kernel import PREFIXES
+from precompute.pair_search import Search
+from precompute.pair_space import as_columns, as_rows, balance, shells
+from precompute.shape import LENSES
+from tests import brute
+from tests.heads import Head, same
+from tests.vocabularies import KINDS
+
+SCAN, EVERYTHING = 0, -1
+
+
+class Forced(Search):
+    """Goes one way through all rows."""
+
+    way = SCAN
+
+    def _plan(self, start: int, stop: int) -> int:
+        assert 0 <= start < stop <= len(self.rows.tokens)
+        return self.d if self.way == EVERYTHING else self.way
+
+
+def search(head: Head, lens: str, n: int, way: int | None) -> Board:
+    """The whole matrix as one rectangle; `way` None leaves the plan to the search, -1 is the plain product."""
+    a, b = balance(*head.factors(lens))
+    tokens = np.arange(len(head.surface), dtype=np.int32)
+    board = head.board(lens, n)
+    rows, columns = as_rows(a, tokens, head.surface), as_columns(b, tokens, head.surface)
+    one = Search(rows, columns, [board]) if way is None else Forced(rows, columns, [board])
+    if isinstance(one, Forced) and way is not None:
+        one.way = way
+    one.run()
+    return board
+
+
+@pytest.mark.parametrize("way", [SCAN, *PREFIXES, EVERYTHING, None])
+@pytest.mark.parametrize(
+    ("kind", "d_vocab", "d_head"),
+    [
+        ("heavy tail", 1300, 48),
+        ("random", 600, 64),
+        ("integers", 400, 33),
+        ("equal halves", 300, 40),
+        ("all equal", 300, 12),
+        ("huge outlier", 257, 20),
+        ("tiny", 90, 5),
+    ],
+)
+def test_all_ways_give_the_same_pairs(way: int | None, kind: str, d_vocab: int, d_head: int) -> None:
+    """Where all rows are equal all pairs tie: more candidates than there is room for, so that parts are searched again."""
+    head = Head.of(kind, d_vocab, d_head, 7)
+    if way is not None and way >= max(d_head, PREFIXES[-1]):
+        way = EVERYTHING
+    for lens in LENSES:
+        same(search(head, lens, 70, way).best(), head.brute(lens, 70)["distinct"])
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from([kind for kind in KINDS if kind != "all zero"]),
+    d_vocab=st.integers(2, 120),
+    d_head=st.integers(1, 80),
+    n=st.integers(1, 100),
+    way=st.sampled_from([SCAN, *PREFIXES[:-1], EVERYTHING]),
+    seed=st.integers(0, 1000),
+)
+def test_any_way_through_any_matrix(kind: str, d_vocab: int, d_head: int, n: int, way: int, seed: int) -> None:
+    head = Head.of(kind, d_vocab, d_head, seed, tied=seed % 2 == 0)
+    for lens in LENSES:
+        same(search(head, lens, n, way).best(), head.brute(lens, n)["distinct"])
+
+
+def test_several_boards_each_get_their_own() -> None:
+    head = Head.of("random", 300, 40, 0)
+    a, b = balance(*head.factors("dot"))
+    tokens = np.arange(300, dtype=np.int32)
+    boards = [head.board("dot", n) for n in (5, 500)]
+    Search(as_rows(a, tokens, head.surface), as_columns(b, tokens, head.surface), boards).run()
+    for board in boards:
+        same(board.best(), head.brute("dot", board.n)["distinct"])
+
+
+def test_a_rectangle_of_the_matrix() -> None:
+    head = Head.of("random", 300, 40, 0)
+    a, b = balance(*head.factors("dot"))
+    i, j = np.arange(50, 290, 3, dtype=np.int32), np.arange(0, 200, 7, dtype=np.int32)
+    board = head.board("dot", 30)
+    Search(as_rows(a, i, head.surface), as_columns(b, j, head.surface), [board]).run()
+    mask = np.zeros((300, 300), bool)
+    mask[np.ix_(i, j)] = True
+    mask &= head.surface[:, None] != head.surface
+    same(board.best(), brute.best_pairs(brute.rounded(head.true_scores("dot")), mask, 30))
+
+
+@pytest.mark.parametrize("n", [1, 255, 512, 513, 1024, 1025, 2500])
+def test_shells_cover_all_columns_once(n: int) -> None:
+    starts = shells(n)
+    assert starts[0] == 0
+    assert starts[-1] == n
+    assert (np.diff(starts) > 0).all()
+
+
+ERROR_CASES = settings(max_examples=80)
+MATRICES = {
+    "kind": st.sampled_from(KINDS),
+    "d_vocab": st.integers(1, 150),
+    "d_model": st.integers(1, 200),
+    "d_head": st.integers(1, 80),
+    "seed": st.integers(0, 1000),
+    "lens": st.sampled_from(LENSES),
+}
+
+
+def uneven(head: Head) -> Head:
+    """Directions of very different weight on the two sides, which balancing has to undo."""
+    scale = np.geomspace(1e4, 1e-4, head.W_left.shape[1]).astype(np.float32)
+    return replace(head, W_left=head.W_left * scale, W_right=head.W_right / scale)
+
+
+@ERROR_CASES
+@given(**MATRICES)
+def test_factors_err_less_than_is_claimed(
+    kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str
+) -> None:
+    head = Head.of(kind, d_vocab, d_head, seed, d_model=d_model, tied=False)
+    sides = (head.source, head.W_left), (head.target, head.W_right)
+    for factor, (E, W) in zip(head.factors(lens), sides, strict=True):
+        rows, scale = brute.lensed(E, lens)
+        true = rows @ W.astype(np.float64) * scale[:, None]
+        error = np.linalg.norm(factor.values.numpy() - true, axis=1)
+        assert (error <= factor.error.numpy().astype(np.float64)).all()
+
+
+@ERROR_CASES
+@given(**MATRICES, balanced=st.booleans())
+def test_balanced_scores_err_less_than_is_claimed(
+    kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str, balanced: bool
+) -> None:
+    head = Head.of(kind, d_vocab, d_head, seed, d_model=d_model, tied=False)
+    head = head if balanced else uneven(head)
+    a, b = balance(*head.factors(lens))
+    computed = a.shift[:, None] + b.shift + a.coords @ b.coords.T
+    claimed = a.error.astype(np.float64) @ b.error.astype(np.float64).T
+    assert (np.abs(computed - head.true_scores(lens)) <= claimed).all()
+
+
+@ERROR_CASES
+@given(**MATRICES)
+def test_norms_are_never_too_small(
+    kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str
+) -> None:
+    """The norm of a prefix's rest, with the score of the prefix, bounds the score."""
+    for half in balance(*Head.of(kind, d_vocab, d_head, seed, d_model=d_model).factors(lens)):
+        coords = half.coords.astype(np.float64)
+        assert (np.linalg.norm(coords, axis=1) <= half.norm).all()
+        for prefix, rest in zip(PREFIXES, half.rest, strict=True):
+            assert (np.linalg.norm(coords[:, prefix:], axis=1) <= rest).all()
