@@ -52,13 +52,13 @@ def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progre
         manifest, name = what_is_there(folder, identify(model, options, current), current, wanted, options.force)
         place = Place(folder, name, checkpoint.tokenizer_file())
         missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]  # upper layers read best
-        if missing or manifest.vocabulary is None:
+        incomplete = bool(missing) or manifest.vocabulary is None
+        if incomplete:
             progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
             with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
                 manifest = _make(model, manifest, place, missing, device, pool, progress)
         written = place.finish(manifest)
-        nothing_done = not (written or missing)
-        progress.finish(folder, len(manifest.shards), model.shape.n_layers, nothing_done)
+        progress.finish(folder, len(manifest.shards), model.shape.n_layers, nothing_done=not (written or incomplete))
         if place.unfinished_rebuild():
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
     return folder

@@ -15,8 +15,8 @@ FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
 TILE = (256, 16 * STRIP)  # rows and columns of a product
 SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
-LOOK, FINISH, SIFT, MULTIPLY, PRODUCT = 0.5, 40.0, 0.3, 0.024, 0.15
-
+LOOK, FINISH_LOOKED = 0.5, 15.0  # of scan
+MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
 LARGEST_SCORE = 1e37  # weights that could give more are refused
 
 
@@ -58,23 +58,24 @@ class Search:
 
         def left(prefix: int, rest: NDArray[np.float32]) -> float:
             """The share of pairs that a bound from so many coordinates leaves."""
-            score = base + rows.coords[i, :prefix] @ columns.coords[j, :prefix].T
+            score = base + _product(rows.coords[i, :prefix], columns.coords[j, :prefix])
             return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 
         looked = left(0, rows.norm[i, None] * columns.reach[shell])
         rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
         passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(PREFIXES)]
-        costs: dict[int, float] = {0: looked * LOOK + passing[0] * FINISH, self.d: SIFT + PRODUCT + self.d * MULTIPLY}
+        costs: dict[int, float] = {0: looked * LOOK + passing[0] * FINISH_LOOKED}
+        costs[self.d] = SIFT + PRODUCT + self.d * MULTIPLY
         for prefix, share in zip(PREFIXES, passing, strict=True):
             if prefix < self.d:
-                costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH
+                costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH_SIFTED
         return min(costs, key=costs.__getitem__)
 
     def _first_floors(self) -> None:
         """Floors from the first shells, where norms are largest."""
         rows, columns = self.rows, self.columns
         r, c = min(512, len(rows.tokens)), int(columns.starts[1])
-        scores = rows.coords[:r] @ columns.coords[:c].T + rows.shift[:r, None] + columns.shift.reshape(-1)[:c]
+        scores = _product(rows.coords[:r], columns.coords[:c]) + rows.shift[:r, None] + columns.shift.reshape(-1)[:c]
         error = np.broadcast_to((rows.error[:r] @ columns.error[0])[:, None], scores.shape)
         pairs = rows.surface[:r, None] != columns.surface[:c]
         scores, error = scores[pairs].astype(np.float64), error[pairs].astype(np.float64)
@@ -139,3 +140,8 @@ class Search:
         tokens = self.rows.tokens[found.i[:count]], self.columns.tokens[found.j[:count]]
         for board in self.boards:
             board.add(*tokens, found.score[:count], found.error[:count])
+
+
+def _product(a: NDArray[np.float32], b: NDArray[np.float32]) -> NDArray[np.float32]:
+    """a bᵀ by torch: numpy's own thread pool would get in the way of the build's."""
+    return (torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.embedding import Embedding, Float32, Float64
+from precompute.embedding import Embedding, Float32
 from precompute.pair_kernel import PREFIXES, STRIP, Columns, Rows
 from precompute.rounding import TINY, gamma
 
@@ -65,8 +65,8 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
     a_mean, b_mean = A.values.mean(0), B.values.mean(0)
     T, T_inverse = _balancing(_second_moments(A.values, a_mean), _second_moments(B.values, b_mean))
     pad = max(0, PREFIXES[-1] - d_head)  # the kernel reads at least the prefixes
-    to_a = torch.nn.functional.pad(torch.from_numpy(T).to(A.values), (0, pad))
-    to_b = torch.nn.functional.pad(torch.from_numpy(T_inverse).to(A.values), (0, pad))
+    to_a = torch.nn.functional.pad(T.to(A.values), (0, pad))
+    to_b = torch.nn.functional.pad(T_inverse.to(A.values), (0, pad))
     a = torch.addmm(-(a_mean @ to_a), A.values, to_a)
     b = torch.addmm(-(b_mean @ to_b), B.values, to_b)
     a_shift = A.values @ b_mean
@@ -98,22 +98,26 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
     return _half(a, a_shift, a_size, a_terms), _half(b, b_shift, b_size, b_terms)
 
 
-def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> Float64:
-    moments = (values.T @ values).double() - len(values) * torch.outer(mean, mean).double()
-    return moments.cpu().numpy()
+# Small matrices go through torch as well: numpy's own thread pool would get in the way of the build's.
 
 
-def _balancing(moments_a: Float64, moments_b: Float64) -> tuple[Float64, Float64]:
+def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
+    return ((values.T @ values).double() - len(values) * torch.outer(mean, mean).double()).cpu()
+
+
+def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """T and T⁻ᵀ with Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ diagonal, nearly. Any invertible T is right; a good one prunes well."""
-    roots = []
-    for moments in (moments_a, moments_b):
-        weights, axes = np.linalg.eigh(moments)
-        weights = np.maximum(weights, max(weights[-1] * FLOOR, 1e-30))
-        roots.append((axes * np.sqrt(weights), axes / np.sqrt(weights)))
-    (root_a, unroot_a), (root_b, _) = roots
-    left, sizes, _ = np.linalg.svd(root_a.T @ root_b)
-    T = (unroot_a @ left) * np.sqrt(np.maximum(sizes, max(sizes[0] * FLOOR, 1e-30)))
-    return T, np.linalg.inv(T).T
+    (root_a, unroot_a), (root_b, _) = _roots(moments_a), _roots(moments_b)
+    left, sizes, _ = torch.linalg.svd(root_a.T @ root_b)
+    T = (unroot_a @ left) * sizes.clamp(min=max(float(sizes[0]) * FLOOR, 1e-30)).sqrt()
+    return T, torch.linalg.inv(T).T
+
+
+def _roots(moments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """R with R Rᵀ the moments, nearly, and R⁻ᵀ."""
+    weights, axes = torch.linalg.eigh(moments)
+    lengths = weights.clamp(min=max(float(weights[-1]) * FLOOR, 1e-30)).sqrt()
+    return axes * lengths, axes / lengths
 
 
 def _half(coords: torch.Tensor, shift: torch.Tensor, size: torch.Tensor, terms: list[torch.Tensor]) -> Half:

@@ -7,7 +7,7 @@ import torch
 
 from precompute.pair_board import Board
 from precompute.pair_space import Factor
-from precompute.rounding import gamma
+from precompute.rounding import TINY, gamma
 
 TILE = 1024  # rows; a tile is TILE x d_vocab
 MANY = 4_000_000  # hits of one tile that are moved at once
@@ -20,13 +20,14 @@ def search_tiles(
     if not len(rows) or not len(columns):
         return
     b, b_surface = B.values[columns], surface[columns]
-    b_norm = float(torch.linalg.vector_norm(b, dim=1).max()) * (1 + 1e-5)
+    b_norm = float(_norms(b).max())
     b_error = float(B.error[columns].max())
     for start in range(0, len(rows), TILE):
         i = rows[start : start + TILE]
         a = A.values[i]
-        a_norm = torch.linalg.vector_norm(a, dim=1) * (1 + 1e-5)
+        a_norm = _norms(a)
         error = A.error[i] * (b_norm + b_error) + a_norm * (b_error + gamma(a.shape[1] + 8) * b_norm)
+        error += a.shape[1] * TINY  # products too small for float32
         pairs = surface[i][:, None] != b_surface
         _tile(a @ b.T, error, pairs, i, columns, boards)
 
@@ -62,3 +63,9 @@ def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor
         top = torch.topk(lower, board.n, sorted=False).values.min()
         bottom = torch.topk(upper, board.n, largest=False, sorted=False).values.max()
         board.know(float(top), float(bottom))
+
+
+def _norms(rows: torch.Tensor) -> torch.Tensor:
+    """Rounded up; in float64, because the squares of tiny values vanish in float32."""
+    norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
+    return norms.to(rows) * (1 + 1e-5)

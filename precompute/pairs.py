@@ -120,12 +120,12 @@ def _row_dots(
 ) -> tuple[Float32, Float32]:
     scores, errors = np.empty(len(i), np.float32), np.empty(len(i), np.float32)
     for n in range(len(i)):
-        score = aa = bb = np.float32(0)
+        score, aa, bb = np.float32(0), 0.0, 0.0  # squares of tiny values vanish in float32
         row, column = np.uint64(i[n]), np.uint64(j[n])
         for x in range(np.uint64(A.shape[1])):
             score += A[row, x] * B[column, x]
-            aa += A[row, x] * A[row, x]
-            bb += B[column, x] * B[column, x]
+            aa += np.float64(A[row, x]) * np.float64(A[row, x])
+            bb += np.float64(B[column, x]) * np.float64(B[column, x])
         a, b = np.sqrt(aa) * 1.00001, np.sqrt(bb) * 1.00001
         scores[n] = score
         errors[n] = a_error[row] * (b + b_error[column]) + a * (b_error[column] + relative * b) + absolute

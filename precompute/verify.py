@@ -44,7 +44,7 @@ def check_sums(index: Index) -> Iterator[Result]:
 
 
 def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
-    """Some vectors of every kind, one head of each matrix and two tokens, in every layer that can be read."""
+    """Some vectors of every kind, one head of each matrix and three tokens, in every layer that can be read."""
     if model.checkpoint.weights_hash() != index.manifest.weights_sha256:
         source, name = model.checkpoint.source, index.manifest.model
         said = f"{source} holds other weights than the index was made from"
@@ -63,8 +63,9 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
             fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources)
             yield f"layer {layer} {matrix} head {head}", fault
-        listed = int(rng.choice(index.shard(layer).array("ff_value.ids")[0, 0, 0]))
-        for token in (listed, int(rng.integers(shape.d_vocab))):
+        shard = index.shard(layer)
+        listed, paired = (int(rng.choice(shard.array(name)[0].ravel())) for name in ("ff_value.ids", "vo.ids"))
+        for token in (listed, paired, int(rng.integers(shape.d_vocab))):
             yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_fault, token)
 
 

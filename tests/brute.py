@@ -67,8 +67,8 @@ def preset_masks(surface: Array, words: Array) -> dict[str, Array]:
 
 def best_pairs(scores: Array, mask: Array, n: int) -> Ends:
     """The n largest and the n smallest of float32 scores under a mask; ties by the smaller ids."""
-    i, j = np.nonzero(mask)  # in the order in which ties stand
-    listed = scores[i, j]
+    places = np.flatnonzero(mask)  # in the order in which ties stand
+    listed = scores.ravel()[places]
     ends = []
     for sign in (1, -1):
         size = -sign * listed
@@ -76,7 +76,8 @@ def best_pairs(scores: Array, mask: Array, n: int) -> Ends:
         if len(size) > n:  # whoever is not worse than the n-th: spares sorting the rest
             few = np.flatnonzero(size <= np.partition(size, n - 1)[n - 1])
         order = few[np.argsort(size[few], kind="stable")][:n]
-        ends.append((np.stack([i[order], j[order]], axis=1), listed[order]))
+        pairs = np.stack(np.divmod(places[order], scores.shape[1]), axis=1)
+        ends.append((pairs, listed[order]))
     return ends[0], ends[1]
 
 

@@ -41,7 +41,7 @@ class Head:
             W = [random.integers(-1, 2, (d_model, d_head)).astype(np.float32) for _ in range(2)]
         surface = random.integers(0, masks.get("surfaces", max(1, d_vocab // 2)), d_vocab)
         surface = np.unique(surface, return_inverse=True)[1].astype(np.int32)
-        return cls(source, target, *W, surface, random.random(d_vocab) < masks.get("words", 0.4))
+        return cls(source, target, W[0], W[1], surface, random.random(d_vocab) < masks.get("words", 0.4))
 
     def matrix(self) -> Matrix:
         source = Embedding.of(torch.from_numpy(self.source), CPU)
@@ -64,9 +64,7 @@ class Head:
         return brute.pair_matrix(self.source, self.target, self.W_left, self.W_right, lens)
 
     def brute(self, lens: str, n: int) -> dict[str, brute.Ends]:
-        return brute.top_pairs(
-            self.source, self.target, self.W_left, self.W_right, lens, self.surface, self.words, n
-        )
+        return brute.top_pairs(self.source, self.target, self.W_left, self.W_right, lens, self.surface, self.words, n)
 
 
 def same(found: tuple[PairList, PairList], true: brute.Ends) -> None:

@@ -1,4 +1,4 @@
-"""The running best of a pair search: whatever comes, in whatever order and parts, the lists are those of a full sort."""
+"""The running best of a pair search: whatever comes, in any order and parts, its lists are those of a full sort."""
 
 from typing import Any
 
@@ -37,9 +37,7 @@ def whole(true: Array, n: int) -> brute.Ends:
     error=st.sampled_from([1e-6, 0.5, 3.0, 1e7]),
     seed=st.integers(0, 1000),
 )
-def test_lists_are_those_of_a_full_sort(
-    size: int, n: int, parts: int, values: int, error: float, seed: int
-) -> None:
+def test_lists_are_those_of_a_full_sort(size: int, n: int, parts: int, values: int, error: float, seed: int) -> None:
     random = np.random.default_rng(seed)
     true = random.integers(0, values, (size, size)).astype(np.float64)
     board = Board(n, lambda i, j: true[i, j].astype(np.float32))

@@ -51,6 +51,15 @@ def test_scores_at_the_lower_end_of_float32(scale: float) -> None:
     check(head, 40)
 
 
+@pytest.mark.parametrize("scale", [(6e-35, 1700), (2e5, 4e-34), (8e-34, 0.25), (4e-11, 1.5e-31), (1e-28, 5e-8)])
+def test_small_weights(scale: tuple[float, float]) -> None:
+    """Scores that float32 holds, of factors whose squares it does not."""
+    head = Head.of("heavy tail", 79, 63, 0, tied=False)
+    head.W_left[:] *= np.float32(scale[0])
+    head.W_right[:] *= np.float32(scale[1])
+    check(head, 20)
+
+
 def test_more_hits_than_are_moved_at_once() -> None:
     """All pairs tie: a tile is taken in halves."""
     d_vocab = MANY // TILE + 100

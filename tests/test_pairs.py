@@ -1,4 +1,4 @@
-"""The top pairs of a head against its full matrix, bit for bit: presets, ends and lenses, with heads made to be hard."""
+"""The top pairs of a head against its full matrix, bit for bit: presets, ends, lenses; with heads made to be hard."""
 
 from dataclasses import replace
 

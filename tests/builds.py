@@ -1,0 +1,131 @@
+"""Builds of tiny models for tests: quietly in this process, or by the real command in a child that can be killed.
+Children are forked from a server that has imported everything, so that one starts in a moment."""
+
+import contextlib
+import io
+import multiprocessing
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing import forkserver
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+import app.cli
+import app.commands.weights
+import precompute.sources  # noqa: F401 (for the children)
+from precompute.build import Options, build
+from precompute.build_lock import LOCK
+from precompute.checkpoint import Checkpoint
+from precompute.progress import Progress
+from tests.models import tiny_gpt2
+
+K, PAIRS = 8, 12
+SMALL = ("--k", str(K), "--pairs", str(PAIRS))
+
+
+def small_gpt2(folder: Path, n_layers: int = 3, **more: Any) -> Path:
+    return tiny_gpt2(folder, n_layers=n_layers, n_heads=1, d_model=8, d_mlp=6, **more)
+
+
+class Listener(Progress):
+    """What a build says, and a chance to look at its folder whenever a layer is ready."""
+
+    def __init__(self) -> None:
+        self.text = io.StringIO()
+        self.layers: list[int] = []
+        super().__init__(Console(file=self.text))
+
+    def layer_done(self, layer: int) -> None:
+        super().layer_done(layer)
+        self.layers.append(layer)
+        self.look()
+
+    def look(self) -> None:
+        """For tests to replace."""
+
+
+def quick_build(source: Path, data: Path, listener: Listener | None = None, **options: Any) -> Path:
+    chosen = Options(**{"k": K, "pairs": PAIRS} | options)
+    return build(Checkpoint.open(source), data, chosen, listener or Listener())
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of an index, byte for byte."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def stamps(folder: Path) -> Mapping[str, tuple[int, int]]:
+    """Changes with every write; the lock is written by every build."""
+    return {p.name: (p.stat().st_ino, p.stat().st_mtime_ns) for p in folder.iterdir() if p.name != LOCK}
+
+
+def copy(index: Path, data: Path) -> Path:
+    return Path(shutil.copytree(index, data / index.name))
+
+
+@dataclass(frozen=True)
+class Child:
+    process: ForkServerProcess
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid
+        return self.process.pid
+
+    def said(self) -> str:
+        return self.log.read_text()
+
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while text not in self.said():
+            assert self.process.is_alive(), self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.01)
+
+    def ended(self, seconds: float = 60) -> int:
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, self.said()
+        return self.process.exitcode
+
+
+def forks() -> ForkServerContext:
+    """Starts the server, where it finds this package, unless it runs."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    with contextlib.chdir(Path(__file__).parent.parent):
+        forkserver.ensure_running()
+    return context
+
+
+@contextlib.contextmanager
+def command(log: Path, *words: str | Path, limit: int | None = None, fatal: bool = False) -> Iterator[Child]:
+    """`lexiscope WORDS` in a child; with a limit on the size of files, which may be fatal in the middle of a write."""
+    log.write_text("")
+    process = forks().Process(target=_run, args=(log, [str(word) for word in words], limit, fatal))
+    process.start()
+    try:
+        yield Child(process, log)
+    finally:
+        process.kill()
+        process.join()
+
+
+def _run(log: Path, words: list[str], limit: int | None, fatal: bool) -> None:
+    output = os.open(log, os.O_WRONLY | os.O_APPEND)
+    for descriptor in (1, 2):
+        os.dup2(output, descriptor)
+    if limit is not None:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL if fatal else signal.SIG_IGN)
+    sys.exit(app.cli.main(words))

@@ -1,0 +1,219 @@
+"""An index that was tampered with, in its files or with a manifest that vouches for them, does not pass.
+Each fault names what is wrong, where, and what to do."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from precompute.architectures import describe
+from precompute.architectures.base import Model
+from precompute.checkpoint import Checkpoint
+from precompute.errors import LexiscopeError
+from precompute.index import Index, open_model
+from precompute.manifest import MANIFEST, TOKENIZER
+from precompute.verify import check_sample, check_sums, new_seed
+from tests.builds import copy, quick_build, small_gpt2
+from tests.models import tiny_llama
+from tests.synthetic import rewrite_shard
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Model:
+    return describe(Checkpoint.open(small_gpt2(tmp_path_factory.mktemp("source") / "tiny", n_layers=2)))
+
+
+@pytest.fixture(scope="module")
+def built(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_build(model.checkpoint.folder, tmp_path_factory.mktemp("built"))
+
+
+def faults(index: Path, model: Model | None = None) -> list[str]:
+    """Everything that is wrong, with a sample of all there is."""
+    opened = Index.open(index)
+    results = [*check_sums(opened)]
+    if model:
+        results += check_sample(opened, model, sample=1000, seed=1, rows=1000)
+    return [f"{name}: {fault}" for name, fault in results if fault]
+
+
+def test_good_index(model: Model, built: Path) -> None:
+    assert faults(built, model) == []
+    names = [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
+    assert len(names) == 2 * (6 + 2 + 3)
+    assert names == [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
+    assert 0 <= new_seed() < 1 << 31
+
+
+def test_untied_grouped_heads(tmp_path: Path) -> None:
+    source = tiny_llama(tmp_path / "llama", tied=False, n_layers=1, n_heads=2, n_kv_heads=1, d_model=8, d_mlp=5)
+    index = quick_build(source, tmp_path)
+    assert faults(index, describe(Checkpoint.open(source))) == []
+
+
+def _flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "said"),
+    [
+        ("layer-1.g1.lxs", lambda path: os.truncate(path, 5000), "cut short"),
+        ("layer-1.g1.lxs", lambda path: _flip(path, -1000), "checksum"),
+        ("layer-1.g1.lxs", lambda path: _flip(path, 100), "header"),
+        ("layer-1.g1.lxs", lambda path: _flip(path, 16), "there is no format version 0"),
+        ("layer-1.g1.lxs", Path.unlink, "missing"),
+        ("vocabulary.g1.lxs", lambda path: _flip(path, 1500), "checksum"),
+        (TOKENIZER, Path.unlink, "cannot be read"),
+        (TOKENIZER, lambda path: _flip(path, 50), "not the model's tokenizer"),
+    ],
+)
+def test_damaged_files(built: Path, tmp_path: Path, name: str, damage: Callable[[Path], None], said: str) -> None:
+    index = copy(built, tmp_path)
+    damage(index / name)
+    (fault,) = faults(index)
+    assert str(index / name) in fault
+    assert said in fault
+    assert "`lexiscope precompute tiny` again" in fault
+    if "Delete this file" in fault:
+        (index / name).unlink()
+    quick_build(Path(Index.open(built).manifest.source), tmp_path)  # what it says to do helps
+    assert faults(index) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        (MANIFEST, b'"format_version": 1', b'"format_version": 7', "Upgrade lexiscope"),
+        (MANIFEST, b'"k": 8', b'"k": 7', "fingerprint"),
+        (MANIFEST, b'"k"', b'"q"', "k"),
+        ("vocabulary.g1.lxs", b"lexiscope shard\n\x01", b"lexiscope shard\n\x02", "Upgrade lexiscope"),
+    ],
+)
+def test_indexes_that_do_not_open(built: Path, tmp_path: Path, name: str, old: bytes, new: bytes, said: str) -> None:
+    path = copy(built, tmp_path) / name
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    with pytest.raises(LexiscopeError, match=said) as caught:
+        open_model(tmp_path, "tiny")
+    assert str(path) in str(caught.value)
+    assert "lexiscope precompute tiny" in str(caught.value)
+
+
+def test_foreign_manifest(built: Path, tmp_path: Path) -> None:
+    copy(built, tmp_path).rename(tmp_path / "mine")
+    with pytest.raises(LexiscopeError, match="of another model, tiny"):
+        open_model(tmp_path, "mine")
+
+
+def _altered_score(arrays: Arrays) -> None:
+    arrays["w_q.scores"][3, 1, 0, 5] *= 1 + 1e-5
+
+
+def _swapped_ids(arrays: Arrays) -> None:
+    ids = arrays["ff_key.ids"][2, 0, 1]
+    ids[[3, 4]] = ids[[4, 3]]
+
+
+def _repeated_id(arrays: Arrays) -> None:
+    for part in ("ids", "scores"):
+        lists = arrays[f"w_o.{part}"][0, 0, 0]
+        lists[1] = lists[0]
+
+
+def _missing_token(arrays: Arrays) -> None:
+    """The best one is gone, the others are true."""
+    for part in ("ids", "scores"):
+        lists = arrays[f"ff_value.{part}"][1, 0, 0]
+        lists[:-1] = lists[1:].copy()
+
+
+def _altered_norm(arrays: Arrays) -> None:
+    arrays["w_k.norm"][1] *= 1.001
+
+
+def _altered_pair_score(arrays: Arrays) -> None:
+    arrays["vo.scores"][0, 0, 0, 0, 2] *= 1 - 1e-5
+
+
+def _turned_pair(arrays: Arrays) -> None:
+    arrays["qk.ids"][0, 1, 0, 1, 0] = arrays["qk.ids"][0, 1, 0, 1, 0, ::-1].copy()
+
+
+def _missing_pair(arrays: Arrays) -> None:
+    for part in ("ids", "scores"):
+        lists = arrays[f"qk.{part}"][0, 0, 0, 0]
+        lists[:-1] = lists[1:].copy()
+        lists[-1] = 0
+    arrays["qk.count"][0, 0, 0, 0] -= 1
+
+
+def _missing_best_pair_of_a_full_list(arrays: Arrays) -> None:
+    for part in ("ids", "scores"):
+        lists = arrays[f"vo.{part}"][0, 1, 1, 0]
+        lists[:-1] = lists[1:].copy()
+
+
+def _pair_of_another_preset(arrays: Arrays) -> None:
+    for part in ("ids", "scores", "count"):
+        arrays[f"vo.{part}"][0, 0, 2, 0] = arrays[f"vo.{part}"][0, 0, 0, 0]
+
+
+def _impossible_token(arrays: Arrays) -> None:
+    arrays["w_v.ids"][0, 0, 0, 0] = 60_000
+
+
+def _misled_token(arrays: Arrays) -> None:
+    arrays["inverted.vector"][:] = np.roll(arrays["inverted.vector"], 1)
+
+
+def _forgotten_places(arrays: Arrays) -> None:
+    arrays["paired.offsets"][:] = arrays["paired.offsets"][0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (_altered_score, "w_q 3 (cosine, top)"),
+        (_swapped_ids, "ff_key 2 (dot, bottom)"),
+        (_repeated_id, "w_o 0 (dot, top)"),
+        (_missing_token, "ff_value 1 (dot, top)"),
+        (_altered_norm, "the norm of w_k 1"),
+        (_altered_pair_score, "vo of head 0 (dot, all, top)"),
+        (_turned_pair, "qk of head 0 (cosine, all, bottom)"),
+        (_missing_pair, "qk of head 0 (dot, all, top)"),
+        (_missing_best_pair_of_a_full_list, "vo of head 0 (cosine, distinct, top)"),
+        (_pair_of_another_preset, "vo of head 0 (dot, words, top)"),
+        (_impossible_token, "token 60000"),
+        (_misled_token, "inverted list"),
+        (_forgotten_places, "inverted lists of token"),
+    ],
+)
+def test_lists_that_the_weights_do_not_give(
+    model: Model, built: Path, tmp_path: Path, change: Callable[[Arrays], None], said: str
+) -> None:
+    index = copy(built, tmp_path)
+    opened = Index.open(index)
+    arrays = {name: np.array(opened.shard(1).array(name)) for name in opened.shard(1)._container.arrays}
+    change(arrays)
+    rewrite_shard(index, opened.manifest, 1, arrays)
+    found = faults(index, model)
+    assert found
+    assert any(said in fault for fault in found), found
+    for fault in found:
+        assert str(index / "layer-1.g1.lxs") in fault
+        assert "`lexiscope precompute tiny` again" in fault
+
+
+def test_other_weights(built: Path, tmp_path: Path) -> None:
+    other = describe(Checkpoint.open(small_gpt2(tmp_path / "tiny", n_layers=2, seed=5)))
+    (fault,) = faults(built, other)
+    assert "other weights" in fault
+    assert "--force" in fault
