@@ -9,7 +9,14 @@ from collections.abc import Sequence
 from app.commands import demo, models, precompute, seeds, show, verify
 from precompute.errors import LexiscopeError
 
-COMMANDS = (demo, precompute, show, seeds, verify, models)  # modules with add_parser(subparsers); they import little until they run
+COMMANDS = (
+    demo,
+    precompute,
+    show,
+    seeds,
+    verify,
+    models,
+)  # modules with add_parser(subparsers); they import little until they run
 
 
 def main(argv: Sequence[str] | None = None) -> int:

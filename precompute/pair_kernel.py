@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 # Numbers of leading coordinates after which the norm of the rest is known; scan uses the first.
 PREFIXES = (8, 16, 24, 32, 40, 48)
 ROWS = 8  # rows that share their ranges
-STRIP = 256  # columns that scan looks at together; shells start at multiples of it
+STRIP = 128  # columns that scan looks at together; shells start at multiples of it
 SPAN = 64  # columns that sift looks at together
 ERROR_TERMS = 6
 FASTMATH = {"reassoc", "contract", "nsz"}

@@ -13,6 +13,7 @@ from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows, scan, 
 
 FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
 TILE = (256, 16 * STRIP)  # rows and columns of a product
+SMALL = 1 << 20  # pairs that are not worth a plan
 SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
 LOOK, FINISH_LOOKED = 0.5, 15.0  # of scan
@@ -49,6 +50,8 @@ class Search:
     def _plan(self, start: int, stop: int) -> int:
         """How many leading coordinates to multiply out for these rows: 0 to scan instead, d for a plain product."""
         rows, columns = self.rows, self.columns
+        if (stop - start) * len(columns.tokens) < SMALL:
+            return self.d
         i = np.unique(np.linspace(start, stop - 1, SAMPLE[0]).astype(int))
         j = np.unique(np.linspace(0, len(columns.tokens) - 1, SAMPLE[1]).astype(int))
         top, bottom = self._floors()

@@ -11,13 +11,14 @@ from itertools import pairwise
 
 import numpy as np
 import torch
+from numba import njit
 from numpy.typing import NDArray
 
 from precompute.embedding import Embedding, Float32
 from precompute.pair_kernel import PREFIXES, STRIP, Columns, Rows
 from precompute.rounding import TINY, gamma
 
-SHELL = 1024  # columns of like norm
+SHELL = 2048  # columns of like norm
 FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first also gives the first floors
 ROUND_UP = np.float32(1 + 1e-5)  # a float32 norm is off by less
 FLOOR = (
@@ -45,7 +46,7 @@ class Factor:
             inverse = torch.from_numpy(embedding.inverse_norm).to(product)
             values = (product - mean[:, None]).mul_(inverse).T.contiguous()
             reach = embedding.norm + float(np.linalg.norm(embedding.mean))
-            error = gamma(d_model + 8) * reach * size * embedding.inverse_norm
+            error = (gamma(d_model + 8) * reach * size + d_model * TINY) * embedding.inverse_norm
         return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
 
 
@@ -74,10 +75,11 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
 
     # |computed - true| <= sum of products of a row's term and a column's term; |A| is a row's norm before balancing.
     step, dot = gamma(d_head + 8), gamma(d_head + 16)
-    a_norm, b_norm = torch.linalg.vector_norm(A.values, dim=1), torch.linalg.vector_norm(B.values, dim=1)
-    a_middle, b_middle = float(a_mean.norm()), float(b_mean.norm())
+    a_norm, b_norm = (torch.from_numpy(suffix_norms(side.values.numpy(), (0,))[0]) for side in (A, B))
+    a_middle, b_middle = float(a_mean.double().norm()), float(b_mean.double().norm())
     a_far, b_far = a_norm + a_middle, b_norm + b_middle
-    a_size, b_size = torch.linalg.vector_norm(a, dim=1), torch.linalg.vector_norm(b, dim=1)
+    a_norms, b_norms = (suffix_norms(side.numpy(), (0, *PREFIXES)) for side in (a, b))
+    a_size, b_size = torch.from_numpy(a_norms[0]), torch.from_numpy(b_norms[0])
     one_a, one_b = torch.ones_like(a_norm), torch.ones_like(b_norm)
     a_terms = [
         A.error,  # of the factor itself, times the other side
@@ -95,7 +97,7 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
         b_size,
         step * b_far * float(to_b.norm()),
     ]
-    return _half(a, a_shift, a_size, a_terms), _half(b, b_shift, b_size, b_terms)
+    return _half(a, a_shift, a_norms, a_terms), _half(b, b_shift, b_norms, b_terms)
 
 
 # Small matrices go through torch as well: numpy's own thread pool would get in the way of the build's.
@@ -120,11 +122,28 @@ def _roots(moments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return axes * lengths, axes / lengths
 
 
-def _half(coords: torch.Tensor, shift: torch.Tensor, size: torch.Tensor, terms: list[torch.Tensor]) -> Half:
-    rest = torch.stack([torch.linalg.vector_norm(coords[:, prefix:], dim=1) for prefix in PREFIXES])
-    error = torch.stack(terms, dim=1)
-    numpy = [x.cpu().numpy() for x in (coords, shift, size, rest, error)]
-    return Half(numpy[0], numpy[1], numpy[2] * ROUND_UP, numpy[3] * ROUND_UP, numpy[4] * ROUND_UP)
+def _half(coords: torch.Tensor, shift: torch.Tensor, norms: Float32, terms: list[torch.Tensor]) -> Half:
+    return Half(coords.numpy(), shift.numpy(), norms[0], norms[1:], torch.stack(terms, dim=1).numpy() * ROUND_UP)
+
+
+@njit(cache=True, nogil=True)
+def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
+    """(starts, n): norms of the rows' coordinates from each start on, rounded up. Starts rise, none is beyond the end.
+
+    In float64, where no square of a float32 vanishes.
+    """
+    n, d = coords.shape
+    out = np.zeros((len(starts), n), np.float32)
+    for i in range(n):
+        total = 0.0
+        level = len(starts) - 1
+        for x in range(d, -1, -1):
+            if x < d:
+                total += np.float64(coords[i, x]) * np.float64(coords[i, x])
+            while level >= 0 and starts[level] == x:
+                out[level, i] = np.sqrt(total) * (1 + 1e-6) + TINY
+                level -= 1
+    return out
 
 
 def shells(n: int) -> NDArray[np.int64]:

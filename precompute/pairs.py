@@ -67,9 +67,10 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
 
     A = Factor.of(matrix.left, matrix.W_left, matrix.source, lens)
     B = Factor.of(matrix.right, matrix.W_right, matrix.target, lens)
-    if not A.values.any() or not B.values.any():
+    largest = [max(-float(low), float(high)) for low, high in (torch.aminmax(side.values) for side in (A, B))]
+    if not all(largest):
         return _all_zero(masks, n)
-    _check_size(A, B)
+    _check_size(*largest, A.values.shape[1])
     boards = {preset: Board(n, scores) for preset in ("all", "distinct", "words")}
     if matrix.left.device.type == "cpu":
         _search(A, B, masks, boards["words"], boards["distinct"], exhaustive)
@@ -80,9 +81,9 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
     return {preset: board.best() for preset, board in boards.items()}
 
 
-def _check_size(A: Factor, B: Factor) -> None:
-    reach = [float(torch.linalg.vector_norm(side.values.double(), dim=1).max()) for side in (A, B)]
-    if not (reach[0] * reach[1] < LARGEST_SCORE and max(reach) < LARGEST_FACTOR):
+def _check_size(a: float, b: float, d_head: int) -> None:
+    """a and b are the largest values of the two factors."""
+    if not (a * b * d_head < LARGEST_SCORE and max(a, b) * d_head**0.5 < LARGEST_FACTOR):
         raise BadWeights(
             "a head's weights are so large that its scores overflow float32: no list can be made from them"
         )

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precompute.pair_board import Board
@@ -131,6 +131,17 @@ MATRICES = {
 }
 
 
+@pytest.mark.parametrize(("embedding", "weight"), [(1e-30, 1e-12), (1e-33, 1e-8), (1e-25, 1e-18)])
+def test_factors_of_products_that_vanish(embedding: float, weight: float) -> None:
+    head = Head.of("random", 100, 10, 0)
+    head.source[:] *= np.float32(embedding)
+    head.W_left[:] *= np.float32(weight)
+    rows, scale = brute.lensed(head.source, "cosine")
+    factor = head.factors("cosine")[0]
+    error = np.linalg.norm(factor.values.numpy() - rows @ head.W_left.astype(np.float64) * scale[:, None], axis=1)
+    assert (error <= factor.error.numpy().astype(np.float64)).all()
+
+
 def uneven(head: Head) -> Head:
     """Directions of very different weight on the two sides, which balancing has to undo."""
     scale = np.geomspace(1e4, 1e-4, head.W_left.shape[1]).astype(np.float32)
@@ -166,6 +177,7 @@ def test_balanced_scores_err_less_than_is_claimed(
 
 @ERROR_CASES
 @given(**MATRICES)
+@example(kind="tiny", d_vocab=20, d_model=5, d_head=40, seed=0, lens="dot")
 def test_norms_are_never_too_small(kind: str, d_vocab: int, d_model: int, d_head: int, seed: int, lens: str) -> None:
     """The norm of a prefix's rest, with the score of the prefix, bounds the score."""
     for half in balance(*Head.of(kind, d_vocab, d_head, seed, d_model=d_model).factors(lens)):

@@ -113,6 +113,16 @@ def test_scales_of_weights(scale: tuple[float, float]) -> None:
     check(replace(head, W_left=head.W_left * left, W_right=head.W_right * right), 60)
 
 
+@pytest.mark.parametrize("scale", [(6e-35, 1700), (2e5, 4e-34), (8e-34, 0.25), (4e-11, 1.5e-31), (1e-28, 5e-8)])
+def test_small_weights(scale: tuple[float, float]) -> None:
+    """Scores that float32 holds, of factors whose squares it does not."""
+    for seed in range(3):
+        head = Head.of("heavy tail", 79, 63, seed, tied=False)
+        head.W_left[:] *= np.float32(scale[0])
+        head.W_right[:] *= np.float32(scale[1])
+        check(head, 20)
+
+
 @pytest.mark.parametrize("scale", [(1e19, 1e19), (1e30, 1e5), (1e30, 1e-30), (1e5, 1e36)])
 @pytest.mark.parametrize("lens", LENSES)
 def test_weights_beyond_float32_are_refused(scale: tuple[float, float], lens: str) -> None:
