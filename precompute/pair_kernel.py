@@ -11,8 +11,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-# Numbers of leading coordinates after which the norm of the rest is known; scan uses the first.
+# Numbers of leading coordinates after which the norm of the rest is known; scan uses the first two.
 PREFIXES = (8, 16, 24, 32, 40, 48)
+SCANNED = PREFIXES[1]
 ROWS = 8  # rows that share their ranges
 STRIP = 128  # columns that scan looks at together; shells start at multiples of it
 SPAN = 64  # columns that sift looks at together
@@ -38,7 +39,7 @@ class Columns(NamedTuple):
     tokens: Ints
     surface: Ints
     coords: Floats  # (n, d)
-    strips: Floats  # (n / STRIP rounded up, d, STRIP) the first prefix of coords, coordinate by coordinate
+    strips: Floats  # (n / STRIP rounded up, d, STRIP) the first SCANNED of coords, coordinate by coordinate
     shift: Floats  # (n / STRIP rounded up, STRIP) padded
     rest: Floats  # (prefixes, n / STRIP rounded up, STRIP) padded
     starts: NDArray[np.int64]  # (shells + 1,)
@@ -92,10 +93,10 @@ def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) ->
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _bound_strip(
     a: Floats, i: int, strips: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
-    half: np.float32, partial: Floats, hope: Bytes,
+    half: np.float32, partial: Floats,
 ) -> int:  # fmt: skip
-    """partial[c] = the score of column c of strip s from the first coordinates; hope[c] = whether it may leave
-    middle ± half with the rest; returns how many may."""
+    """partial[c] = the score of column c of strip s from the first 8 coordinates. Returns how many have hope: they may
+    leave middle ± half with the rest."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     hopeful = np.float32(0)
     for c in range(STRIP):
@@ -104,7 +105,25 @@ def _bound_strip(
             + a4 * strips[s, 4, c] + a5 * strips[s, 5, c] + a6 * strips[s, 6, c] + a7 * strips[s, 7, c]
         )  # fmt: skip
         partial[c] = score
-        passes = abs(score - middle) + rest * rests[0, s, c] >= half
+        hopeful += np.float32(abs(score - middle) + rest * rests[0, s, c] >= half)
+    return int(hopeful)
+
+
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
+def _bound_closer(
+    a: Floats, i: int, strips: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32, half: np.float32,
+    partial: Floats, hope: Bytes,
+) -> int:  # fmt: skip
+    """Adds the next 8 coordinates to `partial`; hope[c] = whether column c still has hope."""
+    a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 8], a[i, 9], a[i, 10], a[i, 11], a[i, 12], a[i, 13], a[i, 14], a[i, 15]
+    hopeful = np.float32(0)
+    for c in range(STRIP):
+        score = (
+            partial[c] + a0 * strips[s, 8, c] + a1 * strips[s, 9, c] + a2 * strips[s, 10, c] + a3 * strips[s, 11, c]
+            + a4 * strips[s, 12, c] + a5 * strips[s, 13, c] + a6 * strips[s, 14, c] + a7 * strips[s, 15, c]
+        )  # fmt: skip
+        partial[c] = score
+        passes = abs(score - middle) + rest * rests[1, s, c] >= half
         hope[c] = passes
         hopeful += np.float32(passes)
     return int(hopeful)
@@ -191,8 +210,10 @@ def _scan_block(
                 continue
             for i in range(i0, i1):
                 middle = (high + low) * np.float32(0.5) - a_shift[i]
-                if _bound_strip(a, i, strips, b_shift, b_rest, s, a_rest[i, 0], middle, half, partial, hope) > 0:
-                    _score_strip(rows, columns, i, s, PREFIXES[0], partial, hope, words, high, low, error, found)
+                if _bound_strip(a, i, strips, b_shift, b_rest, s, a_rest[i, 0], middle, half, partial) == 0:
+                    continue
+                if _bound_closer(a, i, strips, b_rest, s, a_rest[i, 1], middle, half, partial, hope) > 0:
+                    _score_strip(rows, columns, i, s, SCANNED, partial, hope, words, high, low, error, found)
 
 
 @njit(cache=True, nogil=True)

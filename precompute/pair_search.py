@@ -16,7 +16,7 @@ TILE = (256, 16 * STRIP)  # rows and columns of a product
 SMALL = 1 << 20  # pairs that are not worth a plan
 SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
-LOOK, FINISH_LOOKED = 0.5, 15.0  # of scan
+LOOK, LOOK_CLOSER, FINISH_LOOKED = 0.5, 4.0, 30.0  # of scan: a pair, one that draws its strip into a closer look
 MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
 LARGEST_SCORE = 1e37  # weights that could give more are refused
 
@@ -67,7 +67,9 @@ class Search:
         looked = left(0, rows.norm[i, None] * columns.reach[shell])
         rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
         passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(PREFIXES)]
-        costs: dict[int, float] = {0: looked * LOOK + passing[0] * FINISH_LOOKED}
+        costs: dict[int, float] = {
+            0: looked * LOOK + min(looked, passing[0] * LOOK_CLOSER) * LOOK + passing[1] * FINISH_LOOKED
+        }
         costs[self.d] = SIFT + PRODUCT + self.d * MULTIPLY
         for prefix, share in zip(PREFIXES, passing, strict=True):
             if prefix < self.d:

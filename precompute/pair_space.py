@@ -15,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from precompute.embedding import Embedding, Float32
-from precompute.pair_kernel import PREFIXES, STRIP, Columns, Rows
+from precompute.pair_kernel import PREFIXES, SCANNED, STRIP, Columns, Rows
 from precompute.rounding import TINY, gamma
 
 SHELL = 2048  # columns of like norm
@@ -174,7 +174,7 @@ def as_columns(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]
     order, starts = arrange(half, tokens)
     coords, n_strips = half.coords[order], -(-len(order) // STRIP)
     padding = n_strips * STRIP - len(order)
-    leading = np.pad(coords[:, : PREFIXES[0]], ((0, padding), (0, 0))).reshape(n_strips, STRIP, -1)
+    leading = np.pad(coords[:, :SCANNED], ((0, padding), (0, 0))).reshape(n_strips, STRIP, -1)
     return Columns(
         order,
         surface[order],

@@ -70,7 +70,7 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
     largest = [max(-float(low), float(high)) for low, high in (torch.aminmax(side.values) for side in (A, B))]
     if not all(largest):
         return _all_zero(masks, n)
-    _check_size(*largest, A.values.shape[1])
+    _check_size(largest[0], largest[1], A.values.shape[1])
     boards = {preset: Board(n, scores) for preset in ("all", "distinct", "words")}
     if matrix.left.device.type == "cpu":
         _search(A, B, masks, boards["words"], boards["distinct"], exhaustive)
