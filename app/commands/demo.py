@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 TOUR = (
     ("Which neurons write words like these?", "seeds demo horse dog lion --k 8"),
-    ("What does a neuron look for, and what does it write?", "show demo ff 28 914 --k 8"),
+    ("What does a neuron look for, and what does it write?", "show demo ff 29 808 --k 8"),
     ("Which words does a head connect?", "show demo vo 27 5 --lens cosine --preset words --k 8"),
     ("What is built?", "models"),
 )
