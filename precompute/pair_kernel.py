@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 PREFIXES = (8, 16, 24, 32, 40, 48)
 SCANNED = PREFIXES[1]
 ROWS = 8  # rows that share their ranges
-STRIP = 128  # columns that scan looks at together; shells start at multiples of it
-SPAN = 64  # columns that sift looks at together
+STRIP = 128  # columns that are looked at together; shells start at multiples of it
 ERROR_TERMS = 6
 FASTMATH = {"reassoc", "contract", "nsz"}
 
@@ -130,17 +129,30 @@ def _bound_closer(
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _bound_product(
-    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, c0: int, rest: np.float32,
+def _count_product(
+    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32,
 ) -> int:  # fmt: skip
-    """How many of SPAN columns from c0 on in strip s have hope, by a ready product that has them from `first` on."""
+    """How many columns of strip s have hope, by a ready product that has them from `first` on."""
     hopeful = np.float32(0)
-    start, at = np.uint64(first), np.uint64(c0)
-    for c in range(np.uint64(SPAN)):
-        score = product[r, start + c] + shift[s, at + c]
-        hopeful += np.float32(abs(score - middle) + rest * rests[level, s, at + c] >= half)
+    start = np.uint64(first)
+    for c in range(np.uint64(STRIP)):
+        score = product[r, start + c] + shift[s, c]
+        hopeful += np.float32(abs(score - middle) + rest * rests[level, s, c] >= half)
     return int(hopeful)
+
+
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
+def _bound_product(
+    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
+    middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
+) -> None:  # fmt: skip
+    """Like _count_product, but writes down the scores so far and which columns have hope."""
+    start = np.uint64(first)
+    for c in range(np.uint64(STRIP)):
+        score = product[r, start + c] + shift[s, c]
+        partial[c] = score
+        hope[c] = abs(score - middle) + rest * rests[level, s, c] >= half
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -229,22 +241,17 @@ def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom
 @njit(cache=True, nogil=True)
 def _sift_row(
     product: Floats, r: int, rows: Rows, columns: Columns, i: int, j0: int, level: int, prefix: int, high: np.float32,
-    low: np.float32, error: np.float32, found: Found,
+    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
 ) -> None:  # fmt: skip
-    b_shift, b_rest = columns.shift, columns.rest
+    b_shift, b_rest, words = columns.shift, columns.rest, hope.view(np.uint64)
     half = (high - low) * np.float32(0.5)
     middle = (high + low) * np.float32(0.5) - rows.shift[i]
     rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
-    for first in range(0, product.shape[1], SPAN):
-        s, c0 = (j0 + first) // STRIP, (j0 + first) % STRIP
-        if _bound_product(product, r, first, b_shift, b_rest, level, s, c0, rest, middle, half) > 0:
-            for c in range(min(SPAN, len(columns.tokens) - j0 - first)):
-                score = product[r, first + c] + b_shift[s, c0 + c]
-                if abs(score - middle) + rest * b_rest[level, s, c0 + c] >= half:
-                    j = j0 + first + c
-                    score = _finish(rows.coords, i, columns.coords, j, prefix, score) + rows.shift[i]
-                    if (score >= high or score <= low) and rows.surface[i] != columns.surface[j]:
-                        _put(found, i, j, score, error)
+    for first in range(0, product.shape[1], STRIP):
+        s = (j0 + first) // STRIP
+        if _count_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half) > 0:
+            _bound_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half, partial, hope)
+            _score_strip(rows, columns, i, s, prefix, partial, hope, words, high, low, error, found)
 
 
 @njit(cache=True, nogil=True)
@@ -256,7 +263,9 @@ def sift(
 
     `level` is the prefix's place in PREFIXES (any, if the prefix is all coordinates); error[i - i0] holds for the row.
     """
+    partial = np.empty(STRIP, np.float32)
+    hope = np.empty(STRIP, np.uint8)
     found.total[0] = 0
     for r in range(len(error)):
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], found)
+        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)
