@@ -39,11 +39,13 @@ def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None
 
 
 def print_seeds(console: Console, view: SeedsView) -> None:
-    used = ", ".join(f"{seed.word}: {' + '.join(visible(token.token) for token in seed.tokens)}" for seed in view.seeds)
+    used = ", ".join(
+        f"{seed.word}: {' + '.join(visible(token['token']) for token in seed.tokens)}" for seed in view.seeds
+    )
     _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
     table = Table("kind", "layer", "number", "score", "first tokens", box=box.SIMPLE_HEAD)
     for result in view.results:
-        first = "  ".join(visible(token.token) for token in result.top) or "(layer not built yet)"
+        first = "  ".join(visible(token["token"]) for token in result.top) or "(layer not built yet)"
         numbers = (result.kind, str(result.layer), str(result.index), f"{result.score:.3f}")
         table.add_row(*map(Text, (*numbers, first)))
     console.print(table)
@@ -139,7 +141,7 @@ def _pairs_table(columns: tuple[str, str], pairs: Sequence[PairView]) -> Table:
     table = _table()
     _add_columns(table, ("#", *columns, "score"))
     for rank, pair in enumerate(pairs):
-        table.add_row(str(rank), _token(pair.source), _token(pair.to), _score(pair.score))
+        table.add_row(str(rank), _token(pair["from"]), _token(pair["to"]), _score(pair["score"]))
     if not pairs:
         table.add_row("", "no pairs", "", "")
     return table
@@ -156,11 +158,11 @@ def _add_columns(table: Table, headings: Sequence[str]) -> None:
 
 
 def _scored_cells(entry: ScoredView | None) -> tuple[Text, Text]:
-    return (_token(entry), _score(entry.score)) if entry else (Text(), Text())
+    return (_token(entry), _score(entry["score"])) if entry else (Text(), Text())
 
 
 def _token(token: TokenView) -> Text:
-    return Text(visible(token.token), style="cyan")
+    return Text(visible(token["token"]), style="cyan")
 
 
 def _score(score: float) -> Text:

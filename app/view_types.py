@@ -1,10 +1,13 @@
-"""The shapes of what a page shows: frozen objects that the terminal, JSON and later HTML are made from.
-Filling them from an index is for views.py."""
+"""The shapes of a parameter's pages: frozen objects that the terminal, HTML, JSON and tables are made from.
+Filling them from an index is for views/; pages about many parameters are in page_types.py."""
 
 import json
-from typing import Any
+from functools import cache
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+import orjson
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
 
 
 class View(BaseModel):
@@ -12,18 +15,29 @@ class View(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    @classmethod
+    def of(cls, **fields: Any) -> Self:
+        """From values out of an index, which were checked there: to check them again costs more than all else."""
+        return cls.model_construct(**fields)
+
+    def json_bytes(self) -> bytes:
+        return orjson.dumps(self, default=_shown)
+
     def to_json(self) -> str:
         """In ASCII: whatever the encoding of the terminal or the pipe, it arrives as it left."""
-        return json.dumps(self.model_dump(by_alias=True), allow_nan=False)
+        return json.dumps(orjson.loads(self.json_bytes()))
 
 
-class TokenView(View):
+class TokenView(TypedDict):
     id: int
     token: str
 
 
 class ScoredView(TokenView):
     score: float
+
+
+PairView = TypedDict("PairView", {"from": TokenView, "to": TokenView, "score": float})
 
 
 class VectorView(View):
@@ -40,19 +54,8 @@ class FFView(View):
     lens: str
     key: VectorView
     value: VectorView
-    up: VectorView | None = None  # only where neurons are gated
+    up: VectorView | None = Field(None, exclude_if=lambda up: up is None)  # only where neurons are gated
     similarity: float
-
-    @model_serializer(mode="wrap")
-    def _without_absent_up(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = handler(self)
-        return {name: value for name, value in fields.items() if value is not None}
-
-
-class PairView(View):
-    source: TokenView = Field(serialization_alias="from")
-    to: TokenView
-    score: float
 
 
 class PairsView(View):
@@ -100,3 +103,20 @@ class SeedsView(View):
     kind: str
     seeds: tuple[SeedView, ...]
     results: tuple[RankedView, ...]
+
+
+def _shown(view: object) -> dict[str, Any]:
+    """The fields of a view that are data, for orjson."""
+    if not isinstance(view, View):
+        raise TypeError(f"{type(view).__name__} is no part of a view")
+    fields = view.__dict__.copy()
+    for name in _hidden(type(view)):
+        del fields[name]
+    if "up" in fields and fields["up"] is None:
+        del fields["up"]
+    return fields
+
+
+@cache
+def _hidden(kind: type[View]) -> tuple[str, ...]:
+    return tuple(name for name, field in kind.model_fields.items() if field.exclude)

@@ -25,6 +25,7 @@ class TokenTable:
             raise ValueError("the offsets of the tokens do not rise from the first byte to the last")
         self._offsets = offsets
         self._data = data
+        self.texts = _Texts(self)  # text(token) by token, kept once made
 
     @classmethod
     def of(cls, raws: Sequence[bytes]) -> Self:
@@ -44,6 +45,15 @@ class TokenTable:
 
     def __iter__(self) -> Iterator[bytes]:
         return (self.raw(token) for token in range(len(self)))
+
+
+class _Texts(dict[int, str]):
+    def __init__(self, table: TokenTable) -> None:
+        self._table = table
+
+    def __missing__(self, token: int) -> str:
+        text = self[token] = self._table.text(token)
+        return text
 
 
 def pack(raws: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:

@@ -16,7 +16,7 @@ from rich.console import Console
 
 from app.cli import main
 from app.terminal import print_models, print_view, size, visible
-from app.views import ff_view, pairs_view, subhead_view
+from app.views.parameters import ff_view, pairs_view, subhead_view
 from precompute.index import Index, ModelSummary
 from precompute.layout import shard_file
 from precompute.manifest import DEMO_NAME, MANIFEST
@@ -98,7 +98,7 @@ def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path
     assert "value: writes" in out
     assert f"{view.similarity:.3f}" in out
     for entry in (*view.key.top, *view.key.bottom, *view.value.top, *view.value.bottom):
-        assert any(visible(entry.token) in line and f"{entry.score:.3f}" in line for line in out.splitlines())
+        assert any(visible(entry["token"]) in line and f"{entry['score']:.3f}" in line for line in out.splitlines())
 
 
 def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) -> None:

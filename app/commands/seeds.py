@@ -31,7 +31,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from app.commands.weights import weights_of
-    from app.views import seeds_view
+    from app.views.parameters import seeds_view
     from precompute.index import open_model
     from precompute.seeds import find_seed, rank_by_seeds
 

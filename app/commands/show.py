@@ -56,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
     if args.preset and args.kind not in MATRICES:
         args.usage_error(f"--preset is for vo and qk, not for {args.kind}")
 
-    from app import views
     from app.view_types import FFView, PairsView, SubheadView
+    from app.views import parameters
     from precompute.index import open_model
 
     index = open_model(args.data, args.model)
@@ -66,11 +66,11 @@ def run(args: argparse.Namespace) -> int:
     view: FFView | PairsView | SubheadView
     match args.kind:
         case "ff":
-            view = views.ff_view(index, layer, number, args.lens, k)
+            view = parameters.ff_view(index, layer, number, args.lens, k)
         case "sub":
-            view = views.subhead_view(index, layer, number, rest[0], args.lens, k)
+            view = parameters.subhead_view(index, layer, number, rest[0], args.lens, k)
         case matrix:
-            view = views.pairs_view(index, matrix, layer, number, args.lens, args.preset or "all", k)
+            view = parameters.pairs_view(index, matrix, layer, number, args.lens, args.preset or "all", k)
     if args.json:
         print(view.to_json())
         return 0

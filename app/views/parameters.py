@@ -1,5 +1,5 @@
-"""What a page shows, as data: each function reads one parameter's lists from an index into a view.
-The shapes of views are in view_types.py; showing them is for terminal.py."""
+"""One parameter's lists, read from an index into a view: a neuron, a head's pairs, a subhead; and seed results.
+The shapes of views are in view_types.py; showing them is for terminal.py and the pages."""
 
 import math
 from collections.abc import Iterable
@@ -38,7 +38,7 @@ def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | N
     def vector(kind: str) -> VectorView:
         return _vector(index.tokens, shard, kind, neuron, lens, k)
 
-    return FFView(
+    return FFView.of(
         model=index.manifest.model,
         layer=layer,
         neuron=neuron,
@@ -76,19 +76,19 @@ def seeds_view(
     """Each result with the first tokens of its list, where its layer is built."""
 
     def tokens(ids: Iterable[int]) -> tuple[TokenView, ...]:
-        return tuple(TokenView(id=token, token=index.tokens.text(token)) for token in ids)
+        return tuple(token_view(index.tokens, token) for token in ids)
 
     def top(result: Ranking) -> tuple[TokenView, ...]:
         if result.layer not in index.layers:
             return ()
         return tokens(index.shard(result.layer).vector(result.kind, result.index, "dot").top_ids[:first].tolist())
 
-    return SeedsView(
+    return SeedsView.of(
         model=index.manifest.model,
         kind=",".join(kinds),
-        seeds=tuple(SeedView(word=seed.word, tokens=tokens(seed.tokens)) for seed in seeds),
+        seeds=tuple(SeedView.of(word=seed.word, tokens=tokens(seed.tokens)) for seed in seeds),
         results=tuple(
-            RankedView(kind=r.kind, layer=r.layer, index=r.index, score=r.score, top=top(r)) for r in results
+            RankedView.of(kind=r.kind, layer=r.layer, index=r.index, score=r.score, top=top(r)) for r in results
         ),
     )
 
@@ -101,7 +101,7 @@ def pairs_view(
     shard = index.shard(layer)
     _check("head", head, index.shape.n_heads, index)
     top, bottom = (shard.pairs(matrix, head, lens, preset, end) for end in ("top", "bottom"))
-    return PairsView(
+    return PairsView.of(
         model=index.manifest.model,
         layer=layer,
         head=head,
@@ -126,7 +126,7 @@ def subhead_view(
     def vector(kind: str) -> VectorView:
         return _vector(index.tokens, shard, kind, shape.row(kind, head, subhead), lens, k)
 
-    return SubheadView(
+    return SubheadView.of(
         model=index.manifest.model,
         layer=layer,
         head=head,
@@ -142,7 +142,7 @@ def subhead_view(
 
 def _vector(tokens: TokenTable, shard: Shard, kind: str, row: int, lens: str, k: int | None) -> VectorView:
     lists = shard.vector(kind, row, lens)
-    return VectorView(
+    return VectorView.of(
         top=_scored(tokens, lists.top_ids, lists.top_scores, k),
         bottom=_scored(tokens, lists.bottom_ids, lists.bottom_scores, k),
         norm=lists.norm,
@@ -151,18 +151,24 @@ def _vector(tokens: TokenTable, shard: Shard, kind: str, row: int, lens: str, k:
 
 
 def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> tuple[ScoredView, ...]:
-    cut = _cut(k)
+    cut, texts = _cut(k), tokens.texts
     listed = zip(ids[cut].tolist(), scores[cut].tolist(), strict=True)
-    return tuple(ScoredView(id=token, token=tokens.text(token), score=score) for token, score in listed)
+    return tuple([{"id": token, "token": texts[token], "score": score} for token, score in listed])
 
 
 def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, ...]:
-    def view(token: int) -> TokenView:
-        return TokenView(id=token, token=tokens.text(token))
-
-    cut = _cut(k)
+    cut, texts = _cut(k), tokens.texts
     listed = zip(pairs.ids[cut].tolist(), pairs.scores[cut].tolist(), strict=True)
-    return tuple(PairView(source=view(first), to=view(second), score=score) for (first, second), score in listed)
+    return tuple(
+        [
+            {"from": {"id": first, "token": texts[first]}, "to": {"id": second, "token": texts[second]}, "score": score}
+            for (first, second), score in listed
+        ]
+    )
+
+
+def token_view(tokens: TokenTable, token: int) -> TokenView:
+    return {"id": token, "token": tokens.texts[token]}
 
 
 def _cut(k: int | None) -> slice:

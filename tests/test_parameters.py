@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from app.view_types import TokenView, View
-from app.views import ff_view, pairs_view, subhead_view
+from app.view_types import SeedView, View
+from app.views.parameters import ff_view, pairs_view, subhead_view
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.manifest import Manifest
@@ -192,9 +192,9 @@ def test_what_does_not_exist_says_what_does(gpt2: Index, ask: Any, said: str) ->
 
 
 def test_views_are_frozen() -> None:
-    view = TokenView(id=1, token="a")
+    view = SeedView(word="a", tokens=())
     with pytest.raises(ValidationError, match="frozen"):
-        view.id = 2
+        view.word = "b"
 
 
 def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:
@@ -202,5 +202,6 @@ def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:
     text = pairs_view(gpt2, "vo", 1, 0).to_json()
     assert text.isascii()
     for token in range(len(raw_tokens())):
-        view = TokenView(id=token, token=gpt2.tokens.text(token))
-        assert decoded(view) == {"id": token, "token": gpt2.tokens.text(token)}
+        text = gpt2.tokens.text(token)
+        view = SeedView(word=text, tokens=({"id": token, "token": text},))
+        assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}]}

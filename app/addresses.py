@@ -1,0 +1,64 @@
+"""Where every page is: paths from what they show, and queries without their defaults, so that one view has one URL.
+Used by templates, searches and tests; the routes are declared in routes/."""
+
+from typing import Any
+from urllib.parse import quote, urlencode
+
+DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
+
+
+def home() -> str:
+    return "/"
+
+
+def help_page(anchor: str = "") -> str:
+    return "/-/help" + (f"#{quote(anchor)}" if anchor else "")
+
+
+def model(name: str, **query: Any) -> str:
+    return _with(f"/{quote(name)}", query)
+
+
+def layer(name: str, layer: int, **query: Any) -> str:
+    return _with(f"/{quote(name)}/layer/{layer}", query)
+
+
+def ff(name: str, layer: int, neuron: int, **query: Any) -> str:
+    return _with(f"/{quote(name)}/ff/{layer}/{neuron}", query)
+
+
+def head(name: str, layer: int, head: int, **query: Any) -> str:
+    return _with(f"/{quote(name)}/head/{layer}/{head}", query)
+
+
+def pairs(name: str, layer: int, head: int, matrix: str, **query: Any) -> str:
+    return _with(f"/{quote(name)}/head/{layer}/{head}/{matrix}", query)
+
+
+def subhead(name: str, layer: int, head: int, subhead: int, **query: Any) -> str:
+    return _with(f"/{quote(name)}/head/{layer}/{head}/sub/{subhead}", query)
+
+
+def token(name: str, token: int, **query: Any) -> str:
+    return _with(f"/{quote(name)}/token/{token}", query)
+
+
+def search(name: str, **query: Any) -> str:
+    return _with(f"/{quote(name)}/search", query)
+
+
+def random(name: str) -> str:
+    return f"/{quote(name)}/random"
+
+
+def vector(name: str, layer: int, index: int, head: int | None, sub: int | None, **query: Any) -> str:
+    """The page of a vector of any kind: its neuron's, or its subhead's."""
+    if head is None or sub is None:
+        return ff(name, layer, index, **query)
+    return subhead(name, layer, head, sub, **query)
+
+
+def _with(path: str, query: dict[str, Any]) -> str:
+    """In the order given; a value that is None or the default is left out."""
+    said = {name: value for name, value in query.items() if value is not None and value != DEFAULTS.get(name)}
+    return f"{path}?{urlencode(said)}" if said else path
