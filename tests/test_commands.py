@@ -18,8 +18,9 @@ from app.commands.weights import find
 from precompute.errors import OptionsDiffer, SourceNotFound
 from precompute.files import PARTIAL
 from precompute.index import Index
-from precompute.manifest import MANIFEST, TOKENIZER, Manifest
+from precompute.manifest import DEMO_NAME, MANIFEST, TOKENIZER, Manifest
 from tests.builds import SMALL, command, contents, copy, quick_build, small_gpt2
+from tests.models import tiny_llama
 
 
 @pytest.fixture(autouse=True)
@@ -301,5 +302,20 @@ def test_tour_of_the_demo_parses(capsys: pytest.CaptureFixture[str]) -> None:
         assert getattr(step, "model", "demo") == "demo"
     demo_args, precompute_args = (vars(parser.parse_args(words)) for words in (["demo"], ["precompute", "demo"]))
     assert precompute_args.keys() - demo_args.keys() == {"models"}
-    code, _, _ = run(capsys, "demo", "--help")
+    code, out, _ = run(capsys, "demo", "--help")
     assert code == 0
+    assert "--revision" not in out  # there is one demo
+
+
+def test_tour_skips_layers_that_are_not_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As `lexiscope demo --layers 29` leaves it, on a model with the demo's name, layers, heads and enough neurons."""
+    folder = tmp_path / "source" / DEMO_NAME
+    tiny_llama(folder, n_layers=30, n_heads=9, n_kv_heads=3, d_model=18, d_mlp=810, d_head=2)
+    quick_build(folder, tmp_path / "data", layers=(29,))
+    demo.tour(tmp_path / "data")
+    out = capsys.readouterr().out
+    assert all(f"$ lexiscope {words}\n" in out for _, words in demo.TOUR)
+    assert "neuron 808" in out
+    assert out.count("Skipped: ") == 1
+    assert f"Skipped: layer 27 of {DEMO_NAME} is not built yet (ready: 29)" in out
+    assert "1 of 30 (29)" in out

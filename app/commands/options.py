@@ -46,7 +46,6 @@ def add_build(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     parser.add_argument("--threads", type=positive, metavar="N", help="on the CPU (default: one per core)")
-    parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: as built, else main)")
     parser.add_argument("--force", action="store_true", help="rebuild beside an existing index, then replace it")
 
 

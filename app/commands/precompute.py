@@ -24,6 +24,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     options.add_data(parser)
     options.add_build(parser)
+    parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: as built, else main)")
     parser.set_defaults(run=run)
 
 
