@@ -18,6 +18,9 @@ COMMANDS = (
     models,
 )  # modules with add_parser(subparsers); they import little until they run
 
+# What the extra `precompute` in pyproject.toml installs.
+PRECOMPUTE_MODULES = {"filelock", "gguf", "httpx2", "huggingface_hub", "numba", "safetensors", "torch"}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done; 1: a message says what is wrong; 2: not a command (argparse); 130: interrupted."""
@@ -29,6 +32,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         return code
     except LexiscopeError as error:
         print(f"lexiscope: {error}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as error:
+        if error.name not in PRECOMPUTE_MODULES:
+            raise
+        remedy = "pip install 'lexiscope[precompute]'"
+        print(
+            f"lexiscope: this command needs {error.name}, which a plain install leaves out: {remedy}", file=sys.stderr
+        )
         return 1
     except BrokenPipeError:
         # The reader (`| head`) has seen enough. Nothing more can be written, not even when Python flushes at exit.

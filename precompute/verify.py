@@ -1,5 +1,6 @@
-"""Checks an index without trusting the code that made it: checksums, and lists derived anew by brute force in float64.
-Scores may differ from the brute-force ones in the last bit, where the order of a float64 sum decides a rounding."""
+"""Checks an index without trusting the code that made it: some of its lists, derived anew by brute force in float64.
+Scores may differ from the brute-force ones in the last bit, where the order of a float64 sum decides a rounding.
+Checksums, which need no weights, are for sums.py."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -10,37 +11,13 @@ from precompute.architectures.base import Model
 from precompute.brute_force import BruteForce, Ids
 from precompute.embedding import Float64
 from precompute.errors import LexiscopeError, ShardDamaged
-from precompute.files import sha256_of
 from precompute.index import Index
-from precompute.manifest import TOKENIZER
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 from precompute.shard_reader import Floats
+from precompute.sums import Result
 
 LAST_BIT = 4e-7  # relative
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
-
-Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
-
-
-def check_sums(index: Index) -> Iterator[Result]:
-    """Every file of the index against the manifest."""
-    manifest = index.manifest
-    entries = [(None, manifest.vocabulary), *manifest.shards.items()]
-    for layer, entry in entries:
-        if entry is not None:
-            fault: LexiscopeError | None = None if layer is None else index.faults.get(layer)
-            try:
-                entry.check_sum(index.folder)
-            except LexiscopeError as wrong_sum:
-                fault = fault or wrong_sum
-            yield entry.file, fault
-    path = index.folder / TOKENIZER
-    try:
-        wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
-    except OSError as error:
-        wrong = f"cannot be read ({error.strerror})"
-    remedy = f"Run `lexiscope precompute {manifest.model}` again to replace it"
-    yield TOKENIZER, ShardDamaged(f"{path} {wrong}. {remedy}") if wrong else None
 
 
 def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:

@@ -29,7 +29,8 @@ from precompute.files import PARTIAL
 from precompute.index import Index
 from precompute.manifest import MANIFEST, TOKENIZER, Manifest
 from precompute.placement import NEXT
-from precompute.verify import check_sample, check_sums
+from precompute.sums import check_sums
+from precompute.verify import check_sample
 from tests.builds import SMALL, Listener, command, contents, copy, quick_build, small_gpt2, stamps
 from tests.models import tiny_llama
 

@@ -16,7 +16,8 @@ from precompute.checkpoint import Checkpoint
 from precompute.errors import LexiscopeError
 from precompute.index import Index, open_model
 from precompute.manifest import MANIFEST, TOKENIZER
-from precompute.verify import check_sample, check_sums, new_seed
+from precompute.sums import check_sums
+from precompute.verify import check_sample, new_seed
 from tests.builds import copy, quick_build, small_gpt2
 from tests.models import tiny_llama
 from tests.synthetic import rewrite_shard

@@ -1,5 +1,5 @@
 """`lexiscope verify`: checks an index against its checksums, and a random sample of its lists against the weights.
-The checks themselves are in precompute/verify.py."""
+The checks themselves are in precompute/sums.py and precompute/verify.py."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from app.commands.options import Subparsers
-    from precompute.verify import Result
+    from precompute.sums import Result
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -29,7 +29,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from precompute.index import open_model
-    from precompute.verify import check_sums
+    from precompute.sums import check_sums
 
     index = open_model(args.data, args.model)
     problems = _report(check_sums(index), "ok")
