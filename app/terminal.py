@@ -13,7 +13,7 @@ from rich.text import Text
 
 from app.view_types import FFView, PairsView, PairView, ScoredView, SeedsView, SubheadView, TokenView, VectorView
 from precompute.index import ModelSummary, ranges
-from precompute.shape import ENDS
+from precompute.shape import ENDS, Shape
 
 _ESCAPES = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -38,15 +38,18 @@ def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None
             _print_subhead(console, view)
 
 
-def print_seeds(console: Console, view: SeedsView) -> None:
+def print_seeds(console: Console, view: SeedsView, shape: Shape) -> None:
     used = ", ".join(
         f"{seed.word}: {' + '.join(visible(token['token']) for token in seed.tokens)}" for seed in view.seeds
     )
     _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
-    table = Table("kind", "layer", "number", "score", "first tokens", box=box.SIMPLE_HEAD)
+    table = Table("kind", "layer", "index", "score", "top", box=box.SIMPLE_HEAD)
     for result in view.results:
+        index = str(result.index)
+        if result.kind.startswith("w_"):
+            index = "head {} subhead {}".format(*shape.head_and_subhead(result.kind, result.index))
         first = "  ".join(visible(token["token"]) for token in result.top) or "(layer not built yet)"
-        numbers = (result.kind, str(result.layer), str(result.index), f"{result.score:.3f}")
+        numbers = (result.kind, str(result.layer), index, f"{result.score:.3f}")
         table.add_row(*map(Text, (*numbers, first)))
     console.print(table)
 
@@ -177,4 +180,5 @@ def _escaped(character: str) -> str:
     if unicodedata.category(character)[0] not in "CZ":
         return character
     code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    # \xNN from 80 on is a byte that is no character, as TokenTable writes it.
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

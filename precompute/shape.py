@@ -51,3 +51,10 @@ class Shape:
         if kind in ("w_k", "w_v"):
             head = head * self.n_kv_heads // self.n_heads
         return head * self.d_head + subhead
+
+    def head_and_subhead(self, kind: str, row: int) -> tuple[int, int]:
+        """The way back from `row`; of heads that share w_k and w_v, the first."""
+        head, subhead = divmod(row, self.d_head)
+        if kind in ("w_k", "w_v"):
+            head *= self.n_heads // self.n_kv_heads
+        return head, subhead

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,12 +15,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli import main
-from app.terminal import print_models, print_view, size, visible
-from app.views.parameters import ff_view, pairs_view, subhead_view
+from app.cli import COMMANDS, main
+from app.terminal import print_models, print_seeds, print_view, size, visible
+from app.views.parameters import ff_view, pairs_view, seeds_view, subhead_view
 from precompute.index import Index, ModelSummary
 from precompute.layout import shard_file
 from precompute.manifest import DEMO_NAME, MANIFEST
+from precompute.seeds import Ranked, Seed
 from tests.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, unflushed, write_index
 
 ROOT = Path(__file__).parent.parent
@@ -163,8 +165,9 @@ def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
         ("<script", "<script"),
         ("[bold]", "[bold]"),
         ("\r\n\t", "\\r\\n\\t"),
-        ("\x00\x1b[31m\x7f\x9b", "\\x00\\x1b[31m\\x7f\\x9b"),
-        ("\xa0\xad", "\\xa0\\xad"),
+        ("\x00\x1b[31m\x7f", "\\x00\\x1b[31m\\x7f"),
+        ("\u009b\u00a0\u00ad", "\\u009b\\u00a0\\u00ad"),
+        (r"\x9b\xa0", r"\x9b\xa0"),  # bytes that are no characters, as TokenTable spells them
         ("\u200b\u202e\u2028", "\\u200b\\u202e\\u2028"),
         ("\U000e0001", "\\U000e0001"),
         ("\u0301", "◌\u0301"),
@@ -177,6 +180,30 @@ def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
 )
 def test_visible(text: str, shown: str) -> None:
     assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "shown"),
+    [
+        ("ff_value", 4, "4"),
+        ("w_q", 7, "head 2 subhead 1"),
+        ("w_o", 11, "head 3 subhead 2"),
+        ("w_k", 2, "head 0 subhead 2"),
+        ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
+    ],
+)
+def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
+    console = Console(file=io.StringIO(), width=200, highlight=False)
+    opened = Index.open(data / DEMO_NAME)
+    view = seeds_view(opened, [kind], [Seed("dog", (3,))], [Ranked(kind, 1, index, 0.5)])
+    print_seeds(console, view, opened.shape)
+    assert isinstance(console.file, io.StringIO)
+    *_, headings, _, row, _ = console.file.getvalue().splitlines()
+    assert headings.split() == list(json.loads(view.to_json())["results"][0])  # the names that scripts know
+    assert re.split(" {2,}", row.strip())[:4] == [kind, "1", shown, "0.500"]
+    if " " in shown:
+        head, subhead = (int(word) for word in shown.split()[1::2])
+        assert opened.shape.row(kind, head, subhead) == index
 
 
 @pytest.mark.parametrize(
@@ -216,6 +243,18 @@ def test_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
     code, out, err = run(capsys, command)
     assert (code, err) == (0, "")
     assert out.startswith(("usage: lexiscope", "lexiscope "))
+
+
+def test_every_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in COMMANDS:
+        command = module.__name__.rpartition(".")[2]
+        code, out, err = run(capsys, f"{command} --help")
+        assert (code, err) == (0, "")
+        usage, description, *_ = out.split("\n\n")
+        assert usage.startswith(f"usage: lexiscope {command}")
+        assert description.endswith(".")
+        assert not description.startswith(("positional", "options"))
+    assert "needs the weights" in " ".join(run(capsys, "seeds --help")[1].split())
 
 
 def test_models(capsys: pytest.CaptureFixture[str], data: Path) -> None:

@@ -11,7 +11,11 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser("models", help="what is built, how far, how large")
+    parser = subparsers.add_parser(
+        "models",
+        help="what is built, how far, how large",
+        description="Show which models are built, how far, and how large their indexes are.",
+    )
     options.add_data(parser)
     parser.set_defaults(run=run)
 

@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser("precompute", help="build the index of a model")
+    parser = subparsers.add_parser(
+        "precompute",
+        help="build the index of a model",
+        description="Build the index of a model, or go on with a build that was stopped.",
+    )
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help="a Hub id, a folder in Hub format, a .gguf file, or `demo`"
     )

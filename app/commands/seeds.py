@@ -17,7 +17,12 @@ DEFAULT_KIND = "ff_value"
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser("seeds", help="find the vectors that are about a few words")
+    parser = subparsers.add_parser(
+        "seeds",
+        help="find the vectors that are about a few words (needs the weights)",
+        description="Find the vectors that are about a few words, over all layers. This needs the weights, "
+        "which are fetched again if they are gone; the other lists come from the index alone.",
+    )
     parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
     parser.add_argument("words", metavar="WORD", nargs="+", help="seed words")
     parser.add_argument(
@@ -48,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
 
     from app.terminal import print_seeds
 
-    print_seeds(Console(highlight=False), view)
+    print_seeds(Console(highlight=False), view, index.shape)
     return 0
 
 

@@ -14,7 +14,12 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser("verify", help="check an index: sums, and a random sample against the weights")
+    parser = subparsers.add_parser(
+        "verify",
+        help="check an index: sums, and a random sample against the weights",
+        description="Check an index: its files against their checksums, and a random sample of its lists against "
+        "the weights, by brute force.",
+    )
     parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
     parser.add_argument(
         "--sample", type=options.positive, default=2, metavar="N", help="vectors per kind and layer (2)"
