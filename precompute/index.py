@@ -135,9 +135,8 @@ def open_model(data: Path, asked: str) -> Index:
     """The index of a model by its name (or `demo`, or its Hub id); NotFound says which there are."""
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name) or not signature_of(data / name):
-        built = ", ".join(model.name for model in list_models(data)) or "none"
-        hint = f"`lexiscope precompute {asked}` makes one" if MODEL_NAME.fullmatch(name) else "this is no model's name"
-        raise NotFound(f"no index of {asked!r} in {data} (built: {built}); {hint}")
+        built = tuple(model.name for model in list_models(data))
+        raise NotFound(f"no index of {asked!r} in {data} (built: {', '.join(built) or 'none'}); {_hint(asked, built)}")
     index = Index.open(data / name)
     if index.manifest.model != name:
         raise ManifestDamaged(
@@ -156,6 +155,16 @@ def ranges(numbers: tuple[int, ...]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs) or "none"
+
+
+def _hint(asked: str, built: tuple[str, ...]) -> str:
+    meant = Path(asked).name.removesuffix(".gguf").casefold()  # a path, or another case
+    for name in built:
+        if name.casefold() == meant:
+            return f"did you mean `{name}`?"
+    if MODEL_NAME.fullmatch(model_name(asked)):
+        return f"`lexiscope precompute {asked}` makes one"
+    return "this is no model's name"
 
 
 def _open_vocabulary(folder: Path, manifest: Manifest) -> Container:

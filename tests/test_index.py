@@ -522,6 +522,28 @@ def test_a_model_that_is_not_built_says_which_are(tmp_path: Path, asked: str) ->
 
 
 @pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("SmolLM2-135M", "did you mean `smollm2-135m`?"),
+        ("HuggingFaceTB/SmolLM2-135M", "did you mean `smollm2-135m`?"),
+        ("./data/smollm2-135m/", "did you mean `smollm2-135m`?"),
+        ("/models/SmolLM2-135M.gguf", "did you mean `smollm2-135m`?"),
+        ("gpt2", "did you mean `GPT2`?"),
+        ("gpt3", "`lexiscope precompute gpt3` makes one"),
+        ("owner/gpt3", "`lexiscope precompute owner/gpt3` makes one"),
+        ("/models/gpt3", "this is no model's name"),
+        ("", "this is no model's name"),
+    ],
+)
+def test_a_name_that_is_nearly_right(tmp_path: Path, asked: str, said: str) -> None:
+    for name in ("GPT2", "smollm2-135m"):
+        write_index(tmp_path / name, make_manifest(model=name), layers=())
+    with pytest.raises(NotFound) as caught:
+        open_model(tmp_path, asked)
+    assert str(caught.value).endswith(f"(built: GPT2, smollm2-135m); {said}")
+
+
+@pytest.mark.parametrize(
     ("numbers", "text"),
     [((), "none"), ((4,), "4"), ((0, 1, 2), "0-2"), ((0, 2, 3, 7), "0, 2-3, 7"), ((3, 2), "2-3")],
 )
