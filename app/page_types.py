@@ -217,3 +217,4 @@ class SearchView(View):
     tokens: tuple[TokenGroup, ...]  # tokens like the search
     total: int
     matches: tuple[Match, ...]
+    missing: tuple[int, ...] = ()  # layers that are not built or damaged: they may match, too

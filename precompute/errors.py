@@ -17,6 +17,7 @@ LexiscopeError
 │   ├── BuildRunning             another process is building the same index
 │   ├── OptionsDiffer            the index at that place has other weights or options
 │   └── DiskFull
+├── BadRequest                   a question that no page can answer: too long, or not to be understood
 └── NotFound                     a model, layer, neuron, head or token that does not exist (or is not built yet)
 """
 
@@ -86,6 +87,10 @@ class OptionsDiffer(BuildError):
 
 
 class DiskFull(BuildError):
+    pass
+
+
+class BadRequest(LexiscopeError):
     pass
 
 

@@ -1,0 +1,96 @@
+"""Reads what a person types or pastes to name a parameter: L10N2361, 8.11, L8H11.5, or the address of a page.
+The addresses themselves are made by addresses.py."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from app import addresses
+from precompute.shape import MATRICES, Shape
+
+_NEURON = re.compile(r"L(\d{1,9})N(\d{1,9})", re.ASCII | re.IGNORECASE)
+_HEAD = re.compile(r"L(\d{1,9})H(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII | re.IGNORECASE)
+_DOTTED = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_ARGUMENTS = ("lens", "preset", "k", "page", "sort", "kind", "token", "q")
+_FACES = (".json", ".csv", ".md", ".tex")
+
+
+def jump(model: str, shape: Shape, text: str) -> str | None:
+    """The path of the page that a text names; None if it names none of this model."""
+    text = text.strip()
+    return _named(model, shape, text) or _pasted(model, shape, text)
+
+
+def _named(model: str, shape: Shape, text: str) -> str | None:
+    numbers: list[int]
+    if match := _NEURON.fullmatch(text):
+        layer, neuron = map(int, match.groups())
+        return _checked(shape, addresses.ff, model, layer=layer, neuron=neuron)
+    if match := _HEAD.fullmatch(text) or _DOTTED.fullmatch(text):
+        layer, second, *third = numbers = [int(number) for number in match.groups() if number]
+        if third:
+            return _checked(shape, addresses.subhead, model, layer=layer, head=second, subhead=third[0])
+        if second >= shape.n_heads and match.re is _DOTTED:
+            return _checked(shape, addresses.ff, model, layer=layer, neuron=second)
+        return _checked(shape, addresses.head, model, layer=numbers[0], head=second)
+    return None
+
+
+def _pasted(model: str, shape: Shape, text: str) -> str | None:
+    """Whatever the host: only the path and the arguments we know are taken over."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    path = unquote(parts.path)
+    for face in _FACES:
+        path = path.removesuffix(face)
+    name, *words = path.strip("/").split("/")
+    if name != model or "/" not in text:
+        return None
+    known = dict(parse_qsl(parts.query)).items()
+    query: dict[str, Any] = {
+        name: int(value) if _NUMBER.fullmatch(value) and name != "q" else value
+        for name, value in known
+        if name in _ARGUMENTS
+    }
+    match words:
+        case []:
+            return addresses.model(model, **query)
+        case ["search"]:
+            return addresses.search(model, **query)
+        case ["layer", layer]:
+            return _checked(shape, addresses.layer, model, query, layer=layer)
+        case ["token", token]:
+            return _checked(shape, addresses.token, model, query, token=token)
+        case ["ff", layer, neuron]:
+            return _checked(shape, addresses.ff, model, query, layer=layer, neuron=neuron)
+        case ["head", layer, head]:
+            return _checked(shape, addresses.head, model, query, layer=layer, head=head)
+        case ["head", layer, head, matrix] if matrix in MATRICES:
+            return _checked(shape, addresses.pairs, model, query, layer=layer, head=head, matrix=matrix)
+        case ["head", layer, head, "sub", subhead]:
+            return _checked(shape, addresses.subhead, model, query, layer=layer, head=head, subhead=subhead)
+    return None
+
+
+def _checked(
+    shape: Shape, address: Callable[..., str], model: str, query: dict[str, Any] | None = None, **numbers: int | str
+) -> str | None:
+    """The address, if all numbers are numbers and such a parameter exists."""
+    counts = {
+        "layer": shape.n_layers,
+        "neuron": shape.d_mlp,
+        "head": shape.n_heads,
+        "subhead": shape.d_head,
+        "token": shape.d_vocab,
+    }
+    for name, number in numbers.items():
+        if name not in counts:
+            continue
+        if not _NUMBER.fullmatch(str(number)) or int(number) >= counts[name]:
+            return None
+        numbers[name] = int(number)
+    return address(model, *numbers.values(), **(query or {}))

@@ -1,0 +1,141 @@
+"""All indexes of a data folder, each opened once and kept up to date while builds add layers and files come and go.
+What is in an index is for the views; how its files are guarded is for live_index.py."""
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokenizers import Tokenizer
+
+from app.live_index import LiveIndex
+from app.page_types import ModelCard
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from precompute.manifest import MANIFEST, MODEL_NAME, TOKENIZER, signature_of
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A model as it was when it was last looked at: an index, or why there is none."""
+
+    at: float
+    found: LiveIndex | LexiscopeError
+
+    def still(self, every: float) -> bool:
+        changed = isinstance(self.found, LiveIndex) and self.found.changed
+        return not changed and time.monotonic() - self.at < every
+
+
+class Library:
+    def __init__(self, data: Path, every: float = 1.0) -> None:
+        self.data = data
+        self.every = every  # seconds between two looks at the files of one index
+        self._lock = threading.RLock()
+        self._seen: dict[str, _Seen] = {}
+        self._listed: tuple[float, tuple[ModelCard, ...]] | None = None
+        self._tokenizers: dict[str, tuple[str, Tokenizer | None]] = {}
+
+    def index(self, name: str) -> LiveIndex:
+        seen = self._seen.get(name)
+        if seen is None or not seen.still(self.every):
+            seen = self._look(name)
+        if isinstance(seen.found, LiveIndex):
+            return seen.found
+        raise type(seen.found)(str(seen.found))
+
+    def version(self, name: str | None = None) -> str:
+        """Another one whenever a page of this model, or without a name the home page, may show something else."""
+        if name is not None:
+            return self.index(name).version
+        return " ".join(f"{card.model}:{self._version(card.model)}" for card in self.cards())
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(card.model for card in self.cards())
+
+    def cards(self) -> tuple[ModelCard, ...]:
+        """Every model by name; a broken one says so and hides none of the others."""
+        listed = self._listed
+        if listed is None or time.monotonic() - listed[0] >= self.every:
+            listed = self._listed = time.monotonic(), tuple(map(self._card, self._folders()))
+        return listed[1]
+
+    def tokenizer(self, name: str) -> Tokenizer | None:
+        """The model's tokenizer, loaded when it is first asked for; None if its file is missing or broken."""
+        index = self.index(name)
+        wanted = index.manifest.tokenizer_sha256
+        with self._lock:
+            held = self._tokenizers.get(name)
+            if held is None or held[0] != wanted:
+                held = self._tokenizers[name] = wanted, _load_tokenizer(index.folder / TOKENIZER)
+        return held[1]
+
+    def _look(self, name: str) -> _Seen:
+        with self._lock:
+            seen = self._seen.get(name)
+            if seen and seen.still(self.every):  # another thread was faster
+                return seen
+            if not MODEL_NAME.fullmatch(name) or not signature_of(self.data / name):
+                self._seen.pop(name, None)
+                raise self._unknown(name)
+            try:
+                found: LiveIndex | LexiscopeError = self._opened(name, seen)
+            except LexiscopeError as error:
+                found = error.with_traceback(None)
+            looked = self._seen[name] = _Seen(time.monotonic(), found)
+            return looked
+
+    def _opened(self, name: str, before: _Seen | None) -> LiveIndex:
+        if before and isinstance(before.found, LiveIndex):
+            index = before.found.current()
+        else:
+            index = LiveIndex.open(self.data / name)
+        if index.manifest.model != name:
+            raise ManifestDamaged(
+                f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
+                f"or delete it and run `lexiscope precompute {name}` again"
+            )
+        return index
+
+    def _folders(self) -> list[str]:
+        try:
+            names = sorted(path.name for path in self.data.iterdir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise IndexFault(f"cannot list the data folder {self.data}: {error.strerror}") from error
+        return [name for name in names if MODEL_NAME.fullmatch(name) and signature_of(self.data / name)]
+
+    def _card(self, name: str) -> ModelCard:
+        blank: dict[str, Any] = {"architecture": "", "n_layers": 0, "layers": (), "bytes": 0, "revision": ""}
+        try:
+            index = self.index(name)
+        except LexiscopeError as error:
+            return ModelCard.of(model=name, **blank, faults=(str(error),))
+        return ModelCard.of(
+            model=name,
+            architecture=index.shape.architecture,
+            n_layers=index.shape.n_layers,
+            layers=index.layers,
+            bytes=index.n_bytes,
+            revision=index.manifest.revision,
+            faults=tuple(map(str, index.faults.values())),
+        )
+
+    def _version(self, name: str) -> str:
+        try:
+            return self.index(name).version
+        except LexiscopeError as error:
+            return str(error)
+
+    def _unknown(self, name: str) -> NotFound:
+        built = ", ".join(self.names()) or "none"
+        hint = f"`lexiscope precompute {name}` makes one" if MODEL_NAME.fullmatch(name) else "this is no model's name"
+        return NotFound(f"no index of {name!r} (built: {built}); {hint}")
+
+
+def _load_tokenizer(path: Path) -> Tokenizer | None:
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception:  # the library raises nothing more special; searches do without
+        return None

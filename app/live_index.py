@@ -1,0 +1,119 @@
+"""An index whose files may vanish, shrink or be replaced while it is served: each is looked at before it is read.
+Which indexes there are, and when to look for new layers, is for library.py."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TypeAlias
+
+from precompute.container import Container
+from precompute.errors import IndexFault, ShardDamaged
+from precompute.files import damaged, unreadable
+from precompute.index import Index
+from precompute.manifest import FileEntry, Manifest
+from precompute.shard_reader import Array, Floats, Shard
+
+Stamp: TypeAlias = tuple[int, int, int] | None  # size, inode and time of a file; None if there is none
+
+
+class LiveIndex(Index):
+    """A snapshot like every index: what has changed since is refused by `shard`, and found by `current`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        signature: tuple[int, ...],
+        vocabulary: Container,
+        shards: Mapping[int, Shard],
+        faults: Mapping[int, IndexFault],
+        neighbours: Container | None = None,
+    ) -> None:
+        # Token texts are needed by every page, also while the file is being replaced: a megabyte in memory.
+        copies = {name: array.copy() for name, array in vocabulary.arrays.items()}
+        in_memory = replace(vocabulary, arrays=copies)
+        super().__init__(folder, manifest, signature, in_memory, shards, faults, neighbours)
+        self.changed = False  # some file was found to be another one than when this was opened
+        self._paths = {layer: os.fspath(folder / entry.file) for layer, entry in manifest.shards.items()}
+        self._stamps = {layer: _stamp_of(self._paths[layer], entry) for layer, entry in manifest.shards.items()}
+        self._beside = os.fspath(neighbours.path) if neighbours else ""
+        self._beside_stamp = _stamp(self._beside) if neighbours else None
+
+    @cached_property
+    def version(self) -> str:
+        """Another one whenever a page may show something else."""
+        faults = sorted((layer, str(fault)) for layer, fault in self.faults.items())
+        known = (self._signature, self.manifest.build, faults, bool(self._neighbours))
+        return sha256(repr(known).encode()).hexdigest()[:16]
+
+    def shard(self, layer: int) -> Shard:
+        shard = super().shard(layer)
+        path = self._paths[layer]
+        stamp = self._stamps[layer]
+        # One stat: a map of a file that was cut short must never be touched, the process would die.
+        if stamp is None or _stamp(path) != stamp:
+            self.changed = True
+            raise _changed(Path(path), self.manifest.shards[layer])
+        return shard
+
+    def neighbours(self, token: int) -> tuple[Array, Floats] | None:
+        if self._beside and _stamp(self._beside) != self._beside_stamp:
+            self.changed = True
+            return None
+        return super().neighbours(token)
+
+    def current(self) -> "LiveIndex":
+        """This index if no file of it has changed, else all of it opened anew."""
+        if not self.changed and not self.stale() and all(map(self._unchanged, self._paths)):
+            return self
+        fresh = LiveIndex.open(self.folder)
+        if fresh.manifest.build == self.manifest.build and fresh.manifest.vocabulary == self.manifest.vocabulary:
+            fresh.tokens = self.tokens  # with the texts and the searches that were made of them
+        fresh._distrust(self)
+        return fresh
+
+    def _unchanged(self, layer: int) -> bool:
+        return _stamp(self._paths[layer]) == self._stamps[layer]
+
+    def _distrust(self, before: "LiveIndex") -> None:
+        """A file that was touched since it was first opened must prove that it is still the one that was built."""
+        shards, faults = dict(self._shards), dict(self.faults)
+        for layer, entry in self.manifest.shards.items():
+            if layer not in shards or before.manifest.shards.get(layer) != entry:
+                continue
+            try:
+                if before._stamps[layer] != self._stamps[layer]:
+                    entry.check_sum(self.folder)
+                elif fault := before.faults.get(layer):
+                    raise fault
+            except IndexFault as fault:
+                faults[layer] = fault.with_traceback(None)
+                del shards[layer]
+        self._shards, self.faults = shards, faults
+
+
+def _stamp(path: str) -> Stamp:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size, status.st_ino, status.st_mtime_ns
+
+
+def _stamp_of(path: str, entry: FileEntry) -> Stamp:
+    """None, which no use passes, if the file was cut short between opening it and now."""
+    stamp = _stamp(path)
+    return stamp if stamp and stamp[0] == entry.bytes else None
+
+
+def _changed(path: Path, entry: FileEntry) -> ShardDamaged:
+    try:
+        n_bytes = path.stat().st_size
+    except OSError as error:
+        return unreadable(path, error)
+    if n_bytes != entry.bytes:
+        return damaged(path, f"has {n_bytes} bytes, the manifest says {entry.bytes}: it changed while it was served")
+    return ShardDamaged(f"{path} was replaced while it was served. Ask again: it is checked and opened anew")

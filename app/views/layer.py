@@ -1,0 +1,96 @@
+"""A layer's page: its neurons as a table, sorted, filtered by a token, page by page.
+One neuron's own page is in parameters.py."""
+
+import numpy as np
+
+from app.page_types import LayerView, NeuronRow
+from app.views.parameters import token_view
+from app.views.parts import cut, finite, place_of, token_views
+from precompute.index import Index
+from precompute.shape import ENDS, LENSES
+from precompute.shard_reader import Array, Shard
+
+SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
+FIRST = 5  # tokens of a list in a row
+
+
+def layer_view(
+    index: Index,
+    layer: int,
+    lens: str = "dot",
+    sort: str = "neuron",
+    token: int | None = None,
+    page: int = 1,
+    size: int = 50,
+) -> LayerView:
+    lens_at = place_of("lens", lens, LENSES)
+    place_of("sort", sort.removeprefix("-"), SORTS)
+    shard = index.shard(layer)
+    chosen = np.arange(index.shape.d_mlp) if token is None else _listing(index, shard, token, lens)
+    pages, window = cut(len(chosen), page, size)
+    shown = chosen[_order(shard, chosen, lens_at, sort)][window]
+    return LayerView.of(
+        model=index.manifest.model,
+        layer=layer,
+        lens=lens,
+        sort=sort,
+        token=None if token is None else token_view(index.tokens, token),
+        page=page,
+        pages=pages,
+        total=len(chosen),
+        rows=_rows(index, shard, lens, shown),
+    )
+
+
+def first_tokens(index: Index, shard: Shard, kind: str, rows: Array, lens: str, count: int) -> Array:
+    """(rows, count): the first ids of top lists; a wrong one is a ShardDamaged."""
+    ids: Array = shard.array(f"{kind}.ids")[rows, LENSES.index(lens), 0, :count]
+    if ids.size and ids.max() >= index.shape.d_vocab:
+        wrong = np.flatnonzero((ids >= index.shape.d_vocab).any(axis=-1))[0]
+        shard.vector(kind, int(rows[wrong]), lens)  # says what is wrong
+    return ids
+
+
+def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
+    """The neurons whose key or value lists a token, at whichever end."""
+    index.tokens.raw(token)
+    kinds = [index.shape.kinds.index(kind) for kind in ("ff_key", "ff_value")]
+    lists = [shard.listed(token, lens, end) for end in ENDS]
+    return np.unique(np.concatenate([found.index[np.isin(found.kind, kinds)] for found in lists]))
+
+
+def _order(shard: Shard, chosen: Array, lens: int, sort: str) -> Array:
+    """What is undefined comes last in both directions, equals by their number."""
+    by, reverse = sort.removeprefix("-"), sort.startswith("-")
+    if by == "neuron":
+        return np.arange(len(chosen))[:: -1 if reverse else 1]
+    numbers = {
+        "norm": lambda: shard.array("ff_value.norm"),
+        "coherence": lambda: shard.array("ff_value.coherence")[:, lens, 0],
+        "similarity": lambda: shard.array("ff.similarity")[:, lens],
+    }[by]()[chosen]
+    return np.argsort(numbers if reverse else -numbers, kind="stable")
+
+
+def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> tuple[NeuronRow, ...]:
+    lens_at = LENSES.index(lens)
+    keys, values = (first_tokens(index, shard, kind, neurons, lens, FIRST).tolist() for kind in ("ff_key", "ff_value"))
+    norms = shard.array("ff_value.norm")[neurons]
+    for wrong in np.flatnonzero(~(np.isfinite(norms) & (norms >= 0)))[:1].tolist():
+        shard.vector("ff_value", int(neurons[wrong]), lens)  # says what is wrong
+    coherences = shard.array("ff_value.coherence")[neurons, lens_at, 0].tolist()
+    rows: list[NeuronRow] = []
+    for neuron, key, value, norm, coherence in zip(
+        neurons.tolist(), keys, values, norms.tolist(), coherences, strict=True
+    ):
+        rows.append(
+            {
+                "neuron": neuron,
+                "key": token_views(index.tokens, key),
+                "value": token_views(index.tokens, value),
+                "norm": norm,
+                "coherence": finite(coherence),
+                "similarity": shard.similarity(neuron, lens),
+            }
+        )
+    return tuple(rows)

@@ -1,0 +1,143 @@
+"""The search page: tokens by their text, the vectors that list all of them, and parameters named by their address.
+Finding tokens is for token_search.py, reading addresses for jumps.py."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tokenizers import Tokenizer
+
+from app.jumps import jump
+from app.page_types import Match, SearchView, TokenGroup
+from app.token_search import TokenSearch, surface, token_search
+from app.view_types import TokenView
+from app.views.common_lists import Common, check_common, common_lists
+from app.views.parts import cut, place_of, token_views
+from app.views.places import Shards, kind_of, over_layers, whose
+from precompute.errors import BadRequest
+from precompute.index import Index
+from precompute.shape import ENDS, LENSES
+from precompute.tokens import TokenTable
+
+LONGEST = 200  # characters of a search
+GROUPS = 20  # of tokens like the search
+
+_WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
+_ID = re.compile(r"#(\d{1,9})", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Word:
+    text: str
+    tokens: tuple[int, ...]
+
+
+def search_view(
+    index: Index,
+    q: str,
+    lens: str = "dot",
+    kind: str | None = None,
+    page: int = 1,
+    size: int = 50,
+    tokenizer: Tokenizer | None = None,
+) -> SearchView:
+    _check(q)
+    lens_at = place_of("lens", lens, LENSES)
+    kind_at = None if kind is None else place_of("kind", kind, index.shape.kinds)
+    search = token_search(index.tokens)
+    words = _words(search, len(index.tokens), q)
+    found, missing = over_layers(
+        index, lambda shards: _matches(index, shards, [word.tokens for word in words], lens_at, kind_at, page, size)
+    )
+    pages, total, matches = found
+    return SearchView.of(
+        model=index.manifest.model,
+        q=q,
+        lens=lens,
+        kind=kind,
+        page=page,
+        pages=pages,
+        jump=jump(index.manifest.model, index.shape, q),
+        words=tuple(_group(index.tokens, word.text, "exact", word.tokens) for word in words),
+        pieces=_pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens]),
+        tokens=tuple(
+            _group(index.tokens, found, how, search.tokens(found))
+            for found, how in search.like(words[-1].text if words else "", GROUPS)
+        ),
+        total=total,
+        matches=matches,
+        missing=missing,
+    )
+
+
+def _check(q: str) -> None:
+    if len(q) > LONGEST:
+        raise BadRequest(f"a search of {len(q)} characters: it has at most {LONGEST}")
+    try:
+        q.encode()
+    except UnicodeEncodeError:
+        raise BadRequest("this search is not valid Unicode: type it again") from None
+
+
+def _words(search: TokenSearch, d_vocab: int, q: str) -> list[Word]:
+    """Each once; a text of nothing but white space and commas is one word, for those are tokens, too."""
+    words: dict[str, Word] = {}
+    for match in _WORD.finditer(q):
+        text = match["quoted"] or match["plain"]
+        if number := _ID.fullmatch(match["plain"] or ""):
+            token = int(number[1])
+            words.setdefault(text, Word(text, (token,) if token < d_vocab else ()))
+        else:
+            words.setdefault(surface(text) or text, Word(text, search.tokens(text)))
+    if not words and q.strip():
+        return [Word(q.strip(), search.tokens(q))]
+    return list(words.values())
+
+
+def _matches(
+    index: Index, shards: Shards, words: Sequence[tuple[int, ...]], lens: int, kind: int | None, page: int, size: int
+) -> tuple[int, int, tuple[Match, ...]]:
+    """How many pages, how many matches, and those of this page."""
+    if not words or not all(words):
+        return cut(0, page, size)[0], 0, ()
+    found = common_lists(shards, index.shape, words, lens, kind)
+    pages, window = cut(len(found), page, size)
+    shown = found.at(window)
+    check_common(shards, index.shape, shown, lens)
+    return pages, len(found), tuple(_match_views(index, shown))
+
+
+def _match_views(index: Index, found: Common) -> list[Match]:
+    shape = index.shape
+    kinds, starts = kind_of(shape)
+    views: list[Match] = []
+    columns = (found.layer, found.vector, found.end, found.ranks, found.tokens)
+    for layer, vector, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
+        at = kinds[vector]
+        number = int(vector - starts[at])
+        head, subhead = whose(shape, shape.kinds[at], number)
+        views.append(
+            {
+                "kind": shape.kinds[at],
+                "layer": layer,
+                "index": number,
+                "head": head,
+                "subhead": subhead,
+                "end": ENDS[end],
+                "ranks": tuple(rank + 1 for rank in ranks),
+                "tokens": token_views(index.tokens, tokens),
+            }
+        )
+    return views
+
+
+def _group(tokens: TokenTable, text: str, how: str, ids: Sequence[int]) -> TokenGroup:
+    return TokenGroup.of(surface=surface(text) or text, match=how, tokens=token_views(tokens, ids))
+
+
+def _pieces(tokens: TokenTable, tokenizer: Tokenizer | None, texts: Sequence[str]) -> tuple[TokenView, ...]:
+    """How the words that are no tokens are split, as they would be in a sentence."""
+    if tokenizer is None or not texts:
+        return ()
+    ids = tokenizer.encode(" " + " ".join(texts), add_special_tokens=False).ids
+    return token_views(tokens, [token for token in ids if token < len(tokens)])
