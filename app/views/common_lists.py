@@ -15,7 +15,7 @@ _NONE = np.iinfo(np.uint32).max  # the rank of a token that is not listed
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Common:
-    """Lists that hold all words: `vector` numbers the vectors of a layer; of each word the best rank, from 0, and whose."""
+    """Lists that hold all words: of each word the best rank, from 0, and whose; `vector` numbers a layer's vectors."""
 
     layer: Array  # (n,)
     vector: Array

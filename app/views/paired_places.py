@@ -79,7 +79,8 @@ def _front(places: Array, count: int) -> Array:
     if len(places) <= count or not count:
         return places[:count]
     last = np.partition(places[:, RANK], count - 1)[count - 1]
-    return places[places[:, RANK] <= last]
+    chosen: Array = places[np.flatnonzero(places[:, RANK] <= last)]
+    return chosen
 
 
 def _looked_up(shards: Shards, token: int, lens: int, preset: int, places: Array) -> tuple[Array, Array]:

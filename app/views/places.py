@@ -1,4 +1,4 @@
-"""The inverted lists of all layers at once: which vectors list a token, as long arrays, scores only where they are shown.
+"""The inverted lists of all layers at once: which vectors list a token, with scores only where they are shown.
 Shard.listed does the same for one layer, and says what is wrong with a damaged one."""
 
 from collections.abc import Callable, Mapping
@@ -99,7 +99,7 @@ def best_first(
 
 
 def scores(shards: Shards, kind: str, token: int, lens: int, end: int, found: Entries) -> Array:
-    """The scores at places in the lists of a kind (`vector` counts within it), once it is sure that the token is there."""
+    """The scores at places in the lists of a kind (`vector` counts within it), once the token was seen there."""
     score = np.empty(len(found), np.float32)
     for layer in np.unique(found.layer).tolist():
         chosen = np.flatnonzero(found.layer == layer)

@@ -4,6 +4,7 @@ Finding tokens is for token_search.py, reading addresses for jumps.py."""
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tokenizers import Tokenizer
 
@@ -44,29 +45,35 @@ def search_view(
     _check(q)
     lens_at = place_of("lens", lens, LENSES)
     kind_at = None if kind is None else place_of("kind", kind, index.shape.kinds)
-    search = token_search(index.tokens)
-    words = _words(search, len(index.tokens), q)
-    found, missing = over_layers(
+    words = _words(token_search(index.tokens), len(index.tokens), q)
+    (pages, total, matches), missing = over_layers(
         index, lambda shards: _matches(index, shards, [word.tokens for word in words], lens_at, kind_at, page, size)
     )
-    pages, total, matches = found
+    pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
+    of_lists = {"page": page, "pages": pages, "total": total, "matches": matches, "missing": missing}
+    return _view(index, q, lens, kind, words, pieces=pieces, **of_lists)
+
+
+def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
+    """For every key that is pressed: a search without its matches."""
+    _check(q)
+    words = _words(token_search(index.tokens), len(index.tokens), q)
+    return _view(index, q, lens, kind, words, pieces=(), page=1, pages=1, total=0, matches=(), missing=())
+
+
+def _view(index: Index, q: str, lens: str, kind: str | None, words: Sequence[Word], **more: Any) -> SearchView:
+    """The last word is the one that is being typed: tokens like it are offered."""
+    tokens, search = index.tokens, token_search(index.tokens)
+    like = search.like(words[-1].text, GROUPS) if words else []
     return SearchView.of(
         model=index.manifest.model,
         q=q,
         lens=lens,
         kind=kind,
-        page=page,
-        pages=pages,
         jump=jump(index.manifest.model, index.shape, q),
-        words=tuple(_group(index.tokens, word.text, "exact", word.tokens) for word in words),
-        pieces=_pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens]),
-        tokens=tuple(
-            _group(index.tokens, found, how, search.tokens(found))
-            for found, how in search.like(words[-1].text if words else "", GROUPS)
-        ),
-        total=total,
-        matches=matches,
-        missing=missing,
+        words=tuple(_group(tokens, word.text, "exact", word.tokens) for word in words),
+        tokens=tuple(_group(tokens, found, how, search.tokens(found)) for found, how in like),
+        **more,
     )
 
 

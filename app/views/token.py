@@ -1,4 +1,4 @@
-"""A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, its variants and neighbours.
+"""A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it.
 Reading inverted lists is for places.py and paired_places.py."""
 
 import numpy as np
