@@ -1,6 +1,7 @@
 """What makes a list worth reading first: how close its tokens are to each other, and whether two lists agree.
 
 Tokens that sit in an unusual share of a layer's lists (hubs) say nothing about a vector and are left out.
+Both are of the first DEPTH tokens of a list, whether an index stores fewer or more.
 """
 
 import numpy as np
@@ -9,19 +10,19 @@ from numpy.typing import NDArray
 
 from precompute.embedding import Float32
 
-FIRST = 20  # tokens of a list that count
+DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
+FIRST = 20  # of those that are not hubs, tokens that count for coherence
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random
-SIMILARITY_K = 100  # Sim_k of the paper
 
 Ids = NDArray[np.integer]
 
 
 def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
-    """(lenses, d_vocab) from the lists (n, lenses, ends, k) of all kinds of one layer."""
-    lenses, k = ids[0].shape[1], ids[0].shape[3]
+    """(lenses, d_vocab) from the lists (n, lenses, ends, depth) of all kinds of one layer."""
+    lenses, depth = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
     counts = [sum(np.bincount(kind[:, lens].ravel(), minlength=d_vocab) for kind in ids) for lens in range(lenses)]
-    return np.asarray(np.stack(counts) > HUB * k / d_vocab * lists)
+    return np.asarray(np.stack(counts) > HUB * depth / d_vocab * lists)
 
 
 def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: torch.Tensor) -> Float32:
@@ -51,8 +52,8 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: torch.Tensor
 
 
 def similarity(a: Ids, b: Ids) -> Float32:
-    """Sim_k: the Jaccard index of the first k tokens of two lists, (n, k) each -> (n,)."""
-    both = np.sort(np.concatenate([a[:, :SIMILARITY_K], b[:, :SIMILARITY_K]], axis=1), axis=1)
+    """Sim_k: the Jaccard index of two lists of k tokens, (n, k) each -> (n,)."""
+    both = np.sort(np.concatenate([a, b], axis=1), axis=1)
     shared = (both[:, 1:] == both[:, :-1]).sum(axis=1)
     return np.asarray(shared / (both.shape[1] - shared), np.float32)
 

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.architectures.base import Model
-from precompute.coherence import coherence, hubs, pair_coherence, similarity
+from precompute.coherence import DEPTH, coherence, hubs, pair_coherence, similarity
 from precompute.embedding import Embedding
 from precompute.inverted import invert_lists, invert_pairs
 from precompute.layout import number_dtype
@@ -36,10 +36,10 @@ class Workbench:
     """What all layers of a model share."""
 
     model: Model
-    k: int
+    k: int  # entries of a list that are stored
     pairs: int
     masks: Masks
-    projectors: dict[str, Projector]  # by side
+    projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
     directions: dict[str, torch.Tensor]  # by side
     pool: Executor
 
@@ -49,15 +49,16 @@ class Workbench:
     ) -> "Workbench":
         reads = Embedding.of(model.W_E, device)
         writes = reads if model.shape.tied else Embedding.of(model.W_U, device)
-        reading = Projector(reads, k)
+        depth = max(k, DEPTH)
+        reading = Projector(reads, depth)
         reading_directions = reads.directions()
         tied = model.shape.tied
         return cls(
             model,
-            reading.k,
+            min(k, model.shape.d_vocab),
             pairs,
             Masks.of(distinct_classes(tokens), whole_words(tokens)),
-            {"reads": reading, "writes": reading if tied else Projector(writes, k)},
+            {"reads": reading, "writes": reading if tied else Projector(writes, depth)},
             {"reads": reading_directions, "writes": reading_directions if tied else writes.directions()},
             pool,
         )
@@ -79,7 +80,7 @@ def make_shard(bench: Workbench, layer: int, step: Step = lambda _: None) -> Arr
             products[kind] = torch.empty(len(V), shape.d_vocab, device=projector.embedding.on_device.device)
         lists[kind] = projector.lists(V, products.get(kind), bench.pool)
         step((1 - PAIR_SHARE) * len(V) / total)
-    left_out = hubs([lists[kind].ids for kind in shape.kinds], shape.d_vocab)
+    left_out = hubs([lists[kind].ids[..., :DEPTH] for kind in shape.kinds], shape.d_vocab)
     arrays = _list_arrays(bench, vectors, lists, left_out)
     for matrix in MATRICES:
         arrays |= _pair_arrays(bench, matrix, vectors, products, left_out, step)
@@ -99,19 +100,17 @@ def _list_arrays(
     for kind, V in vectors.items():
         ids, directions = lists[kind].ids, bench.directions[SIDES[kind]]
         coherences = {
-            (lens, end): bench.pool.submit(coherence, ids[:, lens, end], left_out[lens], directions)
+            (lens, end): bench.pool.submit(coherence, ids[:, lens, end, :DEPTH], left_out[lens], directions)
             for lens, end in product(range(len(LENSES)), range(len(ENDS)))
         }
-        arrays[f"{kind}.ids"] = ids.astype(id_type)
-        arrays[f"{kind}.scores"] = lists[kind].scores
+        arrays[f"{kind}.ids"] = ids[..., : bench.k].astype(id_type, order="C")
+        arrays[f"{kind}.scores"] = np.ascontiguousarray(lists[kind].scores[..., : bench.k])
         arrays[f"{kind}.norm"] = np.linalg.norm(V.numpy().astype(np.float64), axis=1).astype(np.float32)
         arrays[f"{kind}.coherence"] = np.empty(ids.shape[:3], np.float32)
         for (lens, end), future in coherences.items():
             arrays[f"{kind}.coherence"][:, lens, end] = future.result()
-    keys, values = lists["ff_key"].ids, lists["ff_value"].ids
-    arrays["ff.similarity"] = np.stack(
-        [similarity(keys[:, lens, 0], values[:, lens, 0]) for lens in range(len(LENSES))], 1
-    )
+    keys, values = (lists[kind].ids[:, :, 0, :DEPTH] for kind in ("ff_key", "ff_value"))  # (d_mlp, L, DEPTH)
+    arrays["ff.similarity"] = np.stack([similarity(keys[:, lens], values[:, lens]) for lens in range(len(LENSES))], 1)
     return arrays
 
 

@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from precompute.architectures.base import Model
 from precompute.brute_force import BruteForce, Ids
@@ -17,11 +18,12 @@ from precompute.shard_reader import Floats
 from precompute.sums import Result
 
 LAST_BIT = 4e-7  # relative
+SIMILARITY_K = 100  # as FORMAT.md defines it
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
 def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
-    """Some vectors of every kind, one head of each matrix and three tokens, in every layer that can be read."""
+    """Some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer there is."""
     if model.checkpoint.weights_hash() != index.manifest.weights_sha256:
         source, name = model.checkpoint.source, index.manifest.model
         said = f"{source} holds other weights than the index was made from"
@@ -35,6 +37,9 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
             numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
             fault = _checked(index, layer, _vectors_fault, brute, kind, numbers)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
+        neurons = np.sort(rng.choice(shape.d_mlp, min(sample, shape.d_mlp), replace=False))
+        fault = _checked(index, layer, _similarity_fault, brute, neurons)
+        yield f"layer {layer} similarity of neurons {', '.join(map(str, neurons))}", fault
         for matrix in MATRICES:
             head = int(rng.integers(shape.n_heads))
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
@@ -81,6 +86,33 @@ def _vectors_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbe
             if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm:
                 return f"the norm of {kind} {number}"
     return None
+
+
+def _similarity_fault(index: Index, layer: int, brute: BruteForce, neurons: Ids) -> str | None:
+    """Where the last bit decides who is on a list, the similarity may be any that this allows."""
+    for lens in LENSES:
+        lists = [_listed(brute, layer, kind, neurons, lens) for kind in ("ff_key", "ff_value")]
+        (surely_reads, maybe_reads), (surely_writes, maybe_writes) = lists
+        n = min(SIMILARITY_K, index.shape.d_vocab)
+        least = (surely_reads & surely_writes).sum(axis=1)
+        most = np.minimum((maybe_reads & maybe_writes).sum(axis=1), n)
+        for at, neuron in enumerate(neurons.tolist()):
+            stored = index.shard(layer).similarity(neuron, lens)
+            low, high = (shared / (2 * n - shared) for shared in (least[at], most[at]))
+            if not low - LAST_BIT <= stored <= high + LAST_BIT:
+                return f"the similarity of neuron {neuron} ({lens})"
+    return None
+
+
+def _listed(
+    brute: BruteForce, layer: int, kind: str, numbers: Ids, lens: str
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which tokens surely are, and which may be, among the first SIMILARITY_K: (len(numbers), d_vocab) each."""
+    scores = brute.vectors(layer, kind, numbers) @ brute.embedding(kind, lens).T
+    k = min(SIMILARITY_K, scores.shape[1])
+    last = np.partition(scores, -k, axis=1)[:, [-k]]
+    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True)
+    return scores > last + doubt, scores >= last - doubt
 
 
 def _pairs_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids) -> str | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precompute import container, layout, manifest_fields
+from precompute import coherence, container, layout, manifest_fields, verify
 from precompute.files import PARTIAL
 from precompute.manifest import MANIFEST, TOKENIZER
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
@@ -53,6 +53,15 @@ def test_axes_kinds_and_types() -> None:
     assert layout.number_dtype(65537) == "uint32"
     assert layout.rank_dtype(256) == "uint8"
     assert layout.rank_dtype(257) == "uint16"
+
+
+def test_similarity_and_coherence() -> None:
+    text = " ".join(section("Shard").split())
+    assert f"from the first {coherence.DEPTH} tokens of a list" in text
+    assert f"first {coherence.FIRST} tokens that are not hubs" in text
+    assert f"more than {coherence.HUB} times as many" in text
+    assert f"{coherence.HUB} × {coherence.DEPTH} / d_vocab" in text
+    assert verify.SIMILARITY_K == coherence.DEPTH
 
 
 def test_container() -> None:

@@ -97,19 +97,44 @@ def test_pairs(built: Built, matrix: str) -> None:
 
 
 def test_coherence_and_similarity(built: Built) -> None:
-    shape, arrays = built.model.shape, built.arrays
+    """Of the first 100 tokens, however few are stored."""
+    check_coherence_and_similarity(built)
+
+
+def check_coherence_and_similarity(built: Built) -> int:
+    """Returns how many tokens are hubs."""
+    shape, arrays, n_hubs = built.model.shape, built.arrays, 0
+    vectors = {kind: built.model.vectors(LAYER, kind).numpy() for kind in shape.kinds}
+    lists = {kind: brute.vector_lists(built.embedding(kind), V, 100)[0] for kind, V in vectors.items()}
     for lens in range(len(LENSES)):
-        listed = [arrays[f"{kind}.ids"][:, lens] for kind in shape.kinds]
-        counts = np.bincount(np.concatenate([ids.ravel() for ids in listed]), minlength=shape.d_vocab)
-        hubs = counts > 10 * K / shape.d_vocab * sum(2 * len(ids) for ids in listed)
-        for kind, ids in zip(shape.kinds, listed, strict=True):
+        listed = np.concatenate([ids[:, lens].reshape(-1, 100) for ids in lists.values()])
+        hubs = np.bincount(listed.ravel(), minlength=shape.d_vocab) > 10 * 100 / shape.d_vocab * len(listed)
+        n_hubs += int(hubs.sum())
+        for kind, ids in lists.items():
             for end in range(len(ENDS)):
-                naive = brute.coherence(ids[:, end], hubs, built.embedding(kind), FIRST)
+                naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), FIRST)
                 np.testing.assert_allclose(arrays[f"{kind}.coherence"][:, lens, end], naive, atol=2e-5)
         for neuron in range(shape.d_mlp):
-            key, value = (set(arrays[f"{kind}.ids"][neuron, lens, 0].tolist()) for kind in ("ff_key", "ff_value"))
+            key, value = (set(lists[kind][neuron, lens, 0].tolist()) for kind in ("ff_key", "ff_value"))
             jaccard = np.float32(len(key & value) / len(key | value))
             assert arrays["ff.similarity"][neuron, lens] == pytest.approx(jaccard)
+    return n_hubs
+
+
+def test_what_is_stored_does_not_change_coherence_and_similarity(tmp_path: Path) -> None:
+    """In a vocabulary with tokens that are on most lists."""
+    checkpoint = Checkpoint.open(tiny_gpt2(tmp_path, n_heads=1, d_model=8, d_mlp=20, d_vocab=2500))
+    model = describe(checkpoint)
+    model.W_E[::250] *= 40
+    tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
+    made = {k: make(model, tokens, 2, k, pairs=10)[0] for k in (1, 12, 100, 300)}
+    for k, arrays in made.items():
+        assert list(misfits({n: (a.dtype, a.shape) for n, a in arrays.items()}, shard_layout(model.shape, k, 10))) == []
+        for name in ("ff.similarity", *(f"{part}.coherence" for part in (*model.shape.kinds, *MATRICES))):
+            np.testing.assert_array_equal(arrays[name], made[100][name])
+        for part in ("ids", "scores"):
+            np.testing.assert_array_equal(arrays[f"w_q.{part}"], made[300][f"w_q.{part}"][..., :k])
+    assert check_coherence_and_similarity(Built(model, tokens, made[12], []))
 
 
 def test_inverted_lists(built: Built) -> None:

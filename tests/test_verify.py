@@ -47,7 +47,7 @@ def faults(index: Path, model: Model | None = None) -> list[str]:
 def test_good_index(model: Model, built: Path) -> None:
     assert faults(built, model) == []
     names = [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
-    assert len(names) == 2 * (6 + 2 + 3)
+    assert len(names) == 2 * (6 + 1 + 2 + 3)
     assert names == [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
     assert 0 <= new_seed() < 1 << 31
 
@@ -140,6 +140,17 @@ def _altered_norm(arrays: Arrays) -> None:
     arrays["w_k.norm"][1] *= 1.001
 
 
+def _altered_similarity(arrays: Arrays) -> None:
+    arrays["ff.similarity"][3, 1] += 0.01
+
+
+def _similarity_of_what_is_stored(arrays: Arrays) -> None:
+    """Eight tokens of each list, where a hundred count."""
+    for neuron, (key, value) in enumerate(zip(arrays["ff_key.ids"], arrays["ff_value.ids"], strict=True)):
+        shared = len(set(key[0, 0].tolist()) & set(value[0, 0].tolist()))
+        arrays["ff.similarity"][neuron, 0] = shared / (16 - shared)
+
+
 def _altered_pair_score(arrays: Arrays) -> None:
     arrays["vo.scores"][0, 0, 0, 0, 2] *= 1 - 1e-5
 
@@ -187,6 +198,8 @@ def _forgotten_places(arrays: Arrays) -> None:
         (_repeated_id, "w_o 0 (dot, top)"),
         (_missing_token, "ff_value 1 (dot, top)"),
         (_altered_norm, "the norm of w_k 1"),
+        (_altered_similarity, "the similarity of neuron 3 (cosine)"),
+        (_similarity_of_what_is_stored, "the similarity of neuron"),
         (_altered_pair_score, "vo of head 0 (dot, all, top)"),
         (_turned_pair, "qk of head 0 (cosine, all, bottom)"),
         (_missing_pair, "qk of head 0 (dot, all, top)"),
