@@ -1,2 +1,86 @@
 """The words of the field in plain language: they feed the help page and the tooltips.
 Longer explanations, with the formulas, are in templates/help.html."""
+
+from typing import NamedTuple
+
+
+class Term(NamedTuple):
+    name: str
+    text: str  # one or two sentences, complete without the help page
+
+
+TERMS = {
+    "token": Term(
+        "token",
+        "A piece of text that the model reads and writes as one unit. ␣ marks a space, which is part of the token.",
+    ),
+    "W_E": Term(
+        "W_E, the embedding", "The matrix with one row of d_model numbers for each token: how tokens enter the model."
+    ),
+    "residual-stream": Term(
+        "residual stream", "The running sum of d_model numbers at each position that every layer reads and adds to."
+    ),
+    "score": Term(
+        "score", "How strongly a vector points at a token: the larger, the more; negative means away from it."
+    ),
+    "rank": Term("rank", "The place of a token in a list sorted by score; 1 is the best."),
+    "end": Term(
+        "top and bottom",
+        "The largest scores and the most negative ones. Both matter: a neuron can be pushed either way.",
+    ),
+    "layer": Term("layer", "One of the model's storeys, numbered from 0; each has attention heads, then neurons."),
+    "neuron": Term(
+        "neuron", "One unit of a feed-forward layer: it looks for its key in the stream and adds its value to it."
+    ),
+    "ff_key": Term("key (ff_key)", "What a neuron reads: it is active where the stream points the way its key does."),
+    "ff_value": Term("value (ff_value)", "What a neuron writes: added to the stream in proportion to its activity."),
+    "ff_up": Term("up (ff_up)", "A gated neuron's second input: multiplied with the gate, it sets strength and sign."),
+    "head": Term("head", "One attention unit: QK decides where it looks, VO what it carries from there."),
+    "vo": Term("VO", "W_V W_O of a head: when it attends to the token it reads, it promotes the token it writes."),
+    "qk": Term("QK", "W_Q W_Kᵀ of a head: a position with the query token attends to one with the key token."),
+    "subhead": Term("subhead", "One of a head's d_head channels: column j of W_Q, W_K, W_V and row j of W_O."),
+    "w_q": Term("w_q", "A column of W_Q: reads the position that attends."),
+    "w_k": Term("w_k", "A column of W_K: reads the position that may be attended to."),
+    "w_v": Term("w_v", "A column of W_V: reads what is carried from the position attended to."),
+    "w_o": Term("w_o", "A row of W_O: writes what was carried into the stream."),
+    "lens": Term("lens", "How a score is read: dot or cosine. The parameters are the same, the ranking differs."),
+    "dot": Term("dot lens", "score = v · e, as in the paper. Tokens with unusual embeddings can crowd the lists."),
+    "cosine": Term(
+        "cosine lens",
+        "Token embeddings are centred and set to length one first, so only their direction counts. Rare tokens gain.",
+    ),
+    "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
+    "all": Term("preset all", "Every pair of tokens."),
+    "distinct": Term("preset distinct", "The two tokens differ even without case and surrounding space."),
+    "words": Term("preset words", "Distinct, and both are whole words: a space, then three or more letters."),
+    "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
+    "coherence": Term(
+        "coherence",
+        "How alike the first 20 tokens of a list are, from 0 to 1: the mean cosine of their centred embeddings.",
+    ),
+    "similarity": Term(
+        "similarity", "How much the top 100 tokens of a neuron's key and value overlap: 1 all, 0 none (Jaccard)."
+    ),
+    "nearest": Term("nearest tokens", "Tokens whose centred embeddings point most nearly the same way."),
+    "reads": Term(
+        "reads", "The vector looks for this token: it is at the top of a key's or query's list."
+    ),
+    "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
+    "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),
+    "suppresses": Term("suppresses", "The vector speaks against this token: it is at the bottom of its list."),
+    "build": Term("build", "A fingerprint of everything the lists depend on: equal builds show equal lists."),
+}
+
+KINDS = {
+    "ff_key": "neuron keys",
+    "ff_up": "neuron ups",
+    "ff_value": "neuron values",
+    "w_q": "subhead queries",
+    "w_k": "subhead keys",
+    "w_v": "subhead values",
+    "w_o": "subhead outputs",
+}
+
+
+def tip(key: str) -> str:
+    return TERMS[key].text

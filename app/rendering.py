@@ -3,18 +3,22 @@ What is in a view is for views/, which page is asked for is for routes/, the mar
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from jinja2_fragments import render_block
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
-from app import addresses, glossary, markup
-from precompute.index import Index
+from app import addresses, figures, glossary, markup
+from precompute.index import Index, ranges
 from precompute.shape import LENSES, PRESETS
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
+TYPES = {"json": "application/json", "csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
 
 
 @dataclass(frozen=True)
@@ -37,18 +41,12 @@ class Renderer:
         self._environment = environment(templates, assets or {name: f"/static/{name}" for name in ASSETS})
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
-        """The page, or of it only what changes from page to page: the block `content`."""
-        context = {"view": view, "page": request}
-        if partial:
-            return render_block(self._environment, f"{name}.html", "content", context)
-        return self._template(name).render(context)
+        """The whole document, or only what changes from page to page: the inside of #page, with a title."""
+        return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
 
     def fragment(self, name: str, view: Any, request: PageRequest) -> str:
         """A template that is no page, such as `_suggestions`."""
-        return self._template(name).render(view=view, page=request)
-
-    def _template(self, name: str) -> Template:
-        return self._environment.get_template(f"{name}.html")
+        return self.page(name, True, view, request)
 
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
@@ -61,5 +59,22 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {"url": addresses, "assets": assets, "lenses": LENSES, "presets": PRESETS, "glossary": glossary}
-    made.globals |= markup.FUNCTIONS
+    made.globals |= {"term": term, "turned": turned, "ranges": ranges}
+    made.globals |= {"types": TYPES} | figures.FUNCTIONS | markup.FUNCTIONS
     return made
+
+
+@cache
+def term(key: str, text: str = "") -> Markup:
+    """A word that explains itself under the pointer, and leads to its place on the help page."""
+    known = glossary.TERMS[key]
+    href, tip = addresses.help_page(key), escape(known.text)
+    return Markup(f'<a class="term" href="{href}" title="{tip}">{escape(text or known.name)}</a>')
+
+
+def turned(address: str, **changes: Any) -> str:
+    """The same page with other arguments; None takes one away."""
+    path, _, query = address.partition("?")
+    said = {name: value for name, value in (dict(parse_qsl(query)) | changes).items() if value is not None}
+    kept = {name: value for name, value in said.items() if value != addresses.DEFAULTS.get(name)}
+    return f"{path}?{urlencode(kept)}" if kept else path

@@ -1,0 +1,114 @@
+// Comfort on top of pages that work without it: keys, copying, suggestions, and what htmx leaves to us when it swaps a page.
+"use strict";
+(() => {
+  const find = (selector, root = document) => root.querySelector(selector);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // Say something, to eyes and screen readers alike.
+  let silence;
+  function say(text) {
+    const place = find("#said");
+    if (!place) return;
+    place.textContent = text;
+    clearTimeout(silence);
+    silence = setTimeout(() => { place.textContent = ""; }, 2500);
+  }
+
+  // Keys: each is declared on the element it clicks or focuses; j and k walk through the rows.
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target.closest("input, textarea, select, [contenteditable]")) return;
+    if (event.key === "j" || event.key === "k") return walk(event.key === "j" ? 1 : -1);
+    const target = find(`[data-key="${CSS.escape(event.key)}"]`);
+    if (!target) return;
+    event.preventDefault();
+    if (target.matches("input")) { target.focus(); target.select(); } else target.click();
+  });
+
+  function walk(step) {
+    const links = all("main tbody tr, main .cards li").map((row) => find("a", row)).filter(Boolean);
+    const here = links.findIndex((link) => link.closest("tr, li").contains(document.activeElement));
+    const next = links[here < 0 ? (step > 0 ? 0 : links.length - 1) : here + step];
+    if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
+  }
+
+  // Copying: the link is what is copied (data-copy="link") or where it is fetched from.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("a[data-copy]");
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    const text = link.dataset.copy === "link"
+      ? Promise.resolve(link.href)
+      : fetch(link.href).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
+    copy(text).then(() => say(`Copied ${link.textContent.replace("Copy ", "")}`), () => { location.href = link.href; });
+  });
+
+  async function copy(text) {
+    if (navigator.clipboard && window.ClipboardItem) { // the promise goes in, so that the click still counts
+      const blob = text.then((said) => new Blob([said], { type: "text/plain" }));
+      return navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+    }
+    const area = document.createElement("textarea"); // plain http has no clipboard
+    area.value = await text;
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    if (!done) throw new Error("not copied");
+  }
+
+  // Suggestions: arrows choose, Enter opens, Escape closes.
+  const options = () => all("#suggestions [role=option]");
+  function show(open) {
+    const [input, list] = [find("#q[role=combobox]"), find("#suggestions")];
+    if (!input) return;
+    list.hidden = !open;
+    input.setAttribute("aria-expanded", String(open && options().length > 0));
+    if (!open) choose(null);
+  }
+  function choose(option) {
+    options().forEach((each) => each.setAttribute("aria-selected", String(each === option)));
+    const input = find("#q");
+    if (option) input.setAttribute("aria-activedescendant", option.id);
+    else input.removeAttribute("aria-activedescendant");
+  }
+  document.addEventListener("keydown", (event) => {
+    if (!event.target.matches("#q[role=combobox]")) return;
+    const list = options();
+    const chosen = list.findIndex((option) => option.getAttribute("aria-selected") === "true");
+    if (event.key === "Escape") {
+      if (find("#suggestions").hidden || !list.length) event.target.blur();
+      else { event.preventDefault(); show(false); }
+    } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      if (!list.length) return;
+      event.preventDefault();
+      show(true);
+      const step = event.key === "ArrowDown" ? 1 : -1;
+      choose(list[(chosen < 0 && step < 0 ? list.length : chosen) + step] ?? null);
+    } else if (event.key === "Enter" && chosen >= 0 && !find("#suggestions").hidden) {
+      event.preventDefault();
+      list[chosen].click();
+    }
+  });
+  document.addEventListener("focusout", (event) => {
+    const form = event.target.closest?.(".search");
+    if (form && !form.contains(event.relatedTarget)) show(false);
+  });
+  document.addEventListener("focusin", (event) => { if (event.target.matches("#q[role=combobox]")) show(true); });
+
+  // After a swap: suggestions open; a new page has the focus, and a head that fits it.
+  document.addEventListener("htmx:before:swap", (event) => {
+    // A late answer must not open over a page that was asked for since.
+    const { ctx } = event.detail;
+    if (ctx.target?.id === "suggestions" && document.activeElement !== ctx.sourceElement) event.preventDefault();
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    const { target } = event.detail.ctx;
+    if (target?.id === "suggestions") return show(true);
+    if (target?.id !== "page") return;
+    const main = find("#main");
+    find("link[rel=canonical]").href = main.dataset.canonical;
+    all("link[rel=alternate]").forEach((link) => link.remove());
+    if (!location.hash) main.focus({ preventScroll: true });
+  });
+})();
