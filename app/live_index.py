@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
+from app.resident import let_go
 from precompute.container import Container
 from precompute.errors import IndexFault, ShardDamaged
 from precompute.files import damaged, unreadable
@@ -36,6 +37,7 @@ class LiveIndex(Index):
         copies = {name: array.copy() for name, array in vocabulary.arrays.items()}
         in_memory = replace(vocabulary, arrays=copies)
         super().__init__(folder, manifest, signature, in_memory, shards, faults, neighbours)
+        self.uses = 0  # of its layers, since the pages of its files were last looked after
         self.changed = False  # some file was found to be another one than when this was opened
         self._paths = {layer: os.fspath(folder / entry.file) for layer, entry in manifest.shards.items()}
         self._stamps = {layer: _stamp_of(self._paths[layer], entry) for layer, entry in manifest.shards.items()}
@@ -51,6 +53,7 @@ class LiveIndex(Index):
 
     def shard(self, layer: int) -> Shard:
         shard = super().shard(layer)
+        self.uses += 1
         path = self._paths[layer]
         stamp = self._stamps[layer]
         # One stat: a map of a file that was cut short must never be touched, the process would die.
@@ -64,6 +67,11 @@ class LiveIndex(Index):
             self.changed = True
             return None
         return super().neighbours(token)
+
+    def let_go(self) -> None:
+        """Of what is mapped and was read: it comes back when it is read again."""
+        self.uses = 0
+        let_go(self._shards.values())
 
     def current(self) -> "LiveIndex":
         """This index if no file of it has changed, else all of it opened anew."""

@@ -1,7 +1,8 @@
 """What is worth reading first in a model: its most coherent neurons and heads, and keys and values that agree.
 Showing it is for the model's page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
@@ -10,6 +11,7 @@ from app.page_types import HeadCard, NeuronCard
 from app.views.layer import first_tokens
 from app.views.parameters import pairs_view
 from app.views.parts import token_views
+from precompute.errors import IndexFault
 from precompute.index import Index
 from precompute.shape import LENSES, MATRICES, PRESETS
 from precompute.shard_reader import Array, Shard
@@ -17,6 +19,7 @@ from precompute.shard_reader import Array, Shard
 CARDS, TOKENS, PAIRS = 8, 6, 3
 
 At = TypeVar("At")
+Card = TypeVar("Card")
 Cards = tuple[tuple[NeuronCard, ...], tuple[NeuronCard, ...], tuple[HeadCard, ...]]
 
 
@@ -31,10 +34,19 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, preset: 
         for matrix in MATRICES
     }
     return (
-        tuple(_neuron(index, shards[layer], n, number, lens) for layer, n, number in _largest(coherences)),
-        tuple(_neuron(index, shards[layer], n, number, lens) for layer, n, number in _largest(similarities)),
-        tuple(_head(index, *place, head, number, lens, preset) for place, head, number in _largest(heads)),
+        _cards(lambda layer, n, number: _neuron(index, shards[layer], n, number, lens), coherences),
+        _cards(lambda layer, n, number: _neuron(index, shards[layer], n, number, lens), similarities),
+        _cards(lambda place, head, number: _head(index, *place, head, number, lens, preset), heads),
     )
+
+
+def _cards(make: Callable[[At, int, float], Card], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
+    """One card for each of the largest; a damaged layer does not take the page with it."""
+    cards: list[Card] = []
+    for entry in _largest(numbers):
+        with suppress(IndexFault):
+            cards.append(make(*entry))
+    return tuple(cards)
 
 
 def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
