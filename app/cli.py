@@ -6,12 +6,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from app.commands import demo, models, precompute, seeds, show, verify
+from app.commands import demo, models, precompute, seeds, serve, show, verify
 from precompute.errors import LexiscopeError
 
 COMMANDS = (
     demo,
     precompute,
+    serve,
     show,
     seeds,
     verify,

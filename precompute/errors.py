@@ -17,6 +17,7 @@ LexiscopeError
 │   ├── BuildRunning             another process is building the same index
 │   ├── OptionsDiffer            the index at that place has other weights or options
 │   └── DiskFull
+├── ServeError                   the server cannot start: its port is taken, a setting is wrong
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
 └── NotFound                     a model, layer, neuron, head or token that does not exist (or is not built yet)
 """
@@ -87,6 +88,10 @@ class OptionsDiffer(BuildError):
 
 
 class DiskFull(BuildError):
+    pass
+
+
+class ServeError(LexiscopeError):
     pass
 
 

@@ -1,11 +1,15 @@
-"""`lexiscope demo`: fetches a small real model, builds its index and shows what is in it.
+"""`lexiscope demo`: fetches a small real model, builds its index, serves it meanwhile, and shows what is in it.
 Everything it does is another command, which it prints."""
 
 import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands import options, precompute
+from app.commands import options, precompute, serve
 from precompute.errors import NotFound
 
 if TYPE_CHECKING:
@@ -22,19 +26,52 @@ TOUR = (
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "demo",
-        help="fetch a small real model, build its index, show a few lists",
-        description="Fetch SmolLM2-135M, build its index, and show a few of its lists.",
+        help="fetch a small real model, build its index, browse it",
+        description="Fetch SmolLM2-135M, build its index, show a few of its lists, and serve it all the while.",
     )
     options.add_data(parser)
+    serve.add_address(parser)
+    parser.add_argument("--no-serve", action="store_true", help="stop when it is built, without the explorer")
     options.add_build(parser)
     parser.set_defaults(run=run, revision=None)  # there is one demo
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.no_serve:
+        show(args)
+        return 0
+    with explorer(args) as (child, address):
+        show(args)
+        print(f"\n{address}", flush=True)
+        return child.wait()
+
+
+def show(args: argparse.Namespace) -> None:
     print("Building the index of SmolLM2-135M. It can be stopped (Ctrl-C) and goes on when started again.", flush=True)
     precompute.run(argparse.Namespace(**vars(args), models=["demo"]))
     tour(args.data)
-    return 0
+
+
+@contextmanager
+def explorer(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """The server in a process of its own, which ends with this one however that ends, and what it says of its address.
+
+    At any free port if the usual one is taken: whoever tries the demo may have another server.
+    """
+    words = ["serve", "--child", "--data", str(args.data), *(["--host", args.host] if args.host else [])]
+    words += ["--port", str(args.port)] if args.port is not None else ["--or-any-port"]
+    # With the same packages as this process, whatever lies in the folder where it was started.
+    code = f"import sys; sys.path[:] = {sys.path!r}; from app.cli import main; sys.exit(main({words!r}))"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as child:
+        assert child.stdin
+        assert child.stdout
+        try:
+            address = child.stdout.readline().strip()
+            print(address, flush=True)
+            yield child, address
+        finally:
+            child.stdin.close()
 
 
 def tour(data: Path) -> None:

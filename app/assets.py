@@ -1,0 +1,46 @@
+"""The files in static/, read once: each has a URL with a hash of its content, under which it never changes.
+Answering requests for them is for routes/system.py."""
+
+import hashlib
+import mimetypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".ico": "image/x-icon", ".css": "text/css"}
+
+
+@dataclass(frozen=True)
+class Asset:
+    name: str
+    content: bytes
+    media_type: str
+    version: str
+
+    @property
+    def url(self) -> str:
+        return f"/static/{self.name}?v={self.version}"
+
+
+def load_assets(folder: Path) -> Mapping[str, Asset]:
+    """By name; only these can be asked for, so that no path leads to another file."""
+    return {path.name: _load(path) for path in sorted(folder.iterdir()) if _is_asset(path)}
+
+
+def fingerprint(folder: Path) -> str:
+    """Changes with any file below a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _load(path: Path) -> Asset:
+    content = path.read_bytes()
+    kind = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0] or "application/octet-stream"
+    charset = "; charset=utf-8" if kind.startswith("text/") else ""
+    return Asset(path.name, content, kind + charset, hashlib.sha256(content).hexdigest()[:16])
+
+
+def _is_asset(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith((".", "_")) and path.suffix not in (".py", ".pyc")

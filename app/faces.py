@@ -1,0 +1,52 @@
+"""The faces of a view: the page for people, JSON, and its tables as CSV, Markdown and LaTeX.
+How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
+
+from typing import Any
+
+from app.records import records
+from app.rendering import PageRequest
+from app.site import Site
+from app.table_text import Source, as_csv, as_latex, as_markdown
+from app.tables import tables
+from app.view_types import View
+
+MEDIA_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "json": "application/json",
+    "csv": "text/csv; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+    "tex": "application/x-tex; charset=utf-8",
+}
+
+
+def data_face(face: str, view: View, request: PageRequest) -> bytes:
+    match face:
+        case "json":
+            return view.json_bytes()
+        case "csv":
+            return as_csv(records(view)).encode()
+        case "md":
+            return as_markdown(tables(view), source(request)).encode()
+        case "tex":
+            return as_latex(tables(view), source(request)).encode()
+    raise AssertionError(face)
+
+
+def html_face(site: Site, name: str, variant: str, view: Any, request: PageRequest) -> bytes:
+    if variant == "suggestions":
+        return site.renderer.fragment("_suggestions", view, request).encode()
+    return site.renderer.page(name, variant == "partial", view, request).encode()
+
+
+def source(request: PageRequest) -> Source:
+    build = ""
+    if request.index:
+        manifest = request.index.manifest
+        build = f"weights {manifest.weights_sha256[:12]}, index {manifest.build[:12]}"
+    return Source(request.origin + request.canonical, build)
+
+
+def twin(canonical: str, face: str) -> str:
+    """The address of another face of a page."""
+    path, mark, query = canonical.partition("?")
+    return f"{'/index' if path == '/' else path}.{face}{mark}{query}"

@@ -1,0 +1,29 @@
+"""What is read from a request's headers: who asks for which part of a page, and under which address we are known.
+The arguments in its address are for routes/arguments.py."""
+
+import re
+
+from starlette.requests import Request
+
+VARY = "HX-Request, HX-Request-Type, HX-Target"
+_HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
+
+
+def is_partial(request: Request) -> bool:
+    """htmx swaps a part of the page that is there: only the block `content` is of use."""
+    return request.headers.get("hx-request-type") == "partial"
+
+
+def wants_suggestions(request: Request) -> bool:
+    return is_partial(request) and "suggestions" in request.headers.get("hx-target", "")
+
+
+def origin_of(request: Request) -> str:
+    """scheme://host as the visitor sees it; "" for a host that is none."""
+    host = request.headers.get("host", "")
+    return f"{request.url.scheme}://{host}" if _HOST.fullmatch(host) else ""
+
+
+def has_etag(request: Request, etag: str) -> bool:
+    """Whether the visitor holds this version already."""
+    return etag in request.headers.get("if-none-match", "")

@@ -1,0 +1,84 @@
+"""Answers a request for a page of the table in any of its faces: with 304 where nothing is new, else with its view.
+FastAPI knows the routes by their signatures, for OpenAPI; here arguments are read in a fraction of its time."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
+
+from fastapi.routing import APIRoute
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app.faces import MEDIA_TYPES, data_face, html_face, twin
+from app.page_types import SearchView
+from app.rendering import PageRequest
+from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from app.routes.arguments import FACES
+from app.routes.table import Call, Page
+from app.site import Site
+
+Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
+class PageRoute(APIRoute):
+    """FastAPI documents it by its endpoint's signature; the endpoint gets the request itself."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handler: Callable[[Request], Coroutine[Any, Any, Response]] = self.endpoint
+        return handler
+
+
+def endpoint(site: Site, page: Page) -> Endpoint:
+    async def respond(request: Request) -> Response:
+        path = request.path_params
+        face: str = path.get("face", "html")
+        model: str | None = path.get("model")
+        numbers = {name: value for name, value in path.items() if name not in ("face", "model")}
+        arguments = {**numbers, **page.parse(request.scope["query_string"])}
+        index = None if model is None else site.library.index(model)
+        canonical = page.canonical(model, arguments)
+        variant = _variant(request, page, face)
+        headers = {"cache-control": "no-cache", "etag": _etag(site, request, model, canonical, variant), "vary": VARY}
+        if has_etag(request, headers["etag"]):
+            return Response(None, 304, headers)
+
+        view = page.make(Call(site, index, variant == "suggestions"), **arguments)
+        if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
+            return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
+        twins = {name: twin(canonical, name) for name in FACES}
+        headers["link"] = _links(canonical, twins)
+        about = PageRequest(
+            request.scope["path"], canonical, origin_of(request), twins, {**arguments, "model": model}, index,
+            site.models if face == "html" else (),
+        )  # fmt: skip
+        html = face == "html"
+        body = html_face(site, page.name, variant, view, about) if html else data_face(face, view, about)
+        return Response(body, 200, headers, MEDIA_TYPES[face])
+
+    respond.__signature__ = page.signature  # type: ignore[attr-defined]
+    respond.__name__ = page.name
+    respond.__doc__ = page.make.__doc__
+    return respond
+
+
+def _variant(request: Request, page: Page, face: str) -> str:
+    """The face, or the part of the HTML that is asked for."""
+    if face != "html" or not is_partial(request):
+        return face
+    return "suggestions" if page.name == "search" and wants_suggestions(request) else "partial"
+
+
+def _etag(site: Site, request: Request, model: str | None, canonical: str, variant: str) -> str:
+    """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
+    parts = [site.salt, site.library.version(model), canonical, variant]
+    if variant not in ("json", "csv"):
+        parts.append(origin_of(request))  # these hold links that leave the site
+    if variant in ("html", "partial"):
+        parts += site.models
+    return f'"{hashlib.blake2b(chr(10).join(parts).encode(), digest_size=12).hexdigest()}"'
+
+
+def _links(canonical: str, twins: Mapping[str, str]) -> str:
+    links = [f'<{canonical}>; rel="canonical"']
+    links += [f'<{url}>; rel="alternate"; type="{MEDIA_TYPES[face].partition(";")[0]}"' for face, url in twins.items()]
+    return ", ".join(links)

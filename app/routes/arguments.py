@@ -1,0 +1,108 @@
+"""The arguments that addresses take, each with its meaning: for checking them and for the OpenAPI document.
+Which page takes which is in pages.py."""
+
+from typing import Annotated, Any, Literal, TypeAlias
+
+from fastapi import Path, Query
+from starlette.convertors import Convertor, register_url_convertor
+
+FACES = ("json", "csv", "md", "tex")
+Face: TypeAlias = Literal["html", "json", "csv", "md", "tex"]
+VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
+PAIR_ENTRIES = 50
+
+Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
+Layer = Annotated[int, Path(description="A layer, from 0", examples=[27])]
+Neuron = Annotated[int, Path(description="A neuron of the layer, from 0", examples=[808])]
+Head = Annotated[int, Path(description="A head of the layer, from 0", examples=[5])]
+Subhead = Annotated[int, Path(description="A subhead of the head, from 0", examples=[3])]
+Matrix = Annotated[Literal["vo", "qk"], Path(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
+TokenId = Annotated[int, Path(description="A token's id", examples=[3290])]
+
+Lens = Annotated[
+    Literal["dot", "cosine"],
+    Query(description="How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"),
+]
+Preset = Annotated[
+    Literal["all", "distinct", "words"],
+    Query(description="Which pairs: `all`, those of `distinct` words, or those where both are whole `words`"),
+]
+Entries = Annotated[
+    int | None,
+    Query(
+        ge=1, description=f"Entries per list, up to what the index stores; {VECTOR_ENTRIES}, of pairs {PAIR_ENTRIES}"
+    ),
+]
+PageNumber = Annotated[int, Query(ge=1, description="Which page of a long list, from 1")]
+Sort = Annotated[
+    Literal[
+        "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",
+    ],
+    Query(description="By what: numbers go from large to small, and `-` turns the order round"),
+]  # fmt: skip
+TokenFilter = Annotated[int | None, Query(ge=0, description="Only neurons whose key or value lists this token id")]
+VectorKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o"]
+PlaceKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo", "qk"]
+MatchKind = Annotated[VectorKind | None, Query(description="Only vectors of this kind")]
+TokenKind = Annotated[PlaceKind | None, Query(description="Only this kind, and all of it, in pages")]
+Group = Annotated[Literal["from"] | None, Query(description="In the page for people: pairs grouped by first token")]
+Words = Annotated[
+    str,
+    Query(
+        description='Words, "quoted phrases", token ids such as #3290, or an address such as L10N2361',
+        examples=["dog", "L10N2361"],
+    ),
+]
+
+
+class _Text(Convertor[Any]):
+    def convert(self, value: str) -> Any:
+        return value
+
+    def to_string(self, value: Any) -> str:
+        return str(value)
+
+
+class _Name(_Text):
+    """A model's name or what stands in its place; as short as can be, because a face may follow."""
+
+    regex = r"[^/-][^/]*?"
+
+
+class _Number(_Text):
+    """Nine digits hold whatever an index can; Python refuses to read numbers of thousands."""
+
+    regex = r"[0-9]{1,9}"
+
+    def convert(self, value: str) -> int:
+        return int(value)
+
+
+class _Matrix(_Text):
+    regex = r"vo|qk"
+
+
+class _Twin(_Text):
+    """An ending that asks for data, without its point."""
+
+    regex = r"\.(?:json|csv|md|tex)"
+
+    def convert(self, value: str) -> str:
+        return value[1:]
+
+
+class _Face(_Twin):
+    """The same, or nothing, which asks for the page."""
+
+    regex = rf"(?:{_Twin.regex})?"
+
+    def convert(self, value: str) -> str:
+        return value[1:] or "html"
+
+
+def register() -> None:
+    """Under these names they stand in the paths of routes."""
+    for name, convertor in {
+        "name": _Name(), "number": _Number(), "matrix": _Matrix(), "twin": _Twin(), "face": _Face(),
+    }.items():  # fmt: skip
+        register_url_convertor(name, convertor)

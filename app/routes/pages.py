@@ -1,0 +1,96 @@
+"""The table of pages about models: where each is, what it takes, and which view it shows.
+Filling the views is for views/; the pages of the system are in system.py."""
+
+from app import addresses
+from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
+from app.routes import arguments as arg
+from app.routes.table import Call, page
+from app.view_types import FFView, PairsView, SubheadView
+from app.views.head import head_view
+from app.views.home import home_view
+from app.views.layer import layer_view
+from app.views.model import model_view
+from app.views.parameters import ff_view, pairs_view, subhead_view
+from app.views.search import search_view
+from app.views.token import token_page
+
+
+@page("/{model:name}/ff/{layer:number}/{neuron:number}", addresses.ff, arg.VECTOR_ENTRIES)
+def neuron(call: Call, layer: arg.Layer, neuron: arg.Neuron, lens: arg.Lens = "dot", k: arg.Entries = None) -> FFView:
+    """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
+    k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
+    return ff_view(call.index, layer, neuron, lens, k)
+
+
+@page("/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}", addresses.pairs, arg.PAIR_ENTRIES)
+def pairs(
+    call: Call, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
+    lens: arg.Lens = "dot", preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
+) -> PairsView:  # fmt: skip
+    """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
+    del group  # how the page shows them; the data are the same
+    k = call.entries(k, arg.PAIR_ENTRIES, call.index.manifest.pairs)
+    return pairs_view(call.index, matrix, layer, head, lens, preset, k)
+
+
+@page("/{model:name}/head/{layer:number}/{head:number}/sub/{subhead:number}", addresses.subhead, arg.VECTOR_ENTRIES)
+def subhead(
+    call: Call, layer: arg.Layer, head: arg.Head, subhead: arg.Subhead,
+    lens: arg.Lens = "dot", k: arg.Entries = None,
+) -> SubheadView:  # fmt: skip
+    """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
+    k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
+    return subhead_view(call.index, layer, head, subhead, lens, k)
+
+
+@page("/{model:name}/head/{layer:number}/{head:number}", addresses.head)
+def head(call: Call, layer: arg.Layer, head: arg.Head, lens: arg.Lens = "dot", preset: arg.Preset = "all") -> HeadView:
+    """A head at a glance: its first pairs, and the first tokens of its subheads."""
+    return head_view(call.index, layer, head, lens, preset)
+
+
+@page("/{model:name}/token/{token:number}", addresses.token)
+def token(
+    call: Call, token: arg.TokenId, lens: arg.Lens = "dot", preset: arg.Preset = "all",
+    kind: arg.TokenKind = None, page: arg.PageNumber = 1,
+) -> TokenPageView:  # fmt: skip
+    """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
+    return token_page(call.index, token, lens, preset, kind, page, call.site.settings.token_rows)
+
+
+@page("/{model:name}/search", addresses.search)
+def search(
+    call: Call, q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1
+) -> SearchView:
+    """Tokens that are like the words, and the parameters that list all of them.
+
+    An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there."""
+    tokenizer = None if call.suggesting or not q else call.site.library.tokenizer(call.model)
+    return search_view(call.index, q, lens, kind, page, call.site.settings.search_rows, tokenizer)
+
+
+@page("/{model:name}/layer/{layer:number}", addresses.layer)
+def layer(
+    call: Call, layer: arg.Layer, lens: arg.Lens = "dot", sort: arg.Sort = "neuron",
+    token: arg.TokenFilter = None, page: arg.PageNumber = 1,
+) -> LayerView:  # fmt: skip
+    """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity."""
+    return layer_view(call.index, layer, lens, sort, token, page, call.site.settings.layer_rows)
+
+
+@page("/{model:name}", addresses.model)
+def model(call: Call, lens: arg.Lens = "dot", preset: arg.Preset = "all") -> ModelView:
+    """A model: its layers and heads as a map, and what is worth reading first."""
+    return model_view(call.index, lens, preset)
+
+
+@page("/", addresses.home)
+def home(call: Call) -> HomeView:
+    """The models: how large each is, and how many of its layers are ready."""
+    return home_view(call.site.library)
+
+
+MODEL, HOME = model, home
+
+# Where one path could be another, the first answers. Often asked ones first: each is tried in turn.
+PAGES = (neuron, pairs, subhead, token, search, head, layer)

@@ -1,0 +1,114 @@
+"""The routes that are not about parameters: health, settings, metrics, help, documentation, static files, chance.
+Pages about models are in pages.py."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from app import addresses
+from app.assets import Asset
+from app.faces import MEDIA_TYPES
+from app.metrics import MEDIA_TYPE
+from app.rendering import PageRequest
+from app.requests import VARY, is_partial, origin_of
+from app.routes.arguments import Model
+from app.settings import described
+from app.site import Site
+from app.system_types import HealthView, ModelHealth, SettingsView
+from app.views.model import random_neuron
+
+YEAR = "public, max-age=31536000, immutable"
+ROBOTS = "User-agent: *\nDisallow: /*/random\nDisallow: /*/search\nDisallow: /-/metrics\n"
+
+
+def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRouter:
+    """`document` is the OpenAPI document of the whole app."""
+    router = APIRouter(tags=["system"])
+
+    @router.get("/-/health", response_model=HealthView, response_class=Response)
+    async def health() -> Response:
+        """Whether the server answers, and which layers of which models are ready."""
+        models = tuple(
+            ModelHealth.of(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
+            for card in site.library.cards()
+        )
+        return _data(HealthView.of(status="ok", models=models).json_bytes(), no_store=True)
+
+    @router.get("/-/settings.json", response_model=SettingsView, response_class=Response)
+    async def settings_data() -> Response:
+        """Every setting, its value, its meaning."""
+        return _data(orjson.dumps({"settings": described(site.settings)}))
+
+    @router.get("/-/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    async def metrics() -> Response:
+        """Requests, their time, and memory, as Prometheus reads them."""
+        return Response(site.metrics.text(), 200, {"cache-control": "no-store"}, MEDIA_TYPE)
+
+    @router.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> Response:
+        return _data(orjson.dumps(document()))
+
+    @router.get("/robots.txt", include_in_schema=False)
+    async def robots() -> Response:
+        return Response(ROBOTS, 200, media_type="text/plain")
+
+    @router.get("/static/{name}", include_in_schema=False)
+    async def static(name: str, request: Request) -> Response:
+        return _file(site.assets.get(name), request)
+
+    @router.get("/favicon.ico", include_in_schema=False)
+    async def favicon(request: Request) -> Response:
+        return _file(site.assets.get("favicon.ico") or site.assets.get("favicon.svg"), request)
+
+    @router.get("/favicon.svg", include_in_schema=False)
+    async def favicon_svg(request: Request) -> Response:
+        return _file(site.assets.get("favicon.svg"), request)
+
+    @router.get("/{model:name}/random", tags=["pages"], response_class=RedirectResponse, status_code=303)
+    async def chance(model: Model) -> Response:
+        """Goes to the page of a random neuron."""
+        layer, neuron = random_neuron(site.library.index(model))
+        return RedirectResponse(addresses.ff(model, layer, neuron), 303, {"cache-control": "no-store"})
+
+    for path, name, twin, view in (
+        ("/-/help", "help", None, lambda: None),
+        ("/-/settings", "settings", "/-/settings.json", lambda: {"settings": described(site.settings)}),
+        ("/docs", "docs", "/openapi.json", lambda: {"document": document()}),
+    ):
+        router.add_api_route(path, _page(site, name, twin, view), name=name, include_in_schema=False)
+    return router
+
+
+def _page(site: Site, name: str, twin: str | None, view: Callable[[], Any]) -> Callable[[Request], Awaitable[Response]]:
+    """A page that is the same for everybody until the server starts anew."""
+
+    async def respond(request: Request) -> Response:
+        path = request.url.path
+        twins = {"json": twin} if twin else {}
+        about = PageRequest(path, path, origin_of(request), twins, models=site.models)
+        body = site.renderer.page(name, is_partial(request), view(), about)
+        headers = {"cache-control": "no-cache", "vary": VARY, "link": f'<{path}>; rel="canonical"'}
+        if twin:
+            headers["link"] += f', <{twin}>; rel="alternate"; type="application/json"'
+        return Response(body, 200, headers, MEDIA_TYPES["html"])
+
+    return respond
+
+
+def _data(body: bytes, no_store: bool = False) -> Response:
+    return Response(body, 200, {"cache-control": "no-store" if no_store else "no-cache"}, "application/json")
+
+
+def _file(asset: Asset | None, request: Request) -> Response:
+    if asset is None:
+        raise HTTPException(404)
+    etag = f'"{asset.version}"'
+    headers = {"etag": etag, "cache-control": YEAR if request.query_params.get("v") == asset.version else "no-cache"}
+    if etag in request.headers.get("if-none-match", ""):
+        return Response(None, 304, headers)
+    return Response(asset.content, 200, headers, asset.media_type)

@@ -1,0 +1,107 @@
+"""A page as a row of a table: its address, its arguments, and the function that makes its view.
+The rows are in pages.py; answering with one is for answers.py, documenting it for openapi_docs.py."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, get_type_hints
+from urllib.parse import parse_qsl
+
+from fastapi.exceptions import RequestValidationError
+from fastapi.params import Query
+from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+
+from app.routes.arguments import Model
+from app.site import Site
+from app.view_types import View
+from precompute.errors import BadRequest
+from precompute.index import Index
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a page's function gets besides the arguments in the address."""
+
+    site: Site
+    opened: Index | None  # of the model in the path
+    suggesting: bool = False  # asked while somebody types
+
+    @property
+    def index(self) -> Index:
+        assert self.opened, "a page without a model has no index"
+        return self.opened
+
+    @property
+    def model(self) -> str:
+        return self.index.manifest.model
+
+    def entries(self, asked: int | None, usual: int, stored: int) -> int:
+        if asked is not None and asked > stored:
+            raise BadRequest(f"k = {asked}: lists of {self.model} hold {stored} entries, so k goes from 1 to {stored}")
+        return asked or usual
+
+
+@dataclass(frozen=True)
+class Page:
+    path: str  # as routes have it, without the face
+    address: Callable[..., str]  # in addresses.py: from the model's name, if it has one, and the arguments
+    make: Callable[..., View]
+    entries: int | None  # what k is when it is left out
+
+    @property
+    def name(self) -> str:
+        """Of its route and its template."""
+        return self.make.__name__
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Of the arguments in the address, as FastAPI reads it."""
+        hints = get_type_hints(self.make, include_extras=True)
+        declared = list(inspect.signature(self.make).parameters.values())[1:]  # the first is the Call
+        named = [inspect.Parameter("model", _KEYWORD, annotation=Model)] if "{model:" in self.path else []
+        return inspect.Signature(
+            [*named, *(p.replace(annotation=hints[p.name], kind=_KEYWORD) for p in declared)]
+        )
+
+    @cached_property
+    def shape(self) -> type[View]:
+        shape: type[View] = get_type_hints(self.make)["return"]
+        return shape
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        return {name: p.default for name, p in self.signature.parameters.items() if _is_query(p)}
+
+    @cached_property
+    def _query(self) -> type[BaseModel]:
+        fields: dict[str, Any] = {
+            name: (p.annotation, p.default) for name, p in self.signature.parameters.items() if _is_query(p)
+        }
+        return create_model(f"{self.name}_query", __config__=ConfigDict(extra="ignore"), **fields)
+
+    def parse(self, query: bytes) -> Mapping[str, Any]:
+        """The arguments of a query; one that is empty, as forms send it, or unknown, is as if it were not there."""
+        if not query:
+            return self.defaults
+        try:
+            return self._query.model_validate(dict(parse_qsl(query.decode("utf-8", "replace")))).__dict__
+        except ValidationError as error:
+            raise RequestValidationError(error.errors()) from None
+
+    def canonical(self, model: str | None, arguments: Mapping[str, Any]) -> str:
+        """The one address of what these arguments show."""
+        if self.entries is not None and arguments["k"] == self.entries:
+            arguments = {**arguments, "k": None}
+        return self.address(model, **arguments) if model is not None else self.address(**arguments)
+
+
+def page(path: str, address: Callable[..., str], entries: int | None = None) -> Callable[[Callable[..., View]], Page]:
+    """Makes a row of the table from a function (Call, arguments) -> View; its docstring documents the page."""
+    return lambda make: Page(path, address, make, entries)
+
+
+def _is_query(parameter: inspect.Parameter) -> bool:
+    return any(isinstance(about, Query) for about in getattr(parameter.annotation, "__metadata__", ()))

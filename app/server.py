@@ -1,0 +1,50 @@
+"""Puts the explorer together: create_app(settings) is the whole of it, as an ASGI app.
+What is where is for routes/; listening and stopping is for commands/serve.py."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from app.error_pages import ErrorPages
+from app.guard import Guard
+from app.openapi_docs import ERRORS, document_of
+from app.routes import arguments
+from app.routes.answers import PageRoute, endpoint
+from app.routes.pages import HOME, MODEL, PAGES
+from app.routes.system import system_router
+from app.routes.table import Page
+from app.settings import Settings
+from app.site import Site, open_site
+
+
+def create_app(settings: Settings) -> ASGIApp:
+    site = open_site(settings)
+    arguments.register()
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope")
+    for page in PAGES:
+        _add(app, site, page, page.path + "{face:face}")
+    _add(app, site, HOME, "/")
+    _add(app, site, HOME, "/index{face:twin}", documented=False)
+    app.include_router(system_router(site, document_of(app)))
+    _add(app, site, MODEL, MODEL.path + "{face:face}")  # last: its path could be many another
+    errors = ErrorPages(site)
+    errors.install(app)
+    return Guard(app, settings.url_limit, site.metrics, errors.respond)
+
+
+def _add(app: FastAPI, site: Site, page: Page, path: str, documented: bool = True) -> None:
+    responses: dict[int | str, dict[str, Any]] = {200: {"model": page.shape}, **ERRORS}
+    app.router.add_api_route(
+        path,
+        endpoint(site, page),
+        name=page.name,
+        operation_id=page.name,
+        summary=page.name.capitalize(),
+        description=page.make.__doc__,
+        tags=["pages"],
+        responses=responses,
+        response_model=None,
+        include_in_schema=documented,
+        route_class_override=PageRoute,
+    )

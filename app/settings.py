@@ -1,0 +1,57 @@
+"""Every setting of the server, with its meaning: from the command line, else LEXISCOPE_... in the environment.
+Shown at /-/settings and listed in the README; what they do is for others."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from precompute.errors import ServeError
+
+PREFIX = "LEXISCOPE_"
+
+
+class Settings(BaseSettings):
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True)
+
+    data: Path = Field(Path("data"), description="the folder with the indexes, one folder per model")
+    host: str = Field("127.0.0.1", description="the address to listen at; 0.0.0.0 opens the explorer to the network")
+    port: int = Field(8000, ge=0, le=65535, description="the port to listen at; 0 takes any that is free")
+    refresh: float = Field(
+        1.0, ge=0, le=3600, description="seconds until a model is looked at again for layers finished since"
+    )
+    url_limit: int = Field(8192, ge=256, le=65536, description="bytes of path and query; a longer address answers 414")
+    layer_rows: int = Field(50, ge=1, le=1000, description="neurons on a page of a layer")
+    token_rows: int = Field(100, ge=1, le=1000, description="places on a page of a token, once a kind is chosen")
+    search_rows: int = Field(50, ge=1, le=1000, description="parameters on a page of a search")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "warning", description="what is written to standard error: messages of this weight or more"
+    )
+    access_log: bool = Field(False, description="whether each request is logged; it takes log_level info or debug")
+
+
+def load(**chosen: Any) -> Settings:
+    """Settings with those that were chosen (not None) before the environment's; ServeError names a wrong one."""
+    try:
+        return Settings(**{name: value for name, value in chosen.items() if value is not None})
+    except ValidationError as error:
+        wrong = "; ".join(
+            f"{PREFIX}{str(fault['loc'][0]).upper()} = {fault['input']!r}: {fault['msg']}" for fault in error.errors()
+        )
+        raise ServeError(f"a setting has a value it cannot have: {wrong}") from None
+
+
+def described(settings: Settings) -> list[dict[str, Any]]:
+    """Every setting as plain data, for /-/settings and for the README's test."""
+    values = settings.model_dump(mode="json")
+    return [
+        {
+            "name": name,
+            "variable": PREFIX + name.upper(),
+            "value": values[name],
+            "default": str(field.default) if isinstance(field.default, Path) else field.default,
+            "description": field.description,
+        }
+        for name, field in Settings.model_fields.items()
+    ]

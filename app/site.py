@@ -1,0 +1,49 @@
+"""What all routes share: the settings, the models, the templates, the static files and the counters.
+Made once by server.py; there is no state outside of it."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+
+from app.assets import Asset, fingerprint, load_assets
+from app.library import Library
+from app.metrics import Metrics
+from app.rendering import Renderer
+from app.resources import folder
+from app.settings import Settings
+
+
+@dataclass(frozen=True)
+class Site:
+    settings: Settings
+    library: Library
+    renderer: Renderer
+    assets: Mapping[str, Asset]
+    salt: str  # changes with this program, its templates, its static files and its settings
+    metrics: Metrics = field(default_factory=Metrics)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the models that can be read."""
+        return tuple(card.model for card in self.library.cards() if card.n_layers)
+
+
+def open_site(settings: Settings) -> Site:
+    assets = load_assets(folder("static"))
+    parts = [program_version(), fingerprint(folder("templates")), settings.model_dump_json()]
+    parts += [asset.url for asset in assets.values()]
+    return Site(
+        settings,
+        Library(settings.data, settings.refresh),
+        Renderer({name: asset.url for name, asset in assets.items()}),
+        assets,
+        hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16],
+    )
+
+
+def program_version() -> str:
+    try:
+        return version("lexiscope")
+    except PackageNotFoundError:
+        return "0"

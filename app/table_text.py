@@ -1,0 +1,115 @@
+"""Writes tables as CSV, Markdown and LaTeX, with whatever a token may hold escaped for each.
+Which tables a view has is for tables.py."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Record: TypeAlias = dict[str, Any]
+
+
+Cell: TypeAlias = str | float | int | None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a table comes from, so that whoever finds it can look it up."""
+
+    url: str
+    build: str  # of the model and the index; "" for tables of no model
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Cell]]
+
+
+def as_csv(records: Iterable[Record]) -> str:
+    """Tokens as they are, beside their ids; the columns of the first record hold for all."""
+    out = io.StringIO()
+    writer: csv.DictWriter[str] | None = None
+    for record in records:
+        if writer is None:
+            writer = csv.DictWriter(out, record, lineterminator="\r\n")
+            writer.writeheader()
+        writer.writerow(record)
+    return out.getvalue()
+
+
+def as_markdown(tables: Iterable[Table], source: Source) -> str:
+    parts = []
+    for table in tables:
+        lines = [f"**{_md(table.title)}**", ""]
+        lines.append(_md_row(map(_md, table.columns)))
+        lines.append(_md_row("---:" if _is_number(column) else "---" for column in _columns(table)))
+        lines += [_md_row(_md(_text(cell)) for cell in row) for row in table.rows]
+        parts.append("\n".join(lines))
+    return "\n\n".join([*parts, f"Source: <{source.url}>{source.build and ', ' + source.build}"]) + "\n"
+
+
+def as_latex(tables: Iterable[Table], source: Source) -> str:
+    """Plain tabulars: they need no package. XeLaTeX or LuaLaTeX sets tokens of all scripts."""
+    parts = [f"% {source.url}" + (f"\n% {source.build}" if source.build else "")]
+    for table in tables:
+        places = "".join("r" if _is_number(column) else "l" for column in _columns(table))
+        lines = [rf"\begin{{tabular}}{{{places}}}"]
+        lines.append(rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{_tex(table.title)}}} \\")
+        lines += [r"\hline", _tex_row(map(_tex, table.columns)), r"\hline"]
+        lines += [_tex_row(map(_tex_cell, row)) for row in table.rows]
+        parts.append("\n".join([*lines, r"\hline", r"\end{tabular}"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(cell: Cell) -> str:
+    match cell:
+        case None:
+            return ""
+        case float():
+            return f"{cell:.3f}"
+        case _:
+            return str(cell)
+
+
+def _columns(table: Table) -> list[list[Cell]]:
+    return [[row[at] for row in table.rows] for at in range(len(table.columns))]
+
+
+def _is_number(cells: Sequence[Cell]) -> bool:
+    return any(isinstance(cell, int | float) for cell in cells) and not any(isinstance(cell, str) for cell in cells)
+
+
+_PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # of ASCII, all of which Markdown lets one escape
+_HARMLESS = frozenset(".,:;-+()/'%=?")  # inside a cell
+
+
+def _md(text: str) -> str:
+    return _PUNCTUATION.sub(lambda found: found[1] if found[1] in _HARMLESS else "\\" + found[1], text)
+
+
+def _md_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_TEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "|": r"\textbar{}", '"': r"\textquotedbl{}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
+    "␣": r"\textvisiblespace{}",
+}  # fmt: skip
+
+
+def _tex_cell(cell: Cell) -> str:
+    return f"${_text(cell)}$" if isinstance(cell, float) else _tex(_text(cell))  # a minus, not a hyphen
+
+
+def _tex(text: str) -> str:
+    return "".join([_TEX.get(character, character) for character in text]).replace("--", "-{}-")  # no dash
+
+
+def _tex_row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"

@@ -1,0 +1,169 @@
+"""The tables of views as people put them into a paper or a chat: tokens as one can see them, numbers cut.
+All that is listed, for programs, is in records.py; how either is written is for table_text.py."""
+
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from itertools import zip_longest
+
+from app.page_types import (
+    HeadView,
+    HomeView,
+    LayerView,
+    MatrixGlance,
+    ModelView,
+    NeuronCard,
+    SearchView,
+    TokenPageView,
+)
+from app.records import vectors
+from app.table_text import Cell, Table
+from app.token_text import shown
+from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, View
+from app.views.parameters import COLUMNS
+from precompute.index import ranges
+
+
+@singledispatch
+def tables(view: View) -> list[Table]:
+    raise TypeError(f"{type(view).__name__} has no table")
+
+
+@tables.register
+def _(view: FFView | SubheadView) -> list[Table]:
+    what = f"layer {view.layer}, " + (
+        f"neuron {view.neuron}" if isinstance(view, FFView) else f"head {view.head}, subhead {view.subhead}"
+    )
+    return [
+        Table(
+            f"{view.model}, {what}, {name} ({view.lens})",
+            ("#", "top", "score", "bottom", "score"),
+            [
+                (rank, *_scored(high), *_scored(low))
+                for rank, (high, low) in enumerate(zip_longest(vector.top, vector.bottom), 1)
+            ],
+        )
+        for name, vector in vectors(view).items()
+    ]
+
+
+@tables.register
+def _(view: PairsView) -> list[Table]:
+    return _pair_tables(view, view.matrix, view)
+
+
+@tables.register
+def _(view: HeadView) -> list[Table]:
+    subheads = [
+        (row["subhead"], _listed(row["q"]), _listed(row["k"]), _listed(row["v"]), _listed(row["o"]))
+        for row in view.subheads
+    ]
+    title = f"{view.model}, layer {view.layer}, head {view.head}, subheads ({view.lens})"
+    return [
+        *_pair_tables(view, "vo", view.vo),
+        *_pair_tables(view, "qk", view.qk),
+        Table(title, ("subhead", "q", "k", "v", "o"), subheads),
+    ]
+
+
+def _pair_tables(view: PairsView | HeadView, matrix: str, lists: PairsView | MatrixGlance) -> list[Table]:
+    title = f"{view.model}, layer {view.layer}, head {view.head}, {matrix}, {{}} ({view.lens}, {view.preset})"
+    return [
+        Table(
+            title.format(end),
+            ("#", *COLUMNS[matrix], "score"),
+            [(rank, _shown(pair["from"]), _shown(pair["to"]), pair["score"]) for rank, pair in enumerate(entries, 1)],
+        )
+        for end, entries in (("top", lists.pairs), ("bottom", lists.bottom))
+    ]
+
+
+@tables.register
+def _(view: LayerView) -> list[Table]:
+    columns = ("neuron", "key", "value", "norm", "coherence", "similarity")
+    rows = [
+        (row["neuron"], _listed(row["key"]), _listed(row["value"]), row["norm"], row["coherence"], row["similarity"])
+        for row in view.rows
+    ]
+    return [Table(f"{view.model}, layer {view.layer}, page {view.page} of {view.pages} ({view.lens})", columns, rows)]
+
+
+@tables.register
+def _(view: ModelView) -> list[Table]:
+    def neurons(title: str, number: str, cards: Sequence[NeuronCard]) -> Table:
+        rows = [(card["layer"], card["neuron"], card["number"], _listed(card["tokens"])) for card in cards]
+        return Table(f"{view.model}, {title} ({view.lens})", ("layer", "neuron", number, "tokens"), rows)
+
+    heads = [
+        (card["layer"], card["head"], card["matrix"], card["number"], _pairs(card["pairs"])) for card in view.heads
+    ]
+    return [
+        neurons("most coherent neurons", "coherence", view.neurons),
+        neurons("neurons whose key and value agree", "similarity", view.agreeing),
+        Table(
+            f"{view.model}, most coherent heads ({view.lens}, {view.preset})",
+            ("layer", "head", "matrix", "coherence", "pairs"),
+            heads,
+        ),
+    ]
+
+
+@tables.register
+def _(view: HomeView) -> list[Table]:
+    rows = [(card.model, card.architecture, card.n_layers, ranges(card.layers), card.bytes) for card in view.models]
+    return [Table("Models", ("model", "architecture", "layers", "ready", "bytes"), rows)]
+
+
+@tables.register
+def _(view: TokenPageView) -> list[Table]:
+    name = f"{view.model}, token {view.token['id']} {shown(view.token['token'])}"
+    made = [
+        Table(
+            f"{name}: {role.kind} that {role.role.removesuffix('s')} it ({view.lens})",
+            ("layer", "index", "head", "subhead", "rank", "score"),
+            [
+                tuple(place[part] for part in ("layer", "index", "head", "subhead", "rank", "score"))
+                for place in role.places
+            ],
+        )
+        for role in view.roles
+        if role.places
+    ]
+    pairs = [
+        (p["matrix"], p["layer"], p["head"], p["side"], _shown(p["other"]), p["end"], p["rank"], p["score"])
+        for p in view.pairs
+    ]
+    columns = ("matrix", "layer", "head", "side", "other", "end", "rank", "score")
+    return [*made, Table(f"{name}: heads that map it ({view.lens}, {view.preset})", columns, pairs)]
+
+
+@tables.register
+def _(view: SearchView) -> list[Table]:
+    groups = [(group.match, shown(group.surface), _listed(group.tokens)) for group in view.tokens]
+    rows = [
+        (
+            *(match["kind"], match["layer"], match["index"], match["head"], match["subhead"], match["end"]),
+            *(", ".join(map(str, match["ranks"])), _listed(match["tokens"])),
+        )
+        for match in view.matches
+    ]
+    columns = ("kind", "layer", "index", "head", "subhead", "end", "ranks", "tokens")
+    return [
+        Table(f"{view.model}, tokens like {view.q}", ("match", "word", "tokens"), groups),
+        Table(f"{view.model}, parameters that list {view.q} ({view.lens})", columns, rows),
+    ]
+
+
+def _shown(token: TokenView) -> str:
+    return shown(token["token"])
+
+
+def _listed(entries: Iterable[TokenView]) -> str:
+    return "  ".join(map(_shown, entries))
+
+
+def _pairs(pairs: Sequence[PairView]) -> str:
+    return "  ".join(f"{_shown(pair['from'])} → {_shown(pair['to'])}" for pair in pairs)
+
+
+def _scored(entry: ScoredView | None) -> tuple[Cell, Cell]:
+    return (_shown(entry), entry["score"]) if entry else (None, None)
