@@ -11,6 +11,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from precompute.rounding import UNIT
+
 # Numbers of leading coordinates after which the norm of the rest is known; scan uses the first two.
 PREFIXES = (8, 16, 24, 32, 40, 48)
 SCANNED = PREFIXES[1]
@@ -87,6 +89,16 @@ def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) ->
         else:
             stop = middle
     return start
+
+
+@njit(cache=True, nogil=True)
+def _outside(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.float32, np.float32]:
+    """middle and half: what is >= high or <= low with `shift` is at least half from the middle without it.
+
+    In float32 the two floors are known to the last bits of the larger one only; half is smaller by that much.
+    """
+    rounding = np.float32(8 * UNIT) * (abs(high) + abs(low) + abs(shift))
+    return (high + low) * np.float32(0.5) - shift, (high - low) * np.float32(0.5) - rounding
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -206,7 +218,6 @@ def _scan_block(
             error += terms[term] * columns.error[shell, term]
         high = np.float32(top - error)
         low = np.float32(bottom + error)
-        half = (high - low) * np.float32(0.5)
         reach = norm * columns.reach[shell]
         start, stop = columns.starts[shell], columns.starts[shell + 1]
         need_top = high - most_shift - reach
@@ -221,7 +232,7 @@ def _scan_block(
             if low_stop <= s < high_start:
                 continue
             for i in range(i0, i1):
-                middle = (high + low) * np.float32(0.5) - a_shift[i]
+                middle, half = _outside(high, low, a_shift[i])
                 if _bound_strip(a, i, strips, b_shift, b_rest, s, a_rest[i, 0], middle, half, partial) == 0:
                     continue
                 if _bound_closer(a, i, strips, b_rest, s, a_rest[i, 1], middle, half, partial, hope) > 0:
@@ -244,8 +255,7 @@ def _sift_row(
     low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
 ) -> None:  # fmt: skip
     b_shift, b_rest, words = columns.shift, columns.rest, hope.view(np.uint64)
-    half = (high - low) * np.float32(0.5)
-    middle = (high + low) * np.float32(0.5) - rows.shift[i]
+    middle, half = _outside(high, low, rows.shift[i])
     rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
     for first in range(0, product.shape[1], STRIP):
         s = (j0 + first) // STRIP

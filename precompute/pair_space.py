@@ -80,6 +80,7 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
     a_far, b_far = a_norm + a_middle, b_norm + b_middle
     a_norms, b_norms = (suffix_norms(side.numpy(), (0, *PREFIXES)) for side in (a, b))
     a_size, b_size = torch.from_numpy(a_norms[0]), torch.from_numpy(b_norms[0])
+    b_moved = step * b_far * float(to_b.norm())
     one_a, one_b = torch.ones_like(a_norm), torch.ones_like(b_norm)
     a_terms = [
         A.error,  # of the factor itself, times the other side
@@ -94,8 +95,8 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
         B.error,
         one_b,
         dot * (b_shift.abs() + b_far * a_middle) + TINY,
-        b_size,
-        step * b_far * float(to_b.norm()),
+        b_size + b_moved,  # both sides are off by balancing
+        b_moved,
     ]
     return _half(a, a_shift, a_norms, a_terms), _half(b, b_shift, b_norms, b_terms)
 

@@ -2,16 +2,19 @@
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from precompute.embedding import Embedding
 from precompute.pair_board import Board
 from precompute.pair_kernel import PREFIXES
 from precompute.pair_search import Search
-from precompute.pair_space import as_columns, as_rows, balance, shells
+from precompute.pair_space import Factor, as_columns, as_rows, balance, shells
 from precompute.shape import LENSES
 from tests import brute
 from tests.heads import Head, same
@@ -185,3 +188,47 @@ def test_norms_are_never_too_small(kind: str, d_vocab: int, d_model: int, d_head
         assert (np.linalg.norm(coords, axis=1) <= half.norm).all()
         for prefix, rest in zip(PREFIXES, half.rest, strict=True):
             assert (np.linalg.norm(coords[:, prefix:], axis=1) <= rest).all()
+
+
+class Witness(Board):
+    """Remembers what it is given, with floors that never move."""
+
+    def __init__(self, top: float, bottom: float) -> None:
+        super().__init__(1, lambda _i, _j: np.empty(0, np.float32))
+        self.know(top, bottom)
+        self.seen: set[tuple[int, int]] = set()
+
+    def add(self, i: Any, j: Any, score: Any, error: Any) -> None:  # noqa: ARG002
+        self.seen.update(zip(i.tolist(), j.tolist(), strict=True))
+
+    def know(self, top: float, bottom: float) -> None:
+        if not np.isfinite(self.top):
+            super().know(top, bottom)
+
+
+@pytest.mark.parametrize("exhaustive", [False, True])
+@pytest.mark.parametrize("size", [20, 300, 1000])
+def test_a_huge_other_end_hides_nothing(size: int, exhaustive: bool) -> None:
+    """A few tokens give a bottom end that is many orders larger than the top end, whose floor must hold to the bit."""
+    d, outliers, n = 8, 30, 3000
+    rng = np.random.default_rng(1)
+    E = np.zeros((n, d), np.float32)
+    directions = rng.normal(size=(n - outliers, d - 1))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    E[outliers:, 1:] = directions * (1 + 1e-3 * rng.random((n - outliers, 1)))
+    E[:outliers, 0] = size * (1 + 0.3 * rng.random(outliers))
+    W_left, W_right = np.eye(d, dtype=np.float32), np.diag([-1.0] + [1.0] * (d - 1)).astype(np.float32)
+    embedding = Embedding.of(torch.from_numpy(E), torch.device("cpu"))
+    A, B = (Factor.of(torch.from_numpy(W.T @ E.T), W, embedding, "dot") for W in (W_left, W_right))
+    tokens = np.arange(n, dtype=np.int32)
+    a, b = balance(A, B)
+    rows, columns = as_rows(a, tokens, tokens), as_columns(b, tokens, tokens)
+    scores = E.astype(np.float64) @ W_left @ W_right.T @ E.T.astype(np.float64)
+    others = ~np.eye(n, dtype=bool)
+    best = np.sort(scores[others])
+    for place in (500, 400, 300, 200):
+        top, bottom = best[-place], best[500]
+        witness = Witness(top, bottom)
+        Search(rows, columns, [witness], exhaustive).run()
+        wanted = {(int(i), int(j)) for i, j in zip(*np.nonzero((scores >= top) & others), strict=True)}
+        assert wanted <= witness.seen
