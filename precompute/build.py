@@ -20,10 +20,11 @@ from precompute.checkpoint import Checkpoint
 from precompute.errors import BuildError, NotFound
 from precompute.files import sha256_of
 from precompute.manifest import FileEntry, Manifest
+from precompute.nearest_tokens import nearest_tokens
 from precompute.placement import Place, load_current, what_is_there
 from precompute.progress import Progress
 from precompute.shard import Workbench, make_shard
-from precompute.shard_writer import write_shard, write_vocabulary
+from precompute.shard_writer import write_neighbours, write_shard, write_vocabulary
 from precompute.tokens import pack, token_bytes
 
 K, PAIRS = 100, 500  # of a new index, unless something else is asked for
@@ -52,7 +53,7 @@ def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progre
         manifest, name = what_is_there(folder, identify(model, options, current), current, wanted, options.force)
         place = Place(folder, name, checkpoint.tokenizer_file())
         missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]  # upper layers read best
-        incomplete = bool(missing) or manifest.vocabulary is None
+        incomplete = bool(missing) or manifest.vocabulary is None or manifest.neighbours is None
         if incomplete:
             progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
             with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
@@ -129,11 +130,22 @@ def _make(
     if manifest.vocabulary is None:
         manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, bench, tokens))
         place.save(manifest)
+    if not missing and manifest.neighbours is None:
+        manifest = _add_neighbours(manifest, place, bench)
     for layer in missing:
         arrays = make_shard(bench, layer, progress.step)
         manifest = manifest.with_shard(layer, write_shard(place.folder, manifest, layer, arrays))
         place.save(manifest)
         progress.layer_done(layer)
+        if manifest.neighbours is None:  # not before there is something to read
+            manifest = _add_neighbours(manifest, place, bench)
+    return manifest
+
+
+def _add_neighbours(manifest: Manifest, place: Place, bench: Workbench) -> Manifest:
+    arrays = nearest_tokens(bench.projectors["reads"].embedding, bench.pool)
+    manifest = manifest.with_neighbours(write_neighbours(place.folder, manifest, arrays))
+    place.save(manifest)
     return manifest
 
 

@@ -2,6 +2,7 @@
 Reading lists out of a layer is for shard_reader.py."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -11,8 +12,9 @@ from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFo
 from precompute.files import damaged
 from precompute.layout import check_arrays, vocabulary_layout
 from precompute.manifest import MANIFEST, MODEL_NAME, FileEntry, Manifest, model_name, signature_of
+from precompute.neighbours import check_neighbours, nearest
 from precompute.shape import Shape
-from precompute.shard_reader import Shard
+from precompute.shard_reader import Array, Floats, Shard
 from precompute.tokens import TokenTable
 
 
@@ -27,6 +29,7 @@ class Index:
         vocabulary: Container,
         shards: Mapping[int, Shard],
         faults: Mapping[int, IndexFault],
+        neighbours: Container | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest
@@ -34,6 +37,7 @@ class Index:
         self.faults = faults  # layers that the manifest lists and that cannot be used
         self._signature = signature
         self._shards = shards
+        self._neighbours = neighbours
         try:
             self.tokens = TokenTable(vocabulary.arrays["token.offsets"], vocabulary.arrays["token.bytes"])
         except ValueError as error:
@@ -63,8 +67,7 @@ class Index:
     @property
     def n_bytes(self) -> int:
         """The size of the files that the manifest lists."""
-        entries = [*self.manifest.shards.values(), self.manifest.vocabulary]
-        return sum(entry.bytes for entry in entries if entry)
+        return sum(entry.bytes for entry in self.manifest.files.values())
 
     def shard(self, layer: int) -> Shard:
         if shard := self._shards.get(layer):
@@ -78,6 +81,11 @@ class Index:
             f"layer {layer} of {model} is not built yet (ready: {ranges(self.layers)}); "
             f"`lexiscope precompute {model}` goes on with the build"
         )
+
+    def neighbours(self, token: int) -> tuple[Array, Floats] | None:
+        """Ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built."""
+        self.tokens.raw(token)
+        return nearest(self._neighbours, token) if self._neighbours else None
 
     @classmethod
     def _open(cls, folder: Path, before: "Index | None") -> Self:
@@ -107,7 +115,7 @@ class Index:
                 shards[layer] = Shard.of(_open_listed(folder, entry), manifest, layer)
             except IndexFault as fault:
                 faults[layer] = fault.with_traceback(None)
-        return cls(folder, manifest, signature, vocabulary, shards, faults)
+        return cls(folder, manifest, signature, vocabulary, shards, faults, _open_neighbours(folder, manifest))
 
 
 @dataclass(frozen=True)
@@ -178,6 +186,16 @@ def _open_vocabulary(folder: Path, manifest: Manifest) -> Container:
         )
     check_arrays(vocabulary, vocabulary_layout(manifest.shape))
     return vocabulary
+
+
+def _open_neighbours(folder: Path, manifest: Manifest) -> Container | None:
+    """None if they are not built or cannot be used: pages do without, and `verify` says what is wrong."""
+    with suppress(IndexFault):
+        if manifest.neighbours:
+            container = _open_listed(folder, manifest.neighbours)
+            check_neighbours(container, manifest)
+            return container
+    return None
 
 
 def _open_listed(folder: Path, entry: FileEntry) -> Container:

@@ -42,6 +42,11 @@ UNTIED = {
     "unembedding.norm": ("float32", "d_vocab"),
     "unembedding.centred_norm": ("float32", "d_vocab"),
 }
+NEIGHBOURS = {
+    "neighbours.ids": ("id", "d_vocab, nearest"),
+    "neighbours.scores": ("float32", "d_vocab, nearest"),
+}
+NEAREST = 20  # tokens, or one less than there are
 
 Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # name -> (dtype, shape); -1 where a dimension may be any
 
@@ -52,6 +57,10 @@ def shard_file(layer: int, generation: int) -> str:
 
 def vocabulary_file(generation: int) -> str:
     return f"vocabulary.g{generation}.lxs"
+
+
+def neighbours_file(generation: int) -> str:
+    return f"neighbours.g{generation}.lxs"
 
 
 def number_dtype(count: int) -> str:
@@ -85,6 +94,11 @@ def shard_layout(shape: Shape, k: int, pairs: int) -> Layout:
 def vocabulary_layout(shape: Shape) -> Layout:
     sizes = {"d_vocab": shape.d_vocab, "d_vocab + 1": shape.d_vocab + 1, "bytes": -1}
     return _resolve(VOCABULARY if shape.tied else VOCABULARY | UNTIED, sizes, {})
+
+
+def neighbours_layout(shape: Shape) -> Layout:
+    sizes = {"d_vocab": shape.d_vocab, "nearest": min(NEAREST, shape.d_vocab - 1)}
+    return _resolve(NEIGHBOURS, sizes, {"id": number_dtype(shape.d_vocab)})
 
 
 def check_arrays(container: Container, layout: Layout) -> None:

@@ -45,6 +45,7 @@ class Manifest:
     presets: tuple[str, ...] = PRESETS
     generation: int = 1
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
+    neighbours: FileEntry | None = None  # made after the first layer
     shards: Mapping[int, FileEntry] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
@@ -52,6 +53,16 @@ class Manifest:
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @property
+    def files(self) -> dict[str, FileEntry]:
+        """What the manifest lists, by what it is called in messages."""
+        layers = {f"layer {layer}": entry for layer, entry in self.shards.items()}
+        others = {"the vocabulary": self.vocabulary, "the nearest tokens": self.neighbours}
+        return {what: entry for what, entry in others.items() if entry} | layers
+
+    def with_neighbours(self, entry: FileEntry) -> Self:
+        return replace(self, neighbours=entry)
 
     def with_vocabulary(self, entry: FileEntry) -> Self:
         return replace(self, vocabulary=entry)

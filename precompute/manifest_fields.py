@@ -25,7 +25,7 @@ IDENTITY = (
     "lenses",
     "presets",
 )
-FIELDS = (*IDENTITY, "source", "generation", "build", "vocabulary", "shards")
+FIELDS = (*IDENTITY, "source", "generation", "build", "vocabulary", "neighbours", "shards")
 
 _FILE_NAME = MODEL_NAME  # a plain name: no folders, nothing hidden
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -67,6 +67,7 @@ def parse_fields(content: bytes) -> dict[str, Any]:
     version = value.get("format_version")
     if type(version) is int and version > FORMAT_VERSION:
         raise NewerVersionError(version)
+    value.setdefault("neighbours", None)
     if differing := sorted(value.keys() ^ set(FIELDS)):
         raise ValueError(f"these fields are missing or unknown: {', '.join(ascii(name)[:40] for name in differing)}")
     for name, largest in _LARGEST.items():
@@ -86,6 +87,8 @@ def parse_fields(content: bytes) -> dict[str, Any]:
     if value["k"] > shape.d_vocab:
         raise ValueError(f"k is {value['k']}, more than the {shape.d_vocab} tokens there are")
     value["vocabulary"] = _parse_entry("the vocabulary", value["vocabulary"])
+    if value["neighbours"] is not None:
+        value["neighbours"] = _parse_entry("the nearest tokens", value["neighbours"])
     value["shards"] = _parse_shards(value["shards"], shape.n_layers)
     if value.pop("build") != fingerprint(value):
         raise ValueError("its fields do not have the fingerprint that it gives as build")

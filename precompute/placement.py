@@ -2,17 +2,26 @@
 Making what is missing is for build.py, reading an index for index.py."""
 
 import contextlib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from precompute.container import Container
 from precompute.errors import IndexFault, IndexMissing, OptionsDiffer, ShardDamaged
 from precompute.files import PARTIAL, damaged, sha256_of, write_beside
-from precompute.layout import check_arrays, shard_file, vocabulary_file, vocabulary_layout
+from precompute.layout import (
+    check_arrays,
+    neighbours_file,
+    shard_file,
+    vocabulary_file,
+    vocabulary_layout,
+)
 from precompute.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest
+from precompute.neighbours import check_neighbours
 from precompute.shard_reader import Shard
 from precompute.tokens import TokenTable
+
+Check = Callable[[Container, Manifest], object]  # ShardDamaged if the file is not one for this index
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place
 
@@ -99,7 +108,7 @@ def _rebuild(folder: Path, new: Manifest, current: Manifest | None, wanted: Coll
     rebuilt = _load_rebuilt(folder)
     if rebuilt and rebuilt.build == new.build and rebuilt.generation in (generation - 1, generation):
         generation = rebuilt.generation  # that of the index itself if it was killed after taking its place
-        new = replace(new, vocabulary=rebuilt.vocabulary, shards=rebuilt.shards)
+        new = replace(new, vocabulary=rebuilt.vocabulary, neighbours=rebuilt.neighbours, shards=rebuilt.shards)
     made = {layer: entry for layer, entry in new.shards.items() if entry.file == shard_file(layer, generation)}
     everything = range(new.shape.n_layers)
     found = _whole(folder, replace(new, generation=generation, shards=made), everything)
@@ -112,44 +121,52 @@ def _rebuild(folder: Path, new: Manifest, current: Manifest | None, wanted: Coll
 
 
 def _whole(folder: Path, manifest: Manifest, layers: Iterable[int]) -> Manifest:
-    """Forgets the vocabulary and those of the layers whose files cannot be used, so that they are made again."""
+    """Forgets those of the files that cannot be used, so that they are made again; of layers only these."""
 
-    def whole(entry: FileEntry, layer: int | None = None) -> bool:
-        found = _usable(folder / entry.file, manifest, layer)
+    def whole(entry: FileEntry, check: Check) -> bool:
+        found = _usable(folder / entry.file, manifest, check)
         return found is not None and found.n_bytes == entry.bytes
 
-    if manifest.vocabulary and not whole(manifest.vocabulary):
+    if manifest.vocabulary and not whole(manifest.vocabulary, _check_vocabulary):
         manifest = replace(manifest, vocabulary=None)
-    broken = {layer for layer in manifest.shards.keys() & set(layers) if not whole(manifest.shards[layer], layer)}
+    if manifest.neighbours and not whole(manifest.neighbours, check_neighbours):
+        manifest = replace(manifest, neighbours=None)
+    listed = manifest.shards.keys() & set(layers)
+    broken = {layer for layer in listed if not whole(manifest.shards[layer], _check_layer(layer))}
     return replace(manifest, shards={n: entry for n, entry in manifest.shards.items() if n not in broken})
 
 
 def _adopt(folder: Path, manifest: Manifest, layers: Iterable[int]) -> Manifest:
     """Lists files that are whole but were not listed when the build was killed, or that another machine made."""
 
-    def entry(name: str, layer: int | None = None) -> FileEntry | None:
-        found = _usable(folder / name, manifest, layer)
+    def entry(name: str, check: Check) -> FileEntry | None:
+        found = _usable(folder / name, manifest, check)
         return FileEntry(name, found.n_bytes, sha256_of(found.path)) if found else None
 
-    if manifest.vocabulary is None and (made := entry(vocabulary_file(manifest.generation))):
+    if manifest.vocabulary is None and (made := entry(vocabulary_file(manifest.generation), _check_vocabulary)):
         manifest = manifest.with_vocabulary(made)
+    if manifest.neighbours is None and (made := entry(neighbours_file(manifest.generation), check_neighbours)):
+        manifest = manifest.with_neighbours(made)
     for layer in layers:
-        if layer not in manifest.shards and (made := entry(shard_file(layer, manifest.generation), layer)):
+        if layer in manifest.shards:
+            continue
+        if made := entry(shard_file(layer, manifest.generation), _check_layer(layer)):
             manifest = manifest.with_shard(layer, made)
     return manifest
 
 
-def _usable(path: Path, manifest: Manifest, layer: int | None = None) -> Container | None:
+def _usable(path: Path, manifest: Manifest, check: Check) -> Container | None:
     """A file that the index could use, by all that opening it tells; its sum is for `lexiscope verify`."""
     try:
         container = Container.open(path)
-        if layer is None:
-            _check_vocabulary(container, manifest)
-        else:
-            Shard.of(container, manifest, layer)
+        check(container, manifest)
     except ShardDamaged:  # and not NewerFormat: what a newer version wrote is not ours to replace
         return None
     return container
+
+
+def _check_layer(layer: int) -> Check:
+    return lambda container, manifest: Shard.of(container, manifest, layer)
 
 
 def _check_vocabulary(container: Container, manifest: Manifest) -> None:
@@ -170,7 +187,7 @@ def _load_rebuilt(folder: Path) -> Manifest | None:
 
 
 def _files(manifest: Manifest) -> set[str]:
-    return {entry.file for entry in (manifest.vocabulary, *manifest.shards.values()) if entry}
+    return {entry.file for entry in manifest.files.values()}
 
 
 def _content(path: Path) -> bytes | None:

@@ -8,7 +8,16 @@ from typing import Any
 from numpy.typing import NDArray
 
 from precompute.container import About, write_container
-from precompute.layout import Layout, misfits, shard_file, shard_layout, vocabulary_file, vocabulary_layout
+from precompute.layout import (
+    Layout,
+    misfits,
+    neighbours_file,
+    neighbours_layout,
+    shard_file,
+    shard_layout,
+    vocabulary_file,
+    vocabulary_layout,
+)
 from precompute.manifest import FileEntry, Manifest
 
 
@@ -22,6 +31,11 @@ def write_shard(folder: Path, manifest: Manifest, layer: int, arrays: Mapping[st
 def write_vocabulary(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[Any]]) -> FileEntry:
     about: About = {"model": manifest.model, "build": manifest.build}
     return _write(folder / vocabulary_file(manifest.generation), arrays, vocabulary_layout(manifest.shape), about)
+
+
+def write_neighbours(folder: Path, manifest: Manifest, arrays: Mapping[str, NDArray[Any]]) -> FileEntry:
+    about: About = {"model": manifest.model, "build": manifest.build}
+    return _write(folder / neighbours_file(manifest.generation), arrays, neighbours_layout(manifest.shape), about)
 
 
 def _write(path: Path, arrays: Mapping[str, NDArray[Any]], layout: Layout, about: About) -> FileEntry:

@@ -410,7 +410,7 @@ def test_rebuild_of_some_layers_keeps_the_others(
     assert " ".join(shards[layer].file.split(".")[1] for layer in range(3)) == files
     assert Index.open(index).layers == (0, 1, 2)
     assert not (index / NEXT).exists()
-    assert len(list(index.glob("*.lxs"))) == 4
+    assert len(list(index.glob("*.lxs"))) == 5
 
 
 # The disk

@@ -35,6 +35,7 @@ def words(text: str) -> list[str]:
     ("title", "tables"),
     [
         ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
+        ("Nearest tokens", (layout.NEIGHBOURS,)),
         ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED)),
     ],
 )
@@ -79,7 +80,8 @@ def test_container() -> None:
 
 def test_files_and_fields(tmp_path: Path) -> None:
     names = [row[0] for row in rows(PAGE, "file")]
-    assert names == [MANIFEST, layout.vocabulary_file(1), layout.shard_file(11, 1), TOKENIZER]
+    listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.shard_file(11, 1)]
+    assert names == [MANIFEST, *listed, TOKENIZER]
     assert f"`{PARTIAL}`" in PAGE
     fields = {row[0]: row[1] for row in rows(section("Manifest"), "field")}
     write_index(tmp_path, make_manifest(), layers=(0,))

@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -445,34 +444,16 @@ def test_a_rebuild_replaces_every_layer(folder: Path) -> None:
     assert len(index.shard(3).vector("ff_key", 0, "dot").top_ids) == K
 
 
-def test_opening_needs_numpy_alone_and_is_quick(built: Index) -> None:
+def test_opening_needs_numpy_alone(built: Index) -> None:
     script = (
-        "import sys, time, pathlib, numpy\n"
+        "import sys, pathlib, numpy\n"
         "from precompute.index import Index\n"
-        "taken = []\n"
-        "for _ in range(3):\n"
-        "    start = time.perf_counter()\n"
-        "    index = Index.open(pathlib.Path(sys.argv[1]))\n"
-        "    index.shard(0).vector('ff_key', 0, 'dot')\n"
-        "    taken.append(time.perf_counter() - start)\n"
+        "index = Index.open(pathlib.Path(sys.argv[1]))\n"
+        "index.shard(0).vector('ff_key', 0, 'dot')\n"
         "heavy = {'torch', 'tokenizers', 'pydantic', 'rich', 'numba', 'safetensors', 'app'} & sys.modules.keys()\n"
         "assert not heavy, heavy\n"
-        "print(min(taken))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script, str(built.folder)], capture_output=True, text=True, check=True
-    )
-    assert float(done.stdout) < 0.05
-
-
-def test_one_list_takes_less_than_a_millisecond(built: Index) -> None:
-    index = Index.open(built.folder)
-    taken = []
-    for row in range(5):
-        start = time.perf_counter()
-        index.shard(1).vector("ff_value", row, "cosine")
-        taken.append(time.perf_counter() - start)
-    assert min(taken) < 0.001
+    subprocess.run([sys.executable, "-W", "error", "-c", script, str(built.folder)], check=True)
 
 
 def test_models_in_a_data_folder(tmp_path: Path) -> None:

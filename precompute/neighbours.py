@@ -1,0 +1,25 @@
+"""The nearest tokens of every token, by cosine of the centred embeddings: reading and checking their file.
+Finding them is for nearest_tokens.py, which needs the weights."""
+
+import numpy as np
+
+from precompute.container import Container
+from precompute.files import damaged
+from precompute.layout import check_arrays, neighbours_layout
+from precompute.manifest import Manifest
+from precompute.shard_reader import Array, Floats
+
+
+def check_neighbours(container: Container, manifest: Manifest) -> None:
+    """ShardDamaged unless this is the file of this build, with the arrays it must have."""
+    if container.about != {"model": manifest.model, "build": manifest.build}:
+        raise damaged(container.path, "belongs to another build")
+    check_arrays(container, neighbours_layout(manifest.shape))
+
+
+def nearest(container: Container, token: int) -> tuple[Array, Floats]:
+    """Ids and scores, nearest first."""
+    ids, scores = (container.arrays[f"neighbours.{part}"] for part in ("ids", "scores"))
+    if np.any(ids[token] >= len(ids)) or not np.isfinite(scores[token]).all():
+        raise damaged(container.path, f"is damaged: the nearest tokens of token {token} are none")
+    return ids[token], scores[token]
