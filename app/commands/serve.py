@@ -13,6 +13,7 @@ from precompute.errors import ServeError
 
 if TYPE_CHECKING:
     import uvicorn
+    from starlette.types import ASGIApp
 
     from app.commands.options import Subparsers
     from app.settings import Settings
@@ -57,12 +58,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def serve(settings: "Settings", listener: socket.socket, child: bool = False) -> None:
-    import uvicorn
-
     from app.server import create_app
 
+    run_app(create_app(settings), settings, listener, child)
+
+
+def run_app(app: "ASGIApp", settings: "Settings", listener: socket.socket, child: bool = False) -> None:
+    import uvicorn
+
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         log_level=settings.log_level,
         access_log=settings.access_log,
         ws="none",

@@ -1,0 +1,69 @@
+"""An index of a chosen size with random lists, for measuring how it is read: valid in every respect but meaning.
+Lists of random weights look the same: any token is as likely as any other."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.files import sha256_of
+from precompute.inverted import invert_lists, invert_pairs
+from precompute.layout import number_dtype, shard_layout
+from precompute.manifest import TOKENIZER, Manifest
+from precompute.shape import MATRICES, Shape
+from precompute.shard_writer import write_shard, write_vocabulary
+from precompute.tokens import pack, token_bytes
+
+D_VOCAB = 50257
+STEPS = (7919, 10007, 15013, 20011, 25013, 30011)  # primes that do not divide D_VOCAB: no token twice in a list
+
+
+def gpt2_shape(n_layers: int, d_model: int, n_heads: int) -> Shape:
+    return Shape(
+        "gpt2", n_layers, n_heads, n_heads, d_model, d_model // n_heads, 4 * d_model, D_VOCAB, False, True, "learned"
+    )
+
+
+def write_random_index(
+    data: Path, name: str, shape: Shape, tokenizer: Path, layers: int | None = None, k: int = 100, pairs: int = 500
+) -> Path:
+    """The top `layers` of the model (None: all)."""
+    folder = data / name
+    folder.mkdir(parents=True)
+    (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
+    weights = hashlib.sha256(name.encode()).hexdigest()
+    manifest = Manifest(name, f"random/{name}", "", weights, sha256_of(tokenizer), shape, k, pairs)
+    offsets, text = pack(token_bytes(tokenizer, shape.d_vocab))
+    ones = np.ones(shape.d_vocab, np.float32)
+    arrays = {"token.offsets": offsets, "token.bytes": text, "embedding.norm": ones, "embedding.centred_norm": ones}
+    manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, arrays))
+    for layer in range(shape.n_layers - (layers or shape.n_layers), shape.n_layers):
+        manifest = manifest.with_shard(layer, write_shard(folder, manifest, layer, _layer(shape, k, pairs, layer)))
+    manifest.save(folder)
+    return folder
+
+
+def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any]]:
+    random = np.random.default_rng(seed)
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, (dtype, dimensions) in shard_layout(shape, k, pairs).items():
+        if name.startswith(("inverted", "paired")):
+            continue
+        if name.endswith(".ids") and dimensions[-1] == 2:
+            arrays[name] = random.integers(0, shape.d_vocab, dimensions).astype(dtype)
+        elif name.endswith(".ids"):
+            start = random.integers(0, shape.d_vocab, dimensions[:-1])[..., None]
+            step = random.choice(STEPS, dimensions[:-1])[..., None]
+            arrays[name] = ((start + step * np.arange(k)) % shape.d_vocab).astype(number_dtype(shape.d_vocab))
+        elif name.endswith(".count"):
+            arrays[name] = np.full(dimensions, pairs, dtype)
+        elif name.endswith(".scores"):  # the ends are the last axis but one
+            falling = np.linspace(5, 1, dimensions[-1], dtype=np.float32) + random.random((*dimensions[:-1], 1))
+            arrays[name] = (falling * np.array([[1], [-1]])).astype(np.float32)
+        else:
+            arrays[name] = random.random(dimensions, np.float32)
+    arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
+    ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
+    return arrays | invert_pairs(ids, counts, shape.d_vocab)
