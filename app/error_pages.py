@@ -3,6 +3,7 @@ Which errors there are is for precompute/errors.py."""
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
@@ -13,7 +14,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app import addresses
 from app.rendering import PageRequest
 from app.requests import is_partial, origin_of
 from app.site import Site
@@ -52,14 +52,10 @@ class ErrorPages:
         model = request.scope.get("path_params", {}).get("model")
         index, models = None, self._site.models
         if model in models:
-            try:
+            with suppress(LexiscopeError):
                 index = self._site.library.index(model)
-            except LexiscopeError:
-                model = None
-        links = [{"href": addresses.model(model), "text": f"All of {model}"}] if index and model else []
-        links.append({"href": addresses.home(), "text": "All models"})
         about = PageRequest(request.url.path, request.url.path, origin_of(request), index=index, models=models)
-        return self._site.renderer.page("error", is_partial(request), {**error, "links": links}, about)
+        return self._site.renderer.page("error", is_partial(request), {**error, "links": []}, about)
 
     async def _known(self, request: Request, error: Exception) -> Response:
         match error:

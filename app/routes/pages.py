@@ -11,7 +11,7 @@ from app.views.home import home_view
 from app.views.layer import layer_view
 from app.views.model import model_view
 from app.views.parameters import ff_view, pairs_view, subhead_view
-from app.views.search import search_view
+from app.views.search import search_view, suggest_view
 from app.views.token import token_page
 
 
@@ -65,7 +65,9 @@ def search(
     """Tokens that are like the words, and the parameters that list all of them.
 
     An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there."""
-    tokenizer = None if call.suggesting or not q else call.site.library.tokenizer(call.model)
+    if call.suggesting:
+        return suggest_view(call.index, q, lens, kind)
+    tokenizer = call.site.library.tokenizer(call.model) if q else None
     return search_view(call.index, q, lens, kind, page, call.site.settings.search_rows, tokenizer)
 
 

@@ -95,6 +95,8 @@ class Page:
         """The one address of what these arguments show."""
         if self.entries is not None and arguments["k"] == self.entries:
             arguments = {**arguments, "k": None}
+        if arguments.get("q") == "":
+            arguments = {**arguments, "q": None}
         return self.address(model, **arguments) if model is not None else self.address(**arguments)
 
 

@@ -1,0 +1,224 @@
+"""The explorer over HTTP: every page in every face, cold, by HEAD, again with its ETag, and in parts.
+What goes wrong is for test_error_pages.py, what is in the tables for test_tables.py."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.faces import MEDIA_TYPES
+from app.guard import HEADERS
+from app.routes.pages import HOME, MODEL, PAGES
+from app.view_types import View
+from tests.site import GPT2, K, LLAMA, PAIRS, SCRIPT, visit
+
+PATHS = {
+    HOME: ("/",),
+    MODEL: (f"/{GPT2}", f"/{LLAMA}"),
+    PAGES[0]: (f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47"),
+    PAGES[1]: (f"/{GPT2}/head/1/3/vo", f"/{LLAMA}/head/1/2/qk"),
+    PAGES[2]: (f"/{GPT2}/head/2/0/sub/7", f"/{LLAMA}/head/0/3/sub/0"),
+    PAGES[3]: (f"/{GPT2}/token/{SCRIPT}", f"/{LLAMA}/token/300"),
+    PAGES[4]: (f"/{GPT2}/search?q=dog", f"/{LLAMA}/search?q=the+dog", f"/{GPT2}/search"),
+    PAGES[5]: (f"/{GPT2}/head/1/3", f"/{LLAMA}/head/1/2"),
+    PAGES[6]: (f"/{GPT2}/layer/1", f"/{LLAMA}/layer/0"),
+}
+SYSTEM = ("/-/help", "/-/settings", "/docs")
+DATA = ("/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg")
+ALL_PATHS = [path for paths in PATHS.values() for path in paths]
+
+
+def twin(path: str, face: str) -> str:
+    if face == "html":
+        return path
+    path, mark, query = path.partition("?")
+    return f"{'/index' if path == '/' else path}.{face}{mark}{query}"
+
+
+def test_every_page_of_the_table_is_tried() -> None:
+    assert set(PATHS) == {HOME, MODEL, *PAGES}
+
+
+@pytest.mark.parametrize("face", MEDIA_TYPES)
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_every_page_in_every_face(client: TestClient, path: str, face: str) -> None:
+    answer = client.get(twin(path, face))
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA_TYPES[face]
+    assert HEADERS.items() <= answer.headers.items()
+    assert answer.headers["cache-control"] == "no-cache"
+    links = answer.headers["link"]
+    assert f'<{path}>; rel="canonical"' in links
+    assert all(f'<{twin(path, face)}>; rel="alternate"' in links for face in MEDIA_TYPES if face != "html")
+    assert int(answer.headers["content-length"]) == len(answer.content)
+
+    head = client.head(twin(path, face))
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers == answer.headers
+
+    again = client.get(twin(path, face), headers={"If-None-Match": f'"other", {answer.headers["etag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == answer.headers["etag"]
+    assert HEADERS.items() <= again.headers.items()
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_json_has_the_declared_shape(client: TestClient, path: str) -> None:
+    shape = next(page.shape for page, paths in PATHS.items() if path in paths)
+    fields = client.get(twin(path, "json")).json()
+    hidden = {name for name, field in shape.model_fields.items() if field.exclude}
+    optional = {name for name, field in shape.model_fields.items() if field.exclude_if}
+    assert shape.model_fields.keys() - hidden - optional <= fields.keys() <= shape.model_fields.keys() - hidden
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_csv_is_a_table(client: TestClient, path: str) -> None:
+    rows = list(csv.reader(io.StringIO(client.get(twin(path, "csv")).text, newline="")))
+    assert len({len(row) for row in rows}) <= 1
+    assert len(rows) > 1 or path.endswith("/search")
+
+
+@pytest.mark.parametrize("path", [*ALL_PATHS, *SYSTEM])
+def test_html_is_a_page_or_a_part_of_it(client: TestClient, path: str) -> None:
+    page = client.get(path)
+    assert page.headers["content-type"] == MEDIA_TYPES["html"]
+    assert page.text.startswith("<!doctype html>")
+    assert page.text.rstrip().endswith("</html>")
+    part = client.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#page"})
+    assert part.status_code == 200
+    assert "<html" not in part.text
+    title, _, inside = part.text.strip().partition("\n")
+    assert title in page.text
+    assert inside in page.text
+    for answer in (page, part):
+        assert {"HX-Request", "HX-Request-Type"} <= set(answer.headers["vary"].split(", "))
+    if "etag" in page.headers:
+        assert part.headers["etag"] != page.headers["etag"]
+    full = client.get(path, headers={"HX-Request": "true", "HX-Request-Type": "full"})
+    assert full.content == page.content
+
+
+@pytest.mark.parametrize("path", [*SYSTEM, *DATA])
+def test_the_system_answers(client: TestClient, path: str) -> None:
+    answer, head = client.get(path), client.head(path)
+    assert answer.status_code == head.status_code == 200
+    assert answer.content
+    assert head.content == b""
+    assert HEADERS.items() <= answer.headers.items()
+
+
+@pytest.mark.parametrize("path", [path for path in ALL_PATHS if path != "/"])
+def test_a_permalink_opens_cold(site_data: Path, client: TestClient, path: str) -> None:
+    with visit(site_data) as stranger:
+        assert stranger.get(path).content == client.get(path).content
+
+
+@pytest.mark.parametrize(("path", "canonical"), [
+    (f"/{GPT2}/ff/1/5?lens=dot&k=25", f"/{GPT2}/ff/1/5"),
+    (f"/{GPT2}/ff/01/005", f"/{GPT2}/ff/1/5"),
+    (f"/{GPT2}/ff/1/5?utm_source=chat&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine"),
+    (f"/{GPT2}/ff/1/5?k=7&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine&k=7"),
+    (f"/{GPT2}/head/1/3/vo?k=50&preset=words", f"/{GPT2}/head/1/3/vo?preset=words"),
+    (f"/{GPT2}/head/1/3/vo?k=25", f"/{GPT2}/head/1/3/vo?k=25"),
+    (f"/{GPT2}/layer/1?sort=-norm&page=1&token=", f"/{GPT2}/layer/1?sort=-norm"),
+    (f"/{GPT2}/search?q=d%C3%B6g%20%26", f"/{GPT2}/search?q=d%C3%B6g+%26"),
+])  # fmt: skip
+def test_one_view_has_one_address(client: TestClient, path: str, canonical: str) -> None:
+    answer, direct = client.get(path), client.get(canonical)
+    assert answer.status_code == 200
+    assert f'<{canonical}>; rel="canonical"' in answer.headers["link"]
+    assert answer.headers["etag"] == direct.headers["etag"]
+    assert f'rel="canonical" href="http://testserver{canonical.replace("&", "&amp;")}"' in direct.text
+
+
+def test_arguments_are_heard(client: TestClient) -> None:
+    def get(path: str, **query: Any) -> Any:
+        return client.get(f"/{GPT2}/{path}.json", params=query).json()
+
+    assert len(get("ff/1/5")["key"]["top"]) == 25
+    assert len(get("ff/1/5", k=K)["key"]["bottom"]) == K
+    assert get("ff/1/5", lens="cosine")["key"] != get("ff/1/5")["key"]
+    assert len(get("head/1/3/qk")["pairs"]) == 50
+    assert len(get("head/1/3/qk", k=PAIRS)["pairs"]) == PAIRS
+    assert get("head/1/3/qk", preset="distinct")["preset"] == "distinct"
+    assert get("layer/1", page=2)["rows"][0]["neuron"] == 50
+    assert get("token/300", kind="ff_key")["kind"] == "ff_key"
+
+
+@pytest.mark.parametrize(("setting", "path", "rows"), [
+    ("layer_rows", f"/{GPT2}/layer/1.json", "rows"),
+    ("search_rows", f"/{GPT2}/search.json?q=dog", "matches"),
+])  # fmt: skip
+def test_pages_are_as_long_as_the_settings_say(site_data: Path, setting: str, path: str, rows: str) -> None:
+    with visit(site_data, **{setting: 3}) as visitor:
+        view = visitor.get(path).json()
+        assert len(view[rows]) == min(3, view["total"])
+        assert view["pages"] == max(1, -(-view["total"] // 3))
+
+
+def test_an_etag_is_of_one_face_one_host_one_program(client: TestClient, site_data: Path) -> None:
+    path = f"/{GPT2}/ff/1/5"
+    tags = [client.get(twin(path, face)).headers["etag"] for face in MEDIA_TYPES]
+    tags.append(client.get(path, headers={"Host": "elsewhere.example"}).headers["etag"])
+    with visit(site_data, layer_rows=7) as other:
+        tags.append(other.get(path).headers["etag"])
+    assert len(set(tags)) == len(tags)
+
+
+def test_a_neuron_by_chance(client: TestClient) -> None:
+    answer = client.get(f"/{GPT2}/random")
+    assert answer.status_code == 303
+    assert answer.headers["cache-control"] == "no-store"
+    assert client.get(answer.headers["location"]).status_code == 200
+
+
+def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
+    path = f"/{GPT2}/search?q=L1N5"
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/{GPT2}/ff/1/5")
+    assert client.get(twin(path, "json")).json()["jump"] == f"/{GPT2}/ff/1/5"
+    partial = {"HX-Request": "true", "HX-Request-Type": "partial"}
+    typed = client.get(path, headers={**partial, "HX-Target": "div#suggestions"})
+    assert typed.status_code == 200
+    assert f"/{GPT2}/ff/1/5" in typed.text
+    assert "<html" not in typed.text
+    assert "HX-Target" in typed.headers["vary"]
+
+
+def test_static_files_never_change_under_their_address(client: TestClient) -> None:
+    page = client.get("/").text
+    address = next(part for part in page.split('"') if part.startswith("/static/lexiscope.css?v="))
+    answer = client.get(address)
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert "immutable" in answer.headers["cache-control"]
+    stale = client.get("/static/lexiscope.css?v=old")
+    assert (stale.content, stale.headers["cache-control"]) == (answer.content, "no-cache")
+    held = client.get("/static/lexiscope.css", headers={"If-None-Match": answer.headers["etag"]})
+    assert held.status_code == 304
+
+
+def test_a_token_is_text(client: TestClient) -> None:
+    """The vocabulary holds <script>: on its own page it must not become one."""
+    view = client.get(f"/{GPT2}/token/{SCRIPT}.json").json()
+    assert view["token"] == {"id": SCRIPT, "token": "<script>"}
+    for path in (f"/{GPT2}/token/{SCRIPT}", f"/{GPT2}/search?q=%3Cscript%3E", f"/{GPT2}/%3Cscript%3E"):
+        page = client.get(path).text
+        assert "&lt;script&gt;" in page
+        assert "<script>" not in page
+
+
+def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
+    for data in (tmp_path, tmp_path / "not-yet"):
+        with visit(data) as visitor:
+            home = visitor.get("/")
+            assert home.status_code == 200
+            assert "lexiscope precompute" in home.text
+            assert visitor.get("/index.json").json() == {"models": []}
+            assert visitor.get("/-/health").json() == {"status": "ok", "models": []}
+
+
+def test_views_of_the_table_are_views() -> None:
+    assert all(issubclass(page.shape, View) for page in PATHS)
