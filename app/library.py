@@ -11,7 +11,6 @@ from tokenizers import Tokenizer
 
 from app.live_index import LiveIndex
 from app.page_types import ModelCard
-from app.resident import LIMIT, USES, shared_bytes
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from precompute.manifest import MANIFEST, MODEL_NAME, TOKENIZER, signature_of
 
@@ -34,7 +33,6 @@ class Library:
         self.every = every  # seconds between two looks at the files of one index
         self._lock = threading.RLock()
         self._seen: dict[str, _Seen] = {}
-        self._at_first = shared_bytes()
         self._listed: tuple[float, tuple[ModelCard, ...]] | None = None
         self._tokenizers: dict[str, tuple[str, Tokenizer | None]] = {}
 
@@ -43,8 +41,6 @@ class Library:
         if seen is None or not seen.still(self.every):
             seen = self._look(name)
         if isinstance(seen.found, LiveIndex):
-            if seen.found.uses >= USES:
-                self._look_after_memory(seen.found)
             return seen.found
         raise type(seen.found)(str(seen.found))
 
@@ -100,13 +96,6 @@ class Library:
                 f"or delete it and run `lexiscope precompute {name}` again"
             )
         return index
-
-    def _look_after_memory(self, used: LiveIndex) -> None:
-        used.uses = 0
-        if shared_bytes() - self._at_first > LIMIT:
-            for seen in list(self._seen.values()):
-                if isinstance(seen.found, LiveIndex):
-                    seen.found.let_go()
 
     def _folders(self) -> list[str]:
         try:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from app.resident import let_go
+from app.file_array import FileShard
 from precompute.container import Container
 from precompute.errors import IndexFault, ShardDamaged
 from precompute.files import damaged, unreadable
@@ -36,11 +36,18 @@ class LiveIndex(Index):
         # Token texts are needed by every page, also while the file is being replaced: a megabyte in memory.
         copies = {name: array.copy() for name, array in vocabulary.arrays.items()}
         in_memory = replace(vocabulary, arrays=copies)
-        super().__init__(folder, manifest, signature, in_memory, shards, faults, neighbours)
-        self.uses = 0  # of its layers, since the pages of its files were last looked after
+        faults = dict(faults)
+        opened: dict[int, FileShard] = {}
+        for layer, shard in shards.items():
+            try:
+                opened[layer] = FileShard(shard)
+            except IndexFault as fault:
+                faults[layer] = fault.with_traceback(None)
+        super().__init__(folder, manifest, signature, in_memory, opened, faults, neighbours)
         self.changed = False  # some file was found to be another one than when this was opened
         self._paths = {layer: os.fspath(folder / entry.file) for layer, entry in manifest.shards.items()}
-        self._stamps = {layer: _stamp_of(self._paths[layer], entry) for layer, entry in manifest.shards.items()}
+        self._stamps = {layer: _stamp(path) for layer, path in self._paths.items()}
+        self._stamps |= {layer: shard.file.stamp for layer, shard in opened.items()}
         self._beside = os.fspath(neighbours.path) if neighbours else ""
         self._beside_stamp = _stamp(self._beside) if neighbours else None
 
@@ -53,11 +60,8 @@ class LiveIndex(Index):
 
     def shard(self, layer: int) -> Shard:
         shard = super().shard(layer)
-        self.uses += 1
         path = self._paths[layer]
-        stamp = self._stamps[layer]
-        # One stat: a map of a file that was cut short must never be touched, the process would die.
-        if stamp is None or _stamp(path) != stamp:
+        if _stamp(path) != self._stamps[layer]:
             self.changed = True
             raise _changed(Path(path), self.manifest.shards[layer])
         return shard
@@ -67,11 +71,6 @@ class LiveIndex(Index):
             self.changed = True
             return None
         return super().neighbours(token)
-
-    def let_go(self) -> None:
-        """Of what is mapped and was read: it comes back when it is read again."""
-        self.uses = 0
-        let_go(self._shards.values())
 
     def current(self) -> "LiveIndex":
         """This index if no file of it has changed, else all of it opened anew."""
@@ -109,12 +108,6 @@ def _stamp(path: str) -> Stamp:
     except OSError:
         return None
     return status.st_size, status.st_ino, status.st_mtime_ns
-
-
-def _stamp_of(path: str, entry: FileEntry) -> Stamp:
-    """None, which no use passes, if the file was cut short between opening it and now."""
-    stamp = _stamp(path)
-    return stamp if stamp and stamp[0] == entry.bytes else None
 
 
 def _changed(path: Path, entry: FileEntry) -> ShardDamaged:

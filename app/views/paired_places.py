@@ -7,7 +7,7 @@ import numpy as np
 
 from app.page_types import PairPlace
 from app.views.places import BrokenLayer, Shards
-from precompute.shape import ENDS, MATRICES
+from precompute.shape import ENDS, MATRICES, PRESETS
 from precompute.shard_reader import Array, Shard
 from precompute.tokens import TokenTable
 
@@ -62,6 +62,8 @@ def _places(shards: Shards, token: int, lens: int, preset: int, matrices: list[i
             if first == last:
                 continue
             here = place[first:last]  # head, matrix, preset, side
+            if np.any(here[:, 1:].max(axis=0) >= (len(MATRICES), len(PRESETS), 2)):
+                raise BrokenLayer(layer)
             wanted = here[:, 2] == preset
             if len(matrices) < len(MATRICES):
                 wanted &= here[:, 1] == matrices[0]

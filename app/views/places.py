@@ -1,6 +1,7 @@
 """The inverted lists of all layers at once: which vectors list a token, with scores only where they are shown.
 Shard.listed does the same for one layer, and says what is wrong with a damaged one."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -13,6 +14,8 @@ from precompute.errors import IndexFault
 from precompute.index import Index
 from precompute.shape import Shape
 from precompute.shard_reader import Array, Shard
+
+FEW = 64  # places that are looked up one by one: to sort them by layers first takes longer
 
 Shards = Mapping[int, Shard]
 Made = TypeVar("Made")
@@ -40,7 +43,21 @@ def over_layers(index: Index, make: Callable[[Shards], Made]) -> tuple[Made, tup
         except BrokenLayer as broken:
             del shards[broken.layer]
             continue
+        except IndexFault:
+            if not (gone := [layer for layer in shards if not _readable(index, layer)]):
+                raise
+            for layer in gone:
+                del shards[layer]
+            continue
         return made, tuple(layer for layer in range(index.shape.n_layers) if layer not in shards)
+
+
+def _readable(index: Index, layer: int) -> bool:
+    try:
+        index.shard(layer)
+    except IndexFault:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,22 +108,31 @@ def best_first(
     kinds, starts = kind_of(shape)
     at = int(kinds[found.vector[0]])
     kind, index = shape.kinds[at], found.vector.astype(np.int64) - starts[at]
-    score = scores(shards, kind, token, lens, end, Entries(found.layer, index, found.rank))
+    score = scores(shards, kind, lens, end, Entries(found.layer, index, found.rank))
     order = np.lexsort((index, found.layer, -np.abs(score), found.rank))[window]
     columns = (found.layer, index, found.rank, score)
     listed = zip(*(column[order].tolist() for column in columns), strict=True)
-    return [place(shape, kind, layer, index, rank, score) for layer, index, rank, score in listed]
+    places = []
+    for layer, number, rank, value in listed:
+        if shards[layer].array(f"{kind}.ids")[number, lens, end, rank] != token or not math.isfinite(value):
+            raise BrokenLayer(layer)
+        places.append(place(shape, kind, layer, number, rank, value))
+    return places
 
 
-def scores(shards: Shards, kind: str, token: int, lens: int, end: int, found: Entries) -> Array:
-    """The scores at places in the lists of a kind (`vector` counts within it), once the token was seen there."""
+def scores(shards: Shards, kind: str, lens: int, end: int, found: Entries) -> Array:
+    """The scores at places in the lists of a kind (`vector` counts within it)."""
     score = np.empty(len(found), np.float32)
+    if len(found) <= FEW:
+        columns = (found.layer, found.vector, found.rank)
+        for at, (layer, vector, rank) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            where = vector, lens, end, rank
+            score[at] = shards[layer].array(f"{kind}.scores")[where]
+        return score
     for layer in np.unique(found.layer).tolist():
         chosen = np.flatnonzero(found.layer == layer)
-        where = found.vector[chosen], lens, end, found.rank[chosen]
-        score[chosen] = shards[layer].array(f"{kind}.scores")[where]
-        if np.any(shards[layer].array(f"{kind}.ids")[where] != token) or not np.isfinite(score[chosen]).all():
-            raise BrokenLayer(layer)
+        places = found.vector[chosen], lens, end, found.rank[chosen]
+        score[chosen] = shards[layer].array(f"{kind}.scores")[places]
     return score
 
 

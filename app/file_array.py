@@ -1,0 +1,137 @@
+"""An array in a file, of which only what is asked for is read: no file of an index stays mapped in the server.
+A map would end the process when its file is cut short, and whole folios of it count as memory once a byte was read."""
+
+import math
+import mmap
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from precompute.files import damaged, unreadable
+from precompute.shard_reader import Array, Shard
+
+KEPT = (".norm", ".coherence", ".similarity", ".count")  # a number or two for each vector: read once
+
+
+class OpenFile:
+    """A file that stays open as long as somebody reads it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY)
+            status = os.fstat(self._descriptor)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        self.stamp = (status.st_size, status.st_ino, status.st_mtime_ns)
+
+    def read(self, n_bytes: int, offset: int) -> bytes:
+        try:
+            data = os.pread(self._descriptor, n_bytes, offset)
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        if len(data) != n_bytes:
+            raise damaged(self.path, "was cut short while it was served")
+        return data
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+
+class FileArray:
+    """As much of an array as shards and views use: whole numbers, then one slice or arrays of numbers."""
+
+    def __init__(
+        self, file: OpenFile, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...], keep: bool = False
+    ) -> None:
+        self.shape = shape
+        self.dtype = dtype
+        self._file = file
+        self._offset = offset
+        self._steps = [math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
+        self._keep = keep
+        self._kept: Array | None = None
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self._read(self._offset, self.shape), dtype)
+
+    def __getitem__(self, key: Any) -> Any:
+        if self._keep:
+            if self._kept is None:
+                self._kept = np.asarray(self)
+            return self._kept[key]
+        if type(key) is not tuple:
+            key = (key,)
+        offset, axis = self._offset, 0
+        for part, size, step in zip(key, self.shape, self._steps, strict=False):
+            if type(part) is not int:
+                break
+            if not 0 <= part < size:
+                raise IndexError(f"{part} on an axis of {size}")
+            offset += part * step
+            axis += 1
+        if axis == len(key):
+            data = self._file.read(self._steps[axis - 1], offset)
+            return np.frombuffer(data, self.dtype).reshape(self.shape[axis:])
+        if axis + 1 == len(key) and isinstance(key[axis], slice):
+            first, last, step = key[axis].indices(self.shape[axis])
+            if step == 1:
+                offset += first * self._steps[axis]
+                return self._read(offset, (max(0, last - first), *self.shape[axis + 1 :]))
+        if isinstance(key[axis], slice):
+            return np.asarray(self)[key]
+        return self._gathered(key)
+
+    def _gathered(self, key: tuple[Any, ...]) -> Array:
+        """At arrays of numbers on the first axes, which go together; slices of what is left come last."""
+        numbers = [part for part in key if not isinstance(part, slice)]
+        axes, places = len(numbers), np.broadcast_arrays(*(np.asarray(part, np.int64) for part in numbers))
+        offsets = np.full(places[0].shape, self._offset, np.int64)
+        for part, size, step in zip(places, self.shape, self._steps, strict=False):
+            if part.size and not (part.min() >= 0 and part.max() < size):
+                raise IndexError(f"{part.min()} to {part.max()} on an axis of {size}")
+            offsets += part * step
+        block, read = self._steps[axes - 1], self._file.read
+        data = b"".join([read(block, offset) for offset in offsets.ravel().tolist()])
+        found = np.frombuffer(data, self.dtype).reshape(*offsets.shape, *self.shape[axes:])
+        return found[(..., *key[axes:])] if axes < len(key) else found
+
+    def _read(self, offset: int, shape: tuple[int, ...]) -> Any:
+        count = math.prod(shape)
+        if not count:
+            return np.empty(shape, self.dtype)
+        return np.frombuffer(self._file.read(count * self.dtype.itemsize, offset), self.dtype).reshape(shape)
+
+
+class FileShard(Shard):
+    """A layer that is read from its file, with all the checks of one that is mapped."""
+
+    def __init__(self, shard: Shard) -> None:
+        super().__init__(shard._container, shard._shape, shard.layer)
+        mapped = shard._container
+        self.file = OpenFile(mapped.path)
+        self._arrays = {
+            name: FileArray(self.file, _offset(array), array.dtype, array.shape, name.endswith(KEPT))
+            for name, array in mapped.arrays.items()
+        }
+        self._container = type(mapped)(mapped.path, mapped.about, {}, mapped.n_bytes)  # the map itself is let go
+
+    def array(self, name: str) -> Any:
+        return self._arrays[name]
+
+
+def _offset(array: Array) -> int:
+    """Where a mapped array begins in its file."""
+    below: object = array
+    while below is not None and not isinstance(below, mmap.mmap):
+        below = below.obj if isinstance(below, memoryview) else getattr(below, "base", None)
+    if below is None:  # it has no bytes
+        return 0
+    return int(array.__array_interface__["data"][0] - np.frombuffer(below, np.uint8).__array_interface__["data"][0])

@@ -1,0 +1,81 @@
+"""Small indexes that tests of pages share, and every list of one written out: what a page must find, the slow way.
+Reads the arrays that were written, by the tables of FORMAT.md, and nothing of the code under test."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from precompute.tokens import TokenTable
+from tests.synthetic import GPT2, LLAMA, raw_tokens, shard_arrays
+
+SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
+READY = {"gpt2-like": (0, 1, 3), "llama-like": (0, 2)}  # layers that are built
+TEXTS = [TokenTable.of(raw_tokens()).text(token) for token in range(len(raw_tokens()))]
+
+
+class Listing(NamedTuple):
+    """One entry of one list."""
+
+    kind: str
+    layer: int
+    index: int
+    lens: str
+    end: str
+    rank: int  # from 1
+    token: int
+    score: float
+
+
+class PairListing(NamedTuple):
+    matrix: str
+    layer: int
+    head: int
+    lens: str
+    preset: str
+    end: str
+    rank: int
+    pair: tuple[int, int]
+    score: float
+
+
+def all_listings(shape: Shape, layers: tuple[int, ...]) -> Iterator[Listing]:
+    for layer in layers:
+        arrays = shard_arrays(shape, seed=layer)
+        for kind in shape.kinds:
+            ids, scores = arrays[f"{kind}.ids"].tolist(), arrays[f"{kind}.scores"].tolist()
+            for index in range(shape.count(kind)):
+                for at, lens in enumerate(LENSES):
+                    for e, end in enumerate(ENDS):
+                        for rank, token in enumerate(ids[index][at][e]):
+                            score = scores[index][at][e][rank]
+                            yield Listing(kind, layer, index, lens, end, rank + 1, token, score)
+
+
+def all_pairs(shape: Shape, layers: tuple[int, ...]) -> Iterator[PairListing]:
+    for layer in layers:
+        arrays = shard_arrays(shape, seed=layer)
+        for matrix in MATRICES:
+            ids, scores, counts = (arrays[f"{matrix}.{part}"].tolist() for part in ("ids", "scores", "count"))
+            for head in range(shape.n_heads):
+                for at, lens in enumerate(LENSES):
+                    for p, preset in enumerate(PRESETS):
+                        for e, end in enumerate(ENDS):
+                            for rank in range(counts[head][at][p][e]):
+                                first, second = ids[head][at][p][e][rank]
+                                score, pair = scores[head][at][p][e][rank], (first, second)
+                                yield PairListing(matrix, layer, head, lens, preset, end, rank + 1, pair, score)
+
+
+def owner(shape: Shape, kind: str, index: int) -> dict[str, int | None]:
+    """Head and subhead of a vector: the first query head that uses it."""
+    if kind.startswith("ff_"):
+        return {"head": None, "subhead": None}
+    for head in range(shape.n_heads):
+        for subhead in range(shape.d_head):
+            if shape.row(kind, head, subhead) == index:
+                return {"head": head, "subhead": subhead}
+    raise AssertionError(f"nobody has {kind} {index}")
+
+
+def token(number: int) -> dict[str, Any]:
+    return {"id": number, "token": TEXTS[number]}
