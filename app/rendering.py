@@ -1,22 +1,23 @@
 """Turns a view into a page: the template environment, and what every template is given.
-What is in a view is for views/, which page is asked for is for routes/, the markup of tokens is in markup.py."""
+What is in a view is for views/, which page is asked for is for routes/, tokens are for markup.py, rows for rows.py."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from app import addresses, figures, glossary, markup
+from app import addresses, figures, glossary, markup, openapi_text, rows
+from app.resources import folder
 from precompute.index import Index, ranges
 from precompute.shape import LENSES, PRESETS
 
-TEMPLATES = Path(__file__).parent.parent / "templates"
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
 TYPES = {"json": "application/json", "csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
 
@@ -37,8 +38,11 @@ class PageRequest:
 class Renderer:
     """`assets` maps the names in ASSETS to the URLs they are served at."""
 
-    def __init__(self, assets: Mapping[str, str] | None = None, templates: Path = TEMPLATES) -> None:
-        self._environment = environment(templates, assets or {name: f"/static/{name}" for name in ASSETS})
+    def __init__(self, assets: Mapping[str, str] | None = None, templates: Path | None = None) -> None:
+        urls = assets or {name: f"/static/{name}" for name in ASSETS}
+        self._environment = environment(templates or folder("templates"), urls)
+        self._environment.globals["footer"] = self._footer
+        self._footers: WeakKeyDictionary[Index, Markup] = WeakKeyDictionary()
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
         """The whole document, or only what changes from page to page: the inside of #page, with a title."""
@@ -48,6 +52,15 @@ class Renderer:
         """A template that is no page, such as `_suggestions`."""
         return self.page(name, True, view, request)
 
+    def _footer(self, index: Index | None) -> Markup:
+        """The same on every page of an index, and dear because it tells hashes: made once."""
+        made = self._footers.get(index) if index else None
+        if made is None:
+            made = Markup(self._environment.get_template("_footer.html").render(index=index))
+            if index:
+                self._footers[index] = made
+        return made
+
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     made = Environment(
@@ -55,16 +68,18 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         autoescape=True,  # for every file: tokens are hostile text
         undefined=StrictUndefined,
         auto_reload=False,
+        cache_size=-1,  # a plain dict: there are few templates, and the bounded cache is slow
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"url": addresses, "assets": assets, "lenses": LENSES, "presets": PRESETS, "glossary": glossary}
-    made.globals |= {"term": term, "turned": turned, "ranges": ranges}
-    made.globals |= {"types": TYPES} | figures.FUNCTIONS | markup.FUNCTIONS
+    # As filters of constants these are worked out when a template is compiled.
+    made.filters |= {"term": term, "tip": glossary.tip, "help": addresses.help_page, "asset": assets.__getitem__}
+    made.globals |= {"url": addresses, "lenses": LENSES, "presets": PRESETS, "glossary": glossary, "types": TYPES}
+    made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty}
+    made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS
     return made
 
 
-@cache
 def term(key: str, text: str = "") -> Markup:
     """A word that explains itself under the pointer, and leads to its place on the help page."""
     known = glossary.TERMS[key]
@@ -75,6 +90,11 @@ def term(key: str, text: str = "") -> Markup:
 def turned(address: str, **changes: Any) -> str:
     """The same page with other arguments; None takes one away."""
     path, _, query = address.partition("?")
-    said = {name: value for name, value in (dict(parse_qsl(query)) | changes).items() if value is not None}
-    kept = {name: value for name, value in said.items() if value != addresses.DEFAULTS.get(name)}
+    said = dict(parse_qsl(query)) if query else {}
+    said |= changes
+    kept = {name: value for name, value in said.items() if value is not None and value != addresses.DEFAULTS.get(name)}
     return f"{path}?{urlencode(kept)}" if kept else path
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)
