@@ -34,14 +34,14 @@ class Guard:
     """`refuse` makes the page of an error from (request, status, detail)."""
 
     def __init__(self, app: ASGIApp, url_limit: int, metrics: Metrics, refuse: Refuse) -> None:
-        self._app = app
+        self.app = app
         self._url_limit = url_limit
         self._metrics = metrics
         self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         started = time.perf_counter()
         status = 0
@@ -62,7 +62,7 @@ class Guard:
             if fault := url_fault(scope, self._url_limit):
                 await (await self._refuse(Request(scope), *fault))(scope, receive, guarded)
             else:
-                await self._app(scope, receive, guarded)
+                await self.app(scope, receive, guarded)
         except Exception:
             logger.exception("%s failed", scope["path"])
             if not status:

@@ -15,20 +15,28 @@ PREFIX = "LEXISCOPE_"
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True)
 
-    data: Path = Field(Path("data"), description="the folder with the indexes, one folder per model")
-    host: str = Field("127.0.0.1", description="the address to listen at; 0.0.0.0 opens the explorer to the network")
-    port: int = Field(8000, ge=0, le=65535, description="the port to listen at; 0 takes any that is free")
+    data: Path = Field(default=Path("data"), description="the folder with the indexes, one folder per model")
+    host: str = Field(
+        default="127.0.0.1", description="the address to listen at; 0.0.0.0 opens the explorer to the network"
+    )
+    port: int = Field(default=8000, ge=0, le=65535, description="the port to listen at; 0 takes any that is free")
     refresh: float = Field(
-        1.0, ge=0, le=3600, description="seconds until a model is looked at again for layers finished since"
+        default=1.0, ge=0, le=3600, description="seconds until a model is looked at again for layers finished since"
     )
-    url_limit: int = Field(8192, ge=256, le=65536, description="bytes of path and query; a longer address answers 414")
-    layer_rows: int = Field(50, ge=1, le=1000, description="neurons on a page of a layer")
-    token_rows: int = Field(100, ge=1, le=1000, description="places on a page of a token, once a kind is chosen")
-    search_rows: int = Field(50, ge=1, le=1000, description="parameters on a page of a search")
+    url_limit: int = Field(
+        default=8192, ge=256, le=65536, description="bytes of path and query; a longer address answers 414"
+    )
+    layer_rows: int = Field(default=50, ge=1, le=1000, description="neurons on a page of a layer")
+    token_rows: int = Field(
+        default=100, ge=1, le=1000, description="places on a page of a token, once a kind is chosen"
+    )
+    search_rows: int = Field(default=50, ge=1, le=1000, description="parameters on a page of a search")
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "warning", description="what is written to standard error: messages of this weight or more"
+        default="warning", description="what is written to standard error: messages of this weight or more"
     )
-    access_log: bool = Field(False, description="whether each request is logged; it takes log_level info or debug")
+    access_log: bool = Field(
+        default=False, description="whether each request is logged; it takes log_level info or debug"
+    )
 
 
 def load(**chosen: Any) -> Settings:

@@ -13,7 +13,7 @@ from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
 from app.routes.pages import HOME, MODEL, PAGES
 from app.view_types import View
-from tests.site import GPT2, K, LLAMA, PAIRS, SCRIPT, visit
+from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, visit
 
 PATHS = {
     HOME: ("/",),

@@ -10,12 +10,15 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from app.faces import MEDIA_TYPES, data_face, html_face, twin
+from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
 from app.routes.arguments import FACES
 from app.routes.table import Call, Page
 from app.site import Site
+from app.view_types import View
+from precompute.errors import IndexFault
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
@@ -38,15 +41,17 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         index = None if model is None else site.library.index(model)
         canonical = page.canonical(model, arguments)
         variant = _variant(request, page, face)
-        headers = {"cache-control": "no-cache", "etag": _etag(site, request, model, canonical, variant), "vary": VARY}
+        headers = {"cache-control": "no-cache", "etag": _etag(site, request, index, canonical, variant), "vary": VARY}
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
-        view = page.make(Call(site, index, variant == "suggestions"), **arguments)
+        view = _view(site, page, index, arguments, variant == "suggestions")
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
         twins = {name: twin(canonical, name) for name in FACES}
         headers["link"] = _links(canonical, twins)
+        if index and index.changed:  # since its version was taken
+            del headers["etag"]
         about = PageRequest(
             request.scope["path"], canonical, origin_of(request), twins, {**arguments, "model": model}, index,
             site.models if face == "html" else (),
@@ -61,6 +66,16 @@ def endpoint(site: Site, page: Page) -> Endpoint:
     return respond
 
 
+def _view(site: Site, page: Page, index: LiveIndex | None, arguments: Mapping[str, Any], suggesting: bool) -> View:
+    try:
+        return page.make(Call(site, index, suggesting), **arguments)
+    except IndexFault:
+        if index is None or not index.changed:
+            raise
+    # A file was replaced since the index was opened: by a rebuild, or by a whole one.
+    return page.make(Call(site, site.library.index(index.manifest.model), suggesting), **arguments)
+
+
 def _variant(request: Request, page: Page, face: str) -> str:
     """The face, or the part of the HTML that is asked for."""
     if face != "html" or not is_partial(request):
@@ -68,9 +83,9 @@ def _variant(request: Request, page: Page, face: str) -> str:
     return "suggestions" if page.name == "search" and wants_suggestions(request) else "partial"
 
 
-def _etag(site: Site, request: Request, model: str | None, canonical: str, variant: str) -> str:
+def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str, variant: str) -> str:
     """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
-    parts = [site.salt, site.library.version(model), canonical, variant]
+    parts = [site.salt, index.version if index else site.library.version(), canonical, variant]
     if variant not in ("json", "csv"):
         parts.append(origin_of(request))  # these hold links that leave the site
     if variant in ("html", "partial"):

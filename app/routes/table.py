@@ -62,9 +62,7 @@ class Page:
         hints = get_type_hints(self.make, include_extras=True)
         declared = list(inspect.signature(self.make).parameters.values())[1:]  # the first is the Call
         named = [inspect.Parameter("model", _KEYWORD, annotation=Model)] if "{model:" in self.path else []
-        return inspect.Signature(
-            [*named, *(p.replace(annotation=hints[p.name], kind=_KEYWORD) for p in declared)]
-        )
+        return inspect.Signature([*named, *(p.replace(annotation=hints[p.name], kind=_KEYWORD) for p in declared)])
 
     @cached_property
     def shape(self) -> type[View]:
