@@ -107,9 +107,13 @@ class Checkpoint:
 
 
 def safe_name(text: str) -> str:
-    """A model name that is safe in a URL and as a folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 96 characters."""
+    """A model name that is safe in a URL and as a folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 96 characters.
+
+    Never `demo`, which stands for another model.
+    """
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
-    return re.sub(r"^[^A-Za-z0-9]+", "", name)[:96].rstrip("-.") or "model"
+    name = re.sub(r"^[^A-Za-z0-9]+", "", name)[:96].rstrip("-.") or "model"
+    return "demo-model" if name == "demo" else name
 
 
 def read_config(folder: Path) -> dict[str, Any]:

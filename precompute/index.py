@@ -130,28 +130,16 @@ class ModelSummary:
 
 def list_models(data: Path) -> tuple[ModelSummary, ...]:
     """Every index in a data folder, by name; a broken one says so and hides none of the others."""
-    try:
-        folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
-    except OSError as error:
-        raise IndexFault(f"cannot list the data folder {data}: {error.strerror}") from error
-    return tuple(_summary(folder) for folder in folders if signature_of(folder))
+    return tuple(map(_summary, _folders(data)))
 
 
 def open_model(data: Path, asked: str) -> Index:
     """The index of a model by its name (or `demo`, or its Hub id); NotFound says which there are."""
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name) or not signature_of(data / name):
-        built = tuple(model.name for model in list_models(data))
+        built = tuple(folder.name for folder in _folders(data))
         raise NotFound(f"no index of {asked!r} in {data} (built: {', '.join(built) or 'none'}); {_hint(asked, built)}")
-    index = Index.open(data / name)
-    if index.manifest.model != name:
-        raise ManifestDamaged(
-            f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
-            f"or delete it and run `lexiscope precompute {asked}` again"
-        )
-    return index
+    return _open_own(data / name, asked)
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
@@ -163,6 +151,28 @@ def ranges(numbers: tuple[int, ...]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs) or "none"
+
+
+def _folders(data: Path) -> list[Path]:
+    """Those in a data folder that hold a manifest, by name; nothing is opened."""
+    try:
+        folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise IndexFault(f"cannot list the data folder {data}: {error.strerror}") from error
+    return [folder for folder in folders if signature_of(folder)]
+
+
+def _open_own(folder: Path, asked: str) -> Index:
+    """The index in a folder, which must be that of the model whose name the folder has."""
+    index = Index.open(folder)
+    if index.manifest.model != folder.name:
+        raise ManifestDamaged(
+            f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
+            f"or delete it and run `lexiscope precompute {asked}` again"
+        )
+    return index
 
 
 def _hint(asked: str, built: tuple[str, ...]) -> str:
@@ -209,7 +219,7 @@ def _open_listed(folder: Path, entry: FileEntry) -> Container:
 
 def _summary(folder: Path) -> ModelSummary:
     try:
-        index = open_model(folder.parent, folder.name)
+        index = _open_own(folder, folder.name)
     except LexiscopeError as error:
         return ModelSummary(folder.name, folder, faults=(str(error),))
     faults = tuple(map(str, index.faults.values()))

@@ -49,6 +49,7 @@ def test_a_relative_folder_is_remembered_by_its_whole_path(tmp_path: Path, monke
 @pytest.mark.parametrize(("text", "name"), [
     ("gpt2", "gpt2"), ("SmolLM2-135M.Q4_1", "SmolLM2-135M.Q4_1"), ("../x y", "x-y"), ("-/-", "model"), ("", "model"),
     ("日本", "model"), (".hidden", "hidden"), ("a" * 200, "a" * 96), ("a/b?c#d", "a-b-c-d"), ("model.", "model"),
+    ("demo", "demo-model"), ("demo.", "demo-model"), ("demos", "demos"),
 ])  # fmt: skip
 def test_safe_name(text: str, name: str) -> None:
     assert safe_name(text) == name
