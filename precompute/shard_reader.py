@@ -18,6 +18,8 @@ from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]
 
+LARGEST_COHERENCE = 1.001
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
@@ -73,6 +75,9 @@ class Shard:
         """ShardDamaged unless this container is this layer of this build, with the arrays it must have."""
         about = {"model": manifest.model, "build": manifest.build, "layer": layer}
         if container.about != about:
+            found = container.about.get("layer")
+            if isinstance(found, int) and container.about == about | {"layer": found}:
+                raise damaged(container.path, f"is layer {found}, not layer {layer}")
             raise damaged(container.path, f"belongs to another build: {dict(container.about)!a} instead of {about}")
         check_arrays(container, shard_layout(manifest.shape, manifest.k, manifest.pairs))
         return cls(container, manifest.shape, layer)
@@ -87,7 +92,7 @@ class Shard:
         lens_at = _number("lens", lens, LENSES)
         ids, scores = self.array(f"{kind}.ids")[index, lens_at], self.array(f"{kind}.scores")[index, lens_at]  # (E, k)
         self._check_lists(f"{kind} {index}", ids, scores)
-        top, bottom = self.array(f"{kind}.coherence")[index, lens_at].tolist()
+        top, bottom = self._coherences(f"{kind} {index}", self.array(f"{kind}.coherence")[index, lens_at])
         norm = float(self.array(f"{kind}.norm")[index])
         if not 0 <= norm < np.inf:
             raise self._damage(f"the norm of {kind} {index} is {norm}")
@@ -109,7 +114,8 @@ class Shard:
         if count > len(ids):
             raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {len(ids)}")
         self._check_lists(f"{name} of head {head}", ids[:count], scores[:count])
-        return Pairs(ids[:count], scores[:count], float(self.array(f"{name}.coherence")[at]))
+        (coherence,) = self._coherences(f"{name} of head {head}", self.array(f"{name}.coherence")[at])
+        return Pairs(ids[:count], scores[:count], coherence)
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)
@@ -165,6 +171,14 @@ class Shard:
             raise self._damage(f"{what} lists token {ids.max()}; the last one is {self._shape.d_vocab - 1}")
         if not np.isfinite(scores).all():
             raise self._damage(f"{what} has a score that is no number")
+
+    def _coherences(self, what: str, stored: Floats) -> list[float]:
+        """Mean cosines, or NaN; float32 sums may be a little beyond 1."""
+        values: list[float] = np.atleast_1d(stored).tolist()
+        for value in values:
+            if abs(value) > LARGEST_COHERENCE:
+                raise self._damage(f"the coherence of {what} is {value}")
+        return values
 
     def _check_range(self, what: str, number: int, count: int) -> None:
         if not 0 <= number < count:

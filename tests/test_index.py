@@ -274,6 +274,13 @@ def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifes
         index.shard(1)
 
 
+def test_a_shard_of_another_layer(folder: Path) -> None:
+    manifest = Manifest.load(folder)
+    manifest.with_shard(1, manifest.shards[3]).save(folder)
+    with pytest.raises(ShardDamaged, match=r"layer-3\.g1\.lxs is layer 3, not layer 1\. Delete"):
+        Index.open(folder).shard(1)
+
+
 def test_a_manifest_of_another_build(folder: Path, tmp_path: Path) -> None:
     foreign = write_index(tmp_path / "foreign", replace(make_manifest(), revision="1"), layers=(1,))
     assert foreign.vocabulary
@@ -338,6 +345,9 @@ def read_paired(shard: Any) -> None:
         (spoil("w_v.scores", np.inf, (2, 0, 1, 0)), read_vector, "no number"),
         (spoil("w_v.norm", np.nan), read_vector, "norm of w_v 2"),
         (spoil("w_v.norm", -1), read_vector, "norm of w_v 2"),
+        (spoil("w_v.coherence", 1.1, (2, 0, 0)), read_vector, "coherence of w_v 2 is 1.1"),
+        (spoil("w_v.coherence", -np.inf, (2, 0, 1)), read_vector, "coherence of w_v 2 is -inf"),
+        (spoil("vo.coherence", 7, (0, 0, 0, 0)), read_pairs, "coherence of vo of head 0 is 7.0"),
         (spoil("ff.similarity", np.nan), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0 is nan"),
         (spoil("ff.similarity", 2), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0"),
         (spoil("vo.ids", D_VOCAB), read_pairs, "vo of head 0 lists token"),
@@ -474,6 +484,34 @@ def test_models_in_a_data_folder(tmp_path: Path) -> None:
     assert (c.name, c.layers, c.n_layers) == ("c-broken", (), 0)
     assert "manifest.json is damaged" in c.faults[0]
     assert "is of another model, d: rename the folder" in renamed.faults[0]
+
+
+def test_a_model_whose_folder_is_called_demo(tmp_path: Path) -> None:
+    """The name stands for another model; its folder is one like any other."""
+    write_index(tmp_path / "demo", make_manifest(model="demo"), layers=(1,))
+    (summary,) = list_models(tmp_path)
+    assert (summary.name, summary.layers, summary.faults) == ("demo", (1,), ())
+    with pytest.raises(NotFound, match=r"\(built: demo\)"):
+        open_model(tmp_path, "demo")
+
+
+def test_naming_what_is_built_opens_none_of_it(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        write_index(tmp_path / name, make_manifest(model=name), layers=())
+    (tmp_path / "b" / MANIFEST).write_text("{}")
+    with pytest.raises(NotFound, match=r"\(built: a, b\)"):
+        open_model(tmp_path, "c")
+
+
+@pytest.mark.parametrize("coherence", [np.nan, 1.0005, -1])
+def test_coherences_at_the_edge_of_what_is_possible(folder: Path, coherence: float) -> None:
+    arrays = shard_arrays(GPT2, seed=1)
+    for name in ("w_v.coherence", "vo.coherence"):
+        arrays[name][:] = coherence
+    rewrite_shard(folder, Manifest.load(folder), 1, arrays)
+    shard = Index.open(folder).shard(1)
+    found = shard.vector("w_v", 2, "dot").coherence_bottom, shard.pairs("vo", 0, "dot", "all", "top").coherence
+    assert np.allclose(found, coherence, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", ["nowhere", "file"])
