@@ -133,6 +133,7 @@ def _make(
     if not missing and manifest.neighbours is None:
         manifest = _add_neighbours(manifest, place, bench)
     for layer in missing:
+        place.check()
         arrays = make_shard(bench, layer, progress.step)
         manifest = manifest.with_shard(layer, write_shard(place.folder, manifest, layer, arrays))
         place.save(manifest)

@@ -3,6 +3,7 @@ What is built under it is for others."""
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import TextIO
 from precompute.errors import BuildError, BuildRunning
 
 LOCK = ".lock"  # holds its holder's pid; empty while nobody builds, and never removed: another may be waiting on it
+
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # no link is followed
 
 
 @contextmanager
@@ -36,10 +39,14 @@ def build_lock(folder: Path) -> Iterator[None]:
 def _open(folder: Path) -> TextIO:
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / LOCK, "a+")  # noqa: SIM115 (the caller closes it)
+        descriptor = os.open(folder / LOCK, _FLAGS, 0o666)
     except OSError as error:
         why = error.strerror or str(error)
         raise BuildError(f"cannot build in {folder}: {why} ({error.filename}); choose another --data DIR") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise BuildError(f"cannot lock {folder / LOCK}: it is not a regular file; remove it and run this again")
+    file = open(descriptor, "a+")  # noqa: SIM115 (the caller closes it)
     file.seek(0)
     return file
 

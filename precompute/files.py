@@ -6,21 +6,27 @@ import errno
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from precompute.errors import BuildError, DiskFull, ShardDamaged
 
+FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 PARTIAL = ".partial"  # what a killed writer leaves behind ends so; the next writer of the same file replaces it
 
 
 def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str, int]:
-    """Write a file under another name, read it back, flush it and rename it: returns its SHA-256 and its length."""
+    """Write a file under another name, read it back, flush it and rename it: returns its SHA-256 and its length.
+
+    Whatever has that other name is removed, never written to: it may be a link to somewhere else.
+    """
     beside = path.with_name(path.name + PARTIAL)
     digest, n_bytes = hashlib.sha256(), 0
     try:
-        with beside.open("wb") as file:
+        beside.unlink(missing_ok=True)
+        with open(os.open(beside, _NEW_FILE, 0o666), "wb") as file:
             for piece in pieces:
                 digest.update(piece)
                 n_bytes += file.write(piece)
@@ -39,8 +45,24 @@ def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str,
     return digest.hexdigest(), n_bytes
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; an OSError for a folder, and for a pipe or a device, which might never answer."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    number, why = (errno.EISDIR, "Is a directory") if stat.S_ISDIR(mode) else (errno.EINVAL, "Not a regular file")
+    raise OSError(number, why, str(path))
+
+
+def read_regular(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
+
+
 def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
@@ -80,6 +102,10 @@ def unreadable(path: Path, error: OSError) -> ShardDamaged:
     )
 
 
+def folder_gone(folder: Path) -> BuildError:
+    return BuildError(f"{folder} was removed during the build: run the same command again to begin anew")
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     names = dict(pairs)
     if len(names) < len(pairs):
@@ -92,11 +118,17 @@ def _no_constant(name: str) -> Any:
 
 
 def _write_error(path: Path, error: OSError) -> BuildError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if error.errno in FULL:
         return DiskFull(
-            f"no space left to write {path}: free some and run the same command again, it goes on from here"
+            f"no space left to write {path} ({error.strerror}): free some and run the same command again, it goes on "
+            "from here"
         )
+    if isinstance(error, FileNotFoundError) and not path.parent.is_dir():
+        return folder_gone(path.parent)
     return BuildError(f"cannot write {path}: {error.strerror or error}; check the folder and its permissions")
+
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _flush_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat
-from precompute.files import write_beside
+from precompute.files import open_regular, write_beside
 from precompute.manifest_fields import (
     FIELDS,
     FORMAT_VERSION,
@@ -92,7 +92,7 @@ class Manifest:
         """The manifest, and the signature of the very file it was read from."""
         path, model = folder / name, folder.name
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 signature = _signature(os.fstat(file.fileno()))
                 content = file.read(_MAX_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):

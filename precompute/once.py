@@ -2,7 +2,6 @@
 What goes into them is left to the caller, and so is when to throw them away.
 """
 
-import errno
 import os
 import shutil
 import tempfile
@@ -12,8 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from precompute.errors import DiskFull
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+from precompute.files import FULL
 
 
 def make_once(target: Path, make: Callable[[Path], None]) -> Path:
@@ -62,8 +60,8 @@ def raise_if_disk_full(error: BaseException, folder: Path) -> None:
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, DiskFull):
         text = str(cause)
-        known = isinstance(cause, OSError) and cause.errno in _FULL
-        if known or any(f"(os error {number})" in text or f"[Errno {number}]" in text for number in _FULL):
+        known = isinstance(cause, OSError) and cause.errno in FULL
+        if known or any(f"(os error {number})" in text or f"[Errno {number}]" in text for number in FULL):
             raise DiskFull(
                 f"Writing to {folder} failed: {text}. Nothing incomplete was kept. "
                 "Free some space, or choose a folder on a larger disk, and run the same command again."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from precompute.container import Container
 from precompute.errors import IndexFault, IndexMissing, OptionsDiffer, ShardDamaged
-from precompute.files import PARTIAL, damaged, sha256_of, write_beside
+from precompute.files import PARTIAL, damaged, folder_gone, read_regular, sha256_of, write_beside
 from precompute.layout import (
     check_arrays,
     neighbours_file,
@@ -31,6 +31,11 @@ class Place:
     folder: Path
     name: str  # of the manifest that the build writes: MANIFEST, or NEXT beside it
     tokenizer: Path
+
+    def check(self) -> None:
+        """BuildError if the folder is gone: a layer is long work."""
+        if not self.folder.is_dir():
+            raise folder_gone(self.folder)
 
     def save(self, manifest: Manifest) -> None:
         """A finished file counts from here on; in an index that is not rebuilt readers see it at once."""
@@ -55,7 +60,7 @@ class Place:
         with contextlib.suppress(OSError):
             if sha256_of(path) == manifest.tokenizer_sha256:
                 return False
-        write_beside(path, [self.tokenizer.read_bytes()])
+        write_beside(path, [read_regular(self.tokenizer)])
         return True
 
     def _tidy(self, manifest: Manifest) -> None:
@@ -192,7 +197,7 @@ def _files(manifest: Manifest) -> set[str]:
 
 def _content(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path)
     except OSError:
         return None
 

@@ -416,13 +416,21 @@ def test_rebuild_of_some_layers_keeps_the_others(
 # The disk
 
 
-def test_full_disk_leaves_nothing_and_the_build_goes_on(source: Path, built: Path, tmp_path: Path) -> None:
-    class Full(Listener):
-        def look(self) -> None:  # the next shard is written to a device that is always full
-            (tmp_path / "tiny" / "layer-1.g1.lxs.partial").symlink_to("/dev/full")
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
+def test_full_disk_leaves_nothing_and_the_build_goes_on(
+    source: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    flush = os.fsync
 
+    def refuse(descriptor: int) -> None:
+        if "layer-1.g1.lxs" in os.readlink(f"/proc/self/fd/{descriptor}"):
+            raise OSError(number, os.strerror(number))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(DiskFull, match=r"layer-1\.g1\.lxs.*again"):
-        quick_build(source, tmp_path, Full())
+        quick_build(source, tmp_path)
+    monkeypatch.setattr(os, "fsync", flush)
     assert Index.open(tmp_path / "tiny").layers == (2,)
     assert not list(tmp_path.glob("tiny/*.partial"))
     listener = Listener()
@@ -435,9 +443,51 @@ def test_limited_file_size_is_an_error_like_any_other(source: Path, tmp_path: Pa
     words = ("precompute", source, "--data", tmp_path, *SMALL)
     with command(tmp_path / "log", *words, limit=20_000) as child:
         assert child.ended() == 1, child.said()
+    assert "no space left to write" in child.said()
     assert "layer-2.g1.lxs" in child.said()
     assert "Traceback" not in child.said()
     assert sorted(contents(tmp_path / "tiny")) == [".lock", MANIFEST, TOKENIZER, VOCABULARY]
+
+
+@pytest.mark.parametrize(
+    "name", [VOCABULARY + PARTIAL, SHARD + PARTIAL, MANIFEST + PARTIAL, TOKENIZER + PARTIAL, TOKENIZER, SHARD]
+)
+def test_links_in_the_folder_are_replaced_not_followed(source: Path, built: Path, tmp_path: Path, name: str) -> None:
+    precious, index = tmp_path / "precious", tmp_path / "data" / "tiny"
+    precious.write_text("keep me")
+    index.mkdir(parents=True)
+    (index / name).symlink_to(precious)
+    quick_build(source, tmp_path / "data")
+    assert precious.read_text() == "keep me"
+    assert contents(index) == contents(built)
+    assert not any(path.is_symlink() for path in index.iterdir())
+
+
+@pytest.mark.parametrize("name", [TOKENIZER, MANIFEST, NEXT, SHARD, VOCABULARY, SHARD + PARTIAL])
+def test_pipes_in_the_folder_are_not_waited_for(source: Path, built: Path, tmp_path: Path, name: str) -> None:
+    index = copy(built, tmp_path)
+    (index / name).unlink(missing_ok=True)
+    os.mkfifo(index / name)
+    quick_build(source, tmp_path, force=name == MANIFEST)
+    assert Index.open(index).layers == (0, 1, 2)
+    if name != MANIFEST:
+        assert contents(index) == contents(built)
+
+
+def test_folder_that_is_removed_meanwhile(source: Path, tmp_path: Path) -> None:
+    """Before the next layer, which may be hours of work."""
+    made: list[int] = []
+
+    class Cleaner(Listener):
+        def look(self) -> None:
+            shutil.rmtree(tmp_path / "tiny")
+
+        def step(self, share: float) -> None:
+            made.append(len(self.layers))
+
+    with pytest.raises(BuildError, match="tiny was removed during the build: run the same command again"):
+        quick_build(source, tmp_path, Cleaner())
+    assert max(made) == 0
 
 
 def test_a_place_that_is_a_file(source: Path, tmp_path: Path) -> None:

@@ -62,6 +62,25 @@ def test_a_disk_without_locks_is_not_taken_for_a_build(tmp_path: Path, monkeypat
     assert not isinstance(caught.value, BuildRunning)
 
 
+@pytest.mark.parametrize("kind", ["link", "dangling link", "pipe", "folder"])
+def test_a_lock_that_is_no_file(tmp_path: Path, kind: str) -> None:
+    """A link might lead to somebody's file, which a lock would empty; a pipe might never open."""
+    precious, lock = tmp_path / "precious", tmp_path / "tiny" / LOCK
+    lock.parent.mkdir()
+    if kind == "link":
+        precious.write_text("keep me")
+    if kind == "pipe":
+        os.mkfifo(lock)
+    elif kind == "folder":
+        lock.mkdir()
+    else:
+        lock.symlink_to(precious)
+    with pytest.raises(BuildError, match=r"tiny/\.lock"), build_lock(lock.parent):
+        pass
+    assert precious.exists() == (kind == "link")
+    assert kind != "link" or precious.read_text() == "keep me"
+
+
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(BuildError, match=r"file/tiny.*--data DIR"), build_lock(tmp_path / "file" / "tiny"):

@@ -202,6 +202,15 @@ def test_a_manifest_that_cannot_be_read(tmp_path: Path) -> None:
         Manifest.load(tmp_path)
 
 
+@pytest.mark.parametrize("name", [MANIFEST, "a"])
+def test_pipes_and_devices_are_not_waited_for(tmp_path: Path, name: str) -> None:
+    for make in (os.mkfifo, lambda path: path.symlink_to("/dev/zero")):
+        make(tmp_path / name)
+        with pytest.raises((ManifestDamaged, ShardDamaged), match=rf"{name} cannot be read: Not a regular file"):
+            Manifest.load(tmp_path) if name == MANIFEST else FileEntry("a", 3, "0" * 64).check_sum(tmp_path)
+        (tmp_path / name).unlink()
+
+
 def test_a_manifest_without_a_vocabulary_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="vocabulary"):
         make_manifest().save(tmp_path)
