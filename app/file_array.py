@@ -4,11 +4,13 @@ A map would end the process when its file is cut short, and whole folios of it c
 import math
 import mmap
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from precompute.container import Container
 from precompute.files import damaged, unreadable
 from precompute.shard_reader import Array, Shard
 
@@ -115,16 +117,17 @@ class FileShard(Shard):
 
     def __init__(self, shard: Shard) -> None:
         super().__init__(shard._container, shard._shape, shard.layer)
-        mapped = shard._container
-        self.file = OpenFile(mapped.path)
-        self._arrays = {
-            name: FileArray(self.file, _offset(array), array.dtype, array.shape, name.endswith(KEPT))
-            for name, array in mapped.arrays.items()
-        }
-        self._container = type(mapped)(mapped.path, mapped.about, {}, mapped.n_bytes)  # the map itself is let go
+        self._container, self.stamp = unmapped(shard._container)
 
-    def array(self, name: str) -> Any:
-        return self._arrays[name]
+
+def unmapped(container: Container) -> tuple[Container, tuple[int, int, int]]:
+    """The same container without its map, and size, inode and time of the file that is read in its place."""
+    file = OpenFile(container.path)
+    arrays: Any = {
+        name: FileArray(file, _offset(array), array.dtype, array.shape, name.endswith(KEPT))
+        for name, array in container.arrays.items()
+    }
+    return replace(container, arrays=arrays), file.stamp
 
 
 def _offset(array: Array) -> int:

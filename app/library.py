@@ -129,9 +129,12 @@ class Library:
             return str(error)
 
     def _unknown(self, name: str) -> NotFound:
-        built = ", ".join(self.names()) or "none"
+        built = self.names()
         hint = f"`lexiscope precompute {name}` makes one" if MODEL_NAME.fullmatch(name) else "this is no model's name"
-        return NotFound(f"no index of {name!r} (built: {built}); {hint}")
+        for other in built:
+            if other.casefold() == name.casefold():
+                hint = f"did you mean {other}?"
+        return NotFound(f"no index of {name!r} (built: {', '.join(built) or 'none'}); {hint}")
 
 
 def _load_tokenizer(path: Path) -> Tokenizer | None:

@@ -9,7 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
-from app.file_array import FileShard
+from app.file_array import FileShard, unmapped
 from precompute.container import Container
 from precompute.errors import IndexFault, ShardDamaged
 from precompute.files import damaged, unreadable
@@ -43,13 +43,18 @@ class LiveIndex(Index):
                 opened[layer] = FileShard(shard)
             except IndexFault as fault:
                 faults[layer] = fault.with_traceback(None)
+        self._beside = os.fspath(folder / manifest.neighbours.file) if manifest.neighbours else ""
+        self._beside_stamp = _stamp(self._beside)
+        if neighbours:
+            try:
+                neighbours, self._beside_stamp = unmapped(neighbours)
+            except IndexFault:
+                neighbours = None  # pages do without
         super().__init__(folder, manifest, signature, in_memory, opened, faults, neighbours)
         self.changed = False  # some file was found to be another one than when this was opened
         self._paths = {layer: os.fspath(folder / entry.file) for layer, entry in manifest.shards.items()}
         self._stamps = {layer: _stamp(path) for layer, path in self._paths.items()}
-        self._stamps |= {layer: shard.file.stamp for layer, shard in opened.items()}
-        self._beside = os.fspath(neighbours.path) if neighbours else ""
-        self._beside_stamp = _stamp(self._beside) if neighbours else None
+        self._stamps |= {layer: shard.stamp for layer, shard in opened.items()}
 
     @cached_property
     def version(self) -> str:
@@ -67,14 +72,15 @@ class LiveIndex(Index):
         return shard
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
-        if self._beside and _stamp(self._beside) != self._beside_stamp:
+        if _stamp(self._beside) != self._beside_stamp:
             self.changed = True
             return None
         return super().neighbours(token)
 
     def current(self) -> "LiveIndex":
         """This index if no file of it has changed, else all of it opened anew."""
-        if not self.changed and not self.stale() and all(map(self._unchanged, self._paths)):
+        same = _stamp(self._beside) == self._beside_stamp and all(map(self._unchanged, self._paths))
+        if same and not self.changed and not self.stale():
             return self
         fresh = LiveIndex.open(self.folder)
         if fresh.manifest.build == self.manifest.build and fresh.manifest.vocabulary == self.manifest.vocabulary:

@@ -12,7 +12,7 @@ from precompute.tokens import TokenTable
 
 Match = Literal["exact", "prefix", "substring"]
 
-_BETWEEN = "\uffff"  # a code point that is no character, so that no token and no question has it
+_BETWEEN = "\uffff"  # a code point that is no character: no question has it
 
 _made: WeakKeyDictionary[TokenTable, "TokenSearch"] = WeakKeyDictionary()
 _making = Lock()
@@ -75,6 +75,8 @@ class TokenSearch:
         position = self._text.find(sought)
         while position >= 0:
             # A prefix is found at the mark before its group.
-            group = bisect_right(self._starts, position + (sought[0] == _BETWEEN)) - 1
-            yield self._order[group]
+            first = position + (sought[0] == _BETWEEN)
+            group = bisect_right(self._starts, first) - 1
+            if position == first or self._starts[group] == first:
+                yield self._order[group]
             position = self._text.find(sought, self._starts[group + 1] - 1)

@@ -18,7 +18,7 @@ class Listing(NamedTuple):
 
     kind: str
     layer: int
-    index: int
+    number: int  # of the vector within its kind
     lens: str
     end: str
     rank: int  # from 1

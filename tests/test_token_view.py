@@ -52,10 +52,10 @@ def places(name: str, number: int, lens: str, kind: str, end: str) -> list[dict[
         for entry in LISTINGS[name]
         if (entry.token, entry.lens, entry.kind, entry.end) == (number, lens, kind, end)
     ]
-    found.sort(key=lambda entry: (entry.rank, -abs(entry.score), entry.layer, entry.index))
+    found.sort(key=lambda entry: (entry.rank, -abs(entry.score), entry.layer, entry.number))
     return [
-        {"kind": kind, "layer": e.layer, "index": e.index, "rank": e.rank, "score": e.score}
-        | owner(shape, kind, e.index)
+        {"kind": kind, "layer": e.layer, "index": e.number, "rank": e.rank, "score": e.score}
+        | owner(shape, kind, e.number)
         for e in found
     ]
 

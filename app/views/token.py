@@ -10,6 +10,7 @@ from app.views.paired_places import paired_places
 from app.views.parameters import token_view
 from app.views.parts import cut, place_of, token_views
 from app.views.places import Entries, Shards, best_first, entries, kind_of, over_layers
+from precompute.errors import IndexFault
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 
@@ -116,8 +117,10 @@ def _role(
 
 
 def _nearest(index: Index, token: int) -> tuple[ScoredView, ...] | None:
-    neighbours = getattr(index, "neighbours", None)
-    found = neighbours(token) if neighbours else None
+    try:
+        found = index.neighbours(token)
+    except IndexFault:
+        return None
     if found is None:
         return None
     ids, scores = found

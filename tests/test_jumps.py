@@ -1,0 +1,66 @@
+"""What a person types or pastes to get to a parameter."""
+
+import pytest
+
+from app.jumps import jump
+from tests.synthetic import D_VOCAB, GPT2
+
+# GPT2 of the tests: 4 layers, 2 heads of 4, 6 neurons.
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("L3N5", "/tiny/ff/3/5"),
+        (" l3n5 ", "/tiny/ff/3/5"),
+        ("L3N6", None),
+        ("L4N0", None),
+        ("3.5", "/tiny/ff/3/5"),
+        ("3.1", "/tiny/head/3/1"),
+        ("3.6", None),
+        ("L3H1", "/tiny/head/3/1"),
+        ("L3H2", None),
+        ("L3H1.3", "/tiny/head/3/1/sub/3"),
+        ("3.1.3", "/tiny/head/3/1/sub/3"),
+        ("3.1.4", None),
+        ("3.2.0", None),
+        ("٣.١", None),
+        ("3", None),
+        ("3.1.3.1", None),
+        ("9999999999.1", None),
+        ("/tiny", "/tiny"),
+        ("/tiny/", "/tiny"),
+        ("tiny", None),
+        ("/other/ff/3/5", None),
+        ("/tiny/layer/2", "/tiny/layer/2"),
+        ("/tiny/layer/2?sort=-norm&page=3&x=1", "/tiny/layer/2?sort=-norm&page=3"),
+        ("/tiny/layer/2?sort=neuron&page=1&lens=dot", "/tiny/layer/2"),
+        ("/tiny/ff/3/5", "/tiny/ff/3/5"),
+        ("tiny/ff/3/5", "/tiny/ff/3/5"),
+        ("/tiny/ff/3/5.json?k=7", "/tiny/ff/3/5?k=7"),
+        ("/tiny/ff/3/6", None),
+        ("/tiny/ff/3/x", None),
+        ("/tiny/ff/3/-1", None),
+        ("/tiny/head/1/1", "/tiny/head/1/1"),
+        ("/tiny/head/1/1/vo?preset=words", "/tiny/head/1/1/vo?preset=words"),
+        ("/tiny/head/1/1/ov", None),
+        ("/tiny/head/1/1/sub/2.csv", "/tiny/head/1/1/sub/2"),
+        ("/tiny/head/1/1/sub/4", None),
+        (f"/tiny/token/{D_VOCAB - 1}", f"/tiny/token/{D_VOCAB - 1}"),
+        (f"/tiny/token/{D_VOCAB}", None),
+        ("/tiny/search?q=a+b%26", "/tiny/search?q=a+b%26"),
+        ("/tiny/search?q=7", "/tiny/search?q=7"),
+        ("http://127.0.0.1:8000/tiny/ff/3/5?lens=cosine#key", "/tiny/ff/3/5?lens=cosine"),
+        ("https://example.org/tiny/head/1/0/qk.tex", "/tiny/head/1/0/qk"),
+        ("//evil.example/tiny/ff/3/5", "/tiny/ff/3/5"),
+        ("http://[/tiny/ff/3/5", None),
+        ("/tiny/../tiny/ff/3/5", None),
+        ("/tiny//evil.example", None),
+        ("/%74iny/ff/3/5", "/tiny/ff/3/5"),
+        ("/", None),
+        ("", None),
+        ("dog", None),
+    ],
+)
+def test_jumps(text: str, path: str | None) -> None:
+    assert jump("tiny", GPT2, text) == path
