@@ -14,6 +14,8 @@ from precompute.embedding import Float32, Float64
 from precompute.errors import NotFound
 from precompute.shape import SIDES
 
+SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
+
 
 @dataclass(frozen=True)
 class Seed:
@@ -30,9 +32,18 @@ class Ranked:
 
 
 def find_seed(tokenizer: Tokenizer, word: str) -> Seed:
-    """One token with a leading space, else one without, else the pieces of the word with a leading space."""
-    spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in (f" {word}", word))
-    tokens = spaced if len(spaced) == 1 or len(bare) != 1 else bare
+    """One token with a leading space, else one without, else the pieces of the word with a leading space.
+
+    Some tokenizers put a space before every text themselves: then a word needs no second one.
+    """
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        raise NotFound(f"seed {word!a} is no text (it is not UTF-8): give words such as horse, dog, lion") from None
+    texts = f" {word.strip()}", word.strip()
+    spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
+    has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(SPACES)
+    tokens = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
     if not word.strip() or not tokens:
         raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
     return Seed(word, tokens)
@@ -53,7 +64,7 @@ def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int)
     """
     queries = {side: query(W.numpy(), seeds) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
     found: list[Ranked] = []
-    for kind in kinds:
+    for kind in dict.fromkeys(kinds):
         for layer in range(model.shape.n_layers):
             scores = model.vectors(layer, kind).numpy().astype(np.float64) @ queries[SIDES[kind]]
             best = np.argsort(-scores, kind="stable")[:n]

@@ -1,6 +1,7 @@
 """The commands that build and check, as a user runs them: words in, text and exit code out, signals in between.
 The lists that `show` prints are for test_show.py."""
 
+import json
 import os
 import re
 import shutil
@@ -264,6 +265,12 @@ def test_verify_when_the_weights_are_gone(capsys: pytest.CaptureFixture[str], so
     code, _, err = run(capsys, "verify", "tiny", "--data", "data")
     assert code == 1
     assert "holds another model than the index" in err
+    small_gpt2(moved, n_layers=2, seed=5)  # the same shape
+    for words in (("verify", "tiny"), ("seeds", "tiny", "dog")):
+        code, _, err = run(capsys, *words, "--data", "data")
+        assert code == 1
+        assert f"{moved} holds other weights than the index" in err
+        assert "`lexiscope precompute tiny --force`" in err
     with pytest.raises(SourceNotFound):
         find("./nothing", tmp_path / "data")
 
@@ -286,6 +293,11 @@ def test_seeds(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) 
     code, out, _ = run(capsys, "seeds", "tiny", "dog", "--kind", "w_q", "--kind", "w_k", "--json", "--data", "data")
     assert code == 0
     assert out.startswith("{")
+    twice = ("--kind", "w_q", "--kind", "w_q", "--kind", "w_k", "--json")
+    assert json.loads(run(capsys, "seeds", "tiny", "dog", *twice, "--data", "data")[1]) == json.loads(out)
+    code, _, err = run(capsys, "seeds", "tiny", "do\udcffg", "--data", "data")
+    assert code == 1
+    assert "is no text" in err
     (index / TOKENIZER).unlink()
     code, _, err = run(capsys, "seeds", "tiny", "dog", "--data", "data")
     assert code == 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models, normalizers
 
 from precompute.architectures import describe
 from precompute.architectures.base import Model
@@ -51,6 +51,30 @@ def test_a_leading_space_comes_first_then_none_then_pieces(word: str, tokens: li
 def test_nothing_is_no_seed(word: str) -> None:
     with pytest.raises(NotFound, match="horse, dog, lion"):
         find_seed(TOKENIZER, word)
+
+
+def test_text_that_is_none_is_no_seed() -> None:
+    """As a shell passes bytes that are not UTF-8."""
+    with pytest.raises(NotFound, match=r"seed 'do\\udcffg' is no text"):
+        find_seed(TOKENIZER, "do\udcffg")
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"), [("dog", ["▁dog"]), (" dog", ["▁dog"]), ("zebra", ["▁z", "eb", "ra"]), ("dog zebra", None)]
+)
+def test_a_tokenizer_that_puts_spaces_itself_gets_no_second_one(word: str, pieces: list[str] | None) -> None:
+    merges = [("▁", "z"), ("▁", "d"), ("o", "g"), ("▁d", "og"), ("e", "b"), ("r", "a")]
+    letters = ["<unk>", "▁", *"abdegorz", *("".join(pair) for pair in merges)]
+    tokenizer = Tokenizer(models.BPE({piece: n for n, piece in enumerate(letters)}, merges, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    found = [tokenizer.id_to_token(token) for token in find_seed(tokenizer, word).tokens]
+    assert found == (pieces or ["▁dog", "▁z", "eb", "ra"])
+
+
+def test_a_kind_that_is_asked_for_twice_is_ranked_once(model: Model) -> None:
+    seeds = [find_seed(TOKENIZER, "dog")]
+    assert rank_by_seeds(model, seeds, ["w_q", "w_q"], 20) == rank_by_seeds(model, seeds, ["w_q"], 20)
 
 
 def test_the_query_is_the_mean_of_the_words_less_the_mean_of_all() -> None:

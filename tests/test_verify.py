@@ -224,10 +224,3 @@ def test_lists_that_the_weights_do_not_give(
     for fault in found:
         assert str(index / "layer-1.g1.lxs") in fault
         assert "`lexiscope precompute tiny` again" in fault
-
-
-def test_other_weights(built: Path, tmp_path: Path) -> None:
-    other = describe(Checkpoint.open(small_gpt2(tmp_path / "tiny", n_layers=2, seed=5)))
-    (fault,) = faults(built, other)
-    assert "other weights" in fault
-    assert "--force" in fault

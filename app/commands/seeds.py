@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     from precompute.seeds import find_seed, rank_by_seeds
 
     index = open_model(args.data, args.model)
-    kinds = args.kind or [DEFAULT_KIND]
+    kinds = list(dict.fromkeys(args.kind or [DEFAULT_KIND]))
     tokenizer = _tokenizer(index)
     seeds = [find_seed(tokenizer, word) for word in args.words]
     view = seeds_view(index, kinds, seeds, rank_by_seeds(weights_of(index), seeds, kinds, args.k))
@@ -61,11 +61,12 @@ def _tokenizer(index: "Index") -> "Tokenizer":
     from tokenizers import Tokenizer
 
     from precompute.errors import IndexFault
+    from precompute.files import read_regular
     from precompute.manifest import TOKENIZER
 
     path = index.folder / TOKENIZER
     try:
-        return Tokenizer.from_file(str(path))
+        return Tokenizer.from_buffer(read_regular(path))
     except Exception as error:  # the library raises nothing more special
         raise IndexFault(
             f"{path} cannot be read ({error}): run `lexiscope precompute {index.manifest.model}` again to replace it"

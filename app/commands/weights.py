@@ -42,16 +42,19 @@ def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
 
 
 def weights_of(index: "Index") -> "Model":
-    """The model that an index was made from."""
+    """The model that an index was made from: the very weights, by their hash."""
     from precompute.architectures import describe
     from precompute.sources import resolve
 
     manifest = index.manifest
     cache = index.folder.parent / CACHE
     model = describe(resolve(manifest.source, revision=manifest.revision or None, cache=cache))
-    if model.shape != manifest.shape:
+    other = "another model" if model.shape != manifest.shape else ""
+    if not other and model.checkpoint.weights_hash() != manifest.weights_sha256:
+        other = "other weights"
+    if other:
         raise BadWeights(
-            f"{manifest.source} holds another model than the index {index.folder} was made from: put that back, or "
+            f"{manifest.source} holds {other} than the index {index.folder} was made from: put that back, or "
             f"rebuild the index: `lexiscope precompute {manifest.model} --force`"
         )
     return model
