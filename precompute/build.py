@@ -19,6 +19,7 @@ from precompute.build_lock import build_lock
 from precompute.checkpoint import Checkpoint
 from precompute.errors import BuildError, NotFound
 from precompute.files import sha256_of
+from precompute.layout import shard_size
 from precompute.manifest import FileEntry, Manifest
 from precompute.nearest_tokens import nearest_tokens
 from precompute.placement import Place, load_current, what_is_there
@@ -29,6 +30,7 @@ from precompute.tokens import pack, token_bytes
 
 K, PAIRS = 100, 500  # of a new index, unless something else is asked for
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 32  # that a manifest can say
+LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is made
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,20 @@ def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progre
     with build_lock(folder):
         progress.say(f"{checkpoint.name}: checking the weights from {checkpoint.source}")
         current = load_current(folder, options.force)
-        manifest, name = what_is_there(folder, identify(model, options, current), current, wanted, options.force)
+        new = identify(model, options, current)
+        check_size(new)
+        manifest, name = what_is_there(folder, new, current, wanted, options.force)
         place = Place(folder, name, checkpoint.tokenizer_file())
         missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]  # upper layers read best
         incomplete = bool(missing) or manifest.vocabulary is None or manifest.neighbours is None
         if incomplete:
             progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
             with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
-                manifest = _make(model, manifest, place, missing, device, pool, progress)
+                try:
+                    manifest = _make(model, manifest, place, missing, device, pool, progress)
+                except (MemoryError, RuntimeError) as error:
+                    raise_if_out_of_memory(error, manifest)
+                    raise
         written = place.finish(manifest)
         progress.finish(folder, len(manifest.shards), model.shape.n_layers, nothing_done=not (written or incomplete))
         if place.unfinished_rebuild():
@@ -88,14 +96,36 @@ def identify(model: Model, options: Options, current: Manifest | None = None) ->
     )
 
 
+def check_size(manifest: Manifest) -> None:
+    """BuildError if the layers would be larger than one can be."""
+    n_bytes, entries = shard_size(manifest.shape, manifest.k, manifest.pairs)
+    if n_bytes > LARGEST_SHARD or entries > np.iinfo(np.uint32).max:
+        raise BuildError(
+            f"--k {manifest.k} and --pairs {manifest.pairs} make layers of up to {n_bytes / 1e9:.3g} GB, and one may "
+            f"have {LARGEST_SHARD / 1e9:.3g} GB: ask for shorter lists"
+        )
+
+
+def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
+    """BuildError if that is what `error` is; of the errors of torch only the text tells."""
+    said = str(error)
+    known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    if known or "not enough memory" in said or "can't allocate memory" in said:
+        first = said.splitlines()[0] if said else "no more is given"
+        raise BuildError(
+            f"not enough memory to build {manifest.model} ({first}): use smaller lists (--pairs {manifest.pairs} and "
+            f"--k {manifest.k} now) or fewer --threads; finished layers are kept"
+        ) from error
+
+
 def pick_device(asked: str) -> torch.device:
     if asked == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(asked)
         torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        why = str(error).splitlines()[0]
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
         raise BuildError(f"device {asked!r} cannot be used here ({why}); try auto or cpu") from None
     return device
 

@@ -4,12 +4,13 @@ Knows nothing of arrays, models or manifests."""
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from precompute.errors import BuildError, DiskFull, ShardDamaged
 
@@ -45,7 +46,7 @@ def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str,
     return digest.hexdigest(), n_bytes
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> io.BufferedReader:
     """Open a file for reading; an OSError for a folder, and for a pipe or a device, which might never answer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode

@@ -1,6 +1,7 @@
 """Which arrays an index holds, by name, type and shape (FORMAT.md lists the same), and how its files are called.
 How they lie in a file is for container.py, what a reader gets from them for shard_reader.py."""
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -89,6 +90,15 @@ def shard_layout(shape: Shape, k: int, pairs: int) -> Layout:
     for matrix in MATRICES:
         layout |= _resolve(PER_MATRIX, sizes, types, matrix=matrix)
     return layout | _resolve(INVERTED, sizes, types)
+
+
+def shard_size(shape: Shape, k: int, pairs: int) -> tuple[int, int]:
+    """The most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
+    paired = shape.n_heads * len(MATRICES) * len(LENSES) * len(PRESETS) * len(ENDS) * pairs * 2
+    listed = n_vectors(shape) * len(LENSES) * len(ENDS) * k
+    arrays = shard_layout(shape, k, pairs).values()
+    sizes = [np.dtype(dtype).itemsize * math.prod(paired if n < 0 else n for n in dims) for dtype, dims in arrays]
+    return sum(sizes), max(listed, paired)
 
 
 def vocabulary_layout(shape: Shape) -> Layout:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from precompute.architectures import describe
 from precompute.build import Options, identify, pick_device
@@ -27,12 +28,13 @@ from precompute.errors import (
 )
 from precompute.files import PARTIAL
 from precompute.index import Index
+from precompute.layout import shard_size
 from precompute.manifest import MANIFEST, TOKENIZER, Manifest
 from precompute.placement import NEXT
 from precompute.sums import check_sums
 from precompute.verify import check_sample
-from tests.builds import SMALL, Listener, command, contents, copy, quick_build, small_gpt2, stamps
-from tests.models import tiny_llama
+from tests.builds import PAIRS, SMALL, K, Listener, command, contents, copy, quick_build, small_gpt2, stamps
+from tests.models import tiny_gpt2, tiny_llama
 
 SHARD, VOCABULARY = "layer-1.g1.lxs", "vocabulary.g1.lxs"
 
@@ -483,6 +485,7 @@ def test_folder_that_is_removed_meanwhile(source: Path, tmp_path: Path) -> None:
             shutil.rmtree(tmp_path / "tiny")
 
         def step(self, share: float) -> None:
+            super().step(share)
             made.append(len(self.layers))
 
     with pytest.raises(BuildError, match="tiny was removed during the build: run the same command again"):
@@ -508,7 +511,43 @@ def test_a_place_that_is_read_only(source: Path, tmp_path: Path, monkeypatch: py
 # Options
 
 
-@pytest.mark.parametrize("device", ["nonsense", "meta", "cuda:77", ""])
+def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> None:
+    manifest = identify(describe(Checkpoint.open(source)), Options(K, PAIRS))
+    n_bytes, entries = shard_size(manifest.shape, K, PAIRS)
+    container = Index.open(built).shard(0)._container
+    assert container.n_bytes - 8192 <= sum(array.nbytes for array in container.arrays.values()) <= n_bytes
+    assert n_bytes < 1.5 * container.n_bytes
+    assert entries >= max(len(container.arrays[f"{name}.rank"]) for name in ("inverted", "paired"))
+
+
+@pytest.mark.parametrize("options", [{"k": 10**9}, {"pairs": 10**9}])
+def test_lists_too_long_for_a_shard_are_refused_at_once(tmp_path: Path, options: dict[str, Any]) -> None:
+    source = tiny_gpt2(tmp_path / "tiny", n_layers=1, n_heads=4, d_model=4, d_mlp=50_000, d_vocab=20_000)
+    with pytest.raises(BuildError, match=r"--k \d+ and --pairs \d+ make layers of up to .* GB.*shorter"):
+        quick_build(source, tmp_path / "data", **options)
+    assert [path.name for path in (tmp_path / "data" / "tiny").iterdir()] == [".lock"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        MemoryError("Unable to allocate 9 GiB"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes."),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB"),
+    ],
+)
+def test_too_little_memory(source: Path, tmp_path: Path, error: Exception) -> None:
+    class Greedy(Listener):
+        def look(self) -> None:
+            raise error
+
+    with pytest.raises(BuildError, match=r"not enough memory to build tiny .*--pairs 12 and --k 8 now.*--threads"):
+        quick_build(source, tmp_path, Greedy())
+    assert Index.open(tmp_path / "tiny").layers == (2,)
+
+
+@pytest.mark.parametrize("device", ["xla", "nonsense", "meta", "cuda:77", ""])
 def test_devices_that_cannot_be_used(device: str) -> None:
     with pytest.raises(BuildError, match="try auto or cpu"):
         pick_device(device)
