@@ -93,13 +93,13 @@ class FileArray:
 
     def _gathered(self, key: tuple[Any, ...]) -> Array:
         """At arrays of numbers on the first axes, which go together; slices of what is left come last."""
-        numbers = [part for part in key if not isinstance(part, slice)]
-        axes, places = len(numbers), np.broadcast_arrays(*(np.asarray(part, np.int64) for part in numbers))
-        offsets = np.full(places[0].shape, self._offset, np.int64)
-        for part, size, step in zip(places, self.shape, self._steps, strict=False):
-            if part.size and not (part.min() >= 0 and part.max() < size):
-                raise IndexError(f"{part.min()} to {part.max()} on an axis of {size}")
-            offsets += part * step
+        axes = sum(not isinstance(part, slice) for part in key)
+        offsets: Any = self._offset
+        for part, size, step in zip(key[:axes], self.shape, self._steps, strict=False):
+            numbers = np.asarray(part, np.int64)
+            if numbers.size and numbers.view(np.uint64).max() >= size:  # below zero is far above, seen so
+                raise IndexError(f"{numbers.min()} to {numbers.max()} on an axis of {size}")
+            offsets = offsets + numbers * step
         block, read = self._steps[axes - 1], self._file.read
         data = b"".join([read(block, offset) for offset in offsets.ravel().tolist()])
         found = np.frombuffer(data, self.dtype).reshape(*offsets.shape, *self.shape[axes:])

@@ -61,7 +61,7 @@ def check_common(shards: Shards, shape: Shape, found: Common, lens: int) -> None
     columns = (found.layer, found.vector, found.end, found.ranks, found.tokens)
     for layer, vector, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
         at = kinds[vector]
-        ids = shards[layer].array(f"{shape.kinds[at]}.ids")[vector - starts[at], lens, end]
+        ids = shards[layer].array(f"{shape.kinds[at]}.ids")[int(vector - starts[at]), lens, end]
         if ids[ranks].tolist() != tokens:
             raise BrokenLayer(layer)
 

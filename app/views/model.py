@@ -1,6 +1,7 @@
 """A model's page: what is worth reading in it, and maps of its layers, heads and neurons by coherence.
 The choice of what is worth reading is in worth_reading.py."""
 
+import math
 import random
 from threading import Lock
 from weakref import WeakKeyDictionary
@@ -99,12 +100,19 @@ def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
 
 
 def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:
+    """Only the first pair of each head is read: there may be a thousand heads."""
+    ids, scores = shard.array(f"{matrix}.ids"), shard.array(f"{matrix}.scores")
+    counts, coherences = shard.array(f"{matrix}.count"), shard.array(f"{matrix}.coherence")
     cells: list[HeadCell] = []
     for head in range(index.shape.n_heads):
-        pairs = shard.pairs(matrix, head, lens, preset, "top")
-        cell: HeadCell = {"head": head, "coherence": finite(pairs.coherence), "first": None}
-        if len(pairs.scores):
-            first, second = token_views(index.tokens, pairs.ids[0].tolist())
-            cell["first"] = {"from": first, "to": second, "score": float(pairs.scores[0])}
+        at = head, LENSES.index(lens), PRESETS.index(preset), 0
+        count, coherence = int(counts[at]), float(coherences[at])
+        cell: HeadCell = {"head": head, "coherence": finite(coherence), "first": None}
+        pair, score = ids[(*at, 0)].tolist() if count else [], float(scores[(*at, 0)]) if count else 0.0
+        if count > ids.shape[-2] or max(pair, default=0) >= index.shape.d_vocab or not math.isfinite(score):
+            shard.pairs(matrix, head, lens, preset, "top")  # says what is wrong
+        if count:
+            first, second = token_views(index.tokens, pair)
+            cell["first"] = {"from": first, "to": second, "score": score}
         cells.append(cell)
     return tuple(cells)

@@ -1,12 +1,13 @@
 """The head pairs that hold a token, over all layers at once: inverted lists of pairs, best rank first.
 Shard.paired does the same for one layer, and says what is wrong with a damaged one."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from app.page_types import PairPlace
-from app.views.places import BrokenLayer, Shards
+from app.views.places import FEW, BrokenLayer, Shards
 from precompute.shape import ENDS, MATRICES, PRESETS
 from precompute.shard_reader import Array, Shard
 from precompute.tokens import TokenTable
@@ -88,6 +89,11 @@ def _front(places: Array, count: int) -> Array:
 def _looked_up(shards: Shards, token: int, lens: int, preset: int, places: Array) -> tuple[Array, Array]:
     """The score of each place, and the token at the other side of the pair."""
     scores, others = np.empty(len(places), np.float32), np.empty(len(places), np.int64)
+    if len(places) <= FEW:
+        for at, place in enumerate(places.tolist()):
+            shard = shards[place[LAYER]]
+            scores[at], others[at] = _of_pair(shard, token, lens, preset, place)
+        return scores, others
     for layer in np.unique(places[:, LAYER]).tolist():
         for matrix, name in enumerate(MATRICES):
             chosen = np.flatnonzero((places[:, LAYER] == layer) & (places[:, MATRIX] == matrix))
@@ -96,11 +102,23 @@ def _looked_up(shards: Shards, token: int, lens: int, preset: int, places: Array
     return scores, others
 
 
+def _of_pair(shard: Shard, token: int, lens: int, preset: int, place: Sequence[int]) -> tuple[float, int]:
+    _, end, head, matrix, side, rank = place
+    name, where = MATRICES[matrix], (head, lens, preset, end)
+    ids, d_vocab = shard.array(f"{name}.ids"), shard.array("inverted.offsets").shape[-1] - 1
+    if head >= len(ids) or rank >= min(shard.array(f"{name}.count")[where], ids.shape[-2]):
+        raise BrokenLayer(shard.layer)
+    pair, score = ids[(*where, rank)].tolist(), float(shard.array(f"{name}.scores")[(*where, rank)])
+    if pair[side] != token or pair[1 - side] >= d_vocab or not math.isfinite(score):
+        raise BrokenLayer(shard.layer)
+    return score, pair[1 - side]
+
+
 def _of_matrix(shard: Shard, name: str, token: int, lens: int, preset: int, places: Array) -> tuple[Array, Array]:
     end, head, side, rank = (places[:, column] for column in (END, HEAD, SIDE, RANK))
     broken = BrokenLayer(shard.layer)
     ids = shard.array(f"{name}.ids")
-    if np.any(side > 1) or np.any(head >= len(ids)):
+    if np.any(head >= len(ids)):
         raise broken
     where = head, lens, preset, end
     if np.any(rank >= np.minimum(shard.array(f"{name}.count")[where], ids.shape[-2])):

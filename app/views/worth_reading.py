@@ -53,8 +53,11 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
     """The largest of all, with the place and the number of each; what is undefined does not count."""
     found: list[tuple[At, int, float]] = []
     for place, column in numbers.items():
-        best = np.argsort(np.where(np.isfinite(column), -column, np.inf), kind="stable")[:CARDS]
-        found += [(place, int(at), float(column[at])) for at in best if np.isfinite(column[at])]
+        values = np.where(np.isfinite(column), column, -np.inf)
+        least = np.partition(values, -CARDS)[-CARDS] if len(values) > CARDS else -np.inf
+        few = np.flatnonzero((values >= least) & np.isfinite(values))
+        best = few[np.argsort(-values[few], kind="stable")[:CARDS]]
+        found += [(place, int(at), float(column[at])) for at in best]
     return sorted(found, key=lambda entry: -entry[2])[:CARDS]
 
 
