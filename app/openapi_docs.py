@@ -10,12 +10,15 @@ from fastapi.openapi.utils import get_openapi
 
 from app.faces import MEDIA_TYPES
 from app.routes.arguments import FACES
+from app.routes.examples import ERROR, EXAMPLES
 from app.site import program_version
 from app.system_types import ErrorView
 
 FACE = "{face}"
 ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorView, "description": "The address is not text in UTF-8"},
     404: {"model": ErrorView, "description": "There is no such model, layer, neuron, head, subhead, token or page"},
+    414: {"model": ErrorView, "description": "The address is too long"},
     422: {"model": ErrorView, "description": "An argument has a value it cannot have; the detail says which it can"},
     503: {"model": ErrorView, "description": "The layer's file is damaged or gone; other layers still work"},
 }
@@ -49,6 +52,7 @@ def _with_faces(found: dict[str, Any]) -> dict[str, Any]:
             faces = {"json": path.replace(FACE, ".json"), "html": path.replace(FACE, "")}
             faces |= {face: path.replace(FACE, f".{face}") for face in FACES if face != "json"}
         else:
+            _let_errors_be_pages(item["get"])
             paths[path] = item
             continue
         for face, address in faces.items():
@@ -61,14 +65,21 @@ def _operation(declared: dict[str, Any], face: str) -> dict[str, Any]:
     operation = copy.deepcopy(declared)
     operation["operationId"] = f"{declared['operationId']}_{face}"
     if face == "json":
+        operation["responses"]["200"]["content"]["application/json"]["example"] = EXAMPLES[declared["operationId"]]
+        operation["responses"]["404"]["content"]["application/json"]["example"] = ERROR
         return operation
     operation["summary"] += f" ({face})"
     kind = MEDIA_TYPES[face].partition(";")[0]
     operation["responses"]["200"]["content"] = {kind: {"schema": {"type": "string"}}}
     if face == "html":
-        for status, response in operation["responses"].items():
-            if status != "200":
-                response["content"] = {"text/html": {"schema": {"type": "string"}}, **response["content"]}
+        _let_errors_be_pages(operation)
         if declared["operationId"] == "search":
             operation["responses"]["303"] = {"description": "The search names a parameter: goes to its page"}
     return operation
+
+
+def _let_errors_be_pages(operation: dict[str, Any]) -> None:
+    """Unless data are asked for, by the address or by Accept."""
+    for status, response in operation["responses"].items():
+        if int(status) >= 400:
+            response["content"] = {"text/html": {"schema": {"type": "string"}}, **response["content"]}

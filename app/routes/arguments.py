@@ -12,12 +12,12 @@ VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
-Layer = Annotated[int, Path(description="A layer, from 0", examples=[27])]
-Neuron = Annotated[int, Path(description="A neuron of the layer, from 0", examples=[808])]
-Head = Annotated[int, Path(description="A head of the layer, from 0", examples=[5])]
-Subhead = Annotated[int, Path(description="A subhead of the head, from 0", examples=[3])]
+Layer = Annotated[int, Path(ge=0, description="A layer, from 0", examples=[27])]
+Neuron = Annotated[int, Path(ge=0, description="A neuron of the layer, from 0", examples=[808])]
+Head = Annotated[int, Path(ge=0, description="A head of the layer, from 0", examples=[5])]
+Subhead = Annotated[int, Path(ge=0, description="A subhead of the head, from 0", examples=[3])]
 Matrix = Annotated[Literal["vo", "qk"], Path(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
-TokenId = Annotated[int, Path(description="A token's id", examples=[3290])]
+TokenId = Annotated[int, Path(ge=0, description="A token's id", examples=[3290])]
 
 Lens = Annotated[
     Literal["dot", "cosine"],

@@ -8,12 +8,13 @@ import orjson
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app import addresses
 from app.assets import Asset
 from app.faces import MEDIA_TYPES
 from app.metrics import MEDIA_TYPE
+from app.openapi_docs import ERRORS
 from app.rendering import PageRequest
 from app.requests import VARY, is_partial, origin_of
 from app.routes.arguments import Model
@@ -30,7 +31,7 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
     """`document` is the OpenAPI document of the whole app."""
     router = APIRouter(tags=["system"])
 
-    @router.get("/-/health", response_model=HealthView, response_class=Response)
+    @router.get("/-/health", operation_id="health", response_model=None, responses={200: {"model": HealthView}})
     async def health() -> Response:
         """Whether the server answers, and which layers of which models are ready."""
         models = tuple(
@@ -39,12 +40,16 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
         )
         return _data(HealthView.of(status="ok", models=models).json_bytes(), no_store=True)
 
-    @router.get("/-/settings.json", response_model=SettingsView, response_class=Response)
+    @router.get(
+        "/-/settings.json", operation_id="settings", response_model=None, responses={200: {"model": SettingsView}}
+    )
     async def settings_data() -> Response:
         """Every setting, its value, its meaning."""
         return _data(orjson.dumps({"settings": described(site.settings)}))
 
-    @router.get("/-/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+    @router.get(
+        "/-/metrics", operation_id="metrics", response_class=PlainTextResponse, responses={200: {"description": "Text"}}
+    )
     async def metrics() -> Response:
         """Requests, their time, and memory, as Prometheus reads them."""
         return Response(site.metrics.text(), 200, {"cache-control": "no-store"}, MEDIA_TYPE)
@@ -69,7 +74,10 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
     async def favicon_svg(request: Request) -> Response:
         return _file(site.assets.get("favicon.svg"), request)
 
-    @router.get("/{model:name}/random", tags=["pages"], response_class=RedirectResponse, status_code=303)
+    @router.get(
+        "/{model:name}/random", operation_id="random", summary="Random", response_class=RedirectResponse,
+        status_code=303, responses=ERRORS,
+    )  # fmt: skip
     async def chance(model: Model) -> Response:
         """Goes to the page of a random neuron."""
         layer, neuron = random_neuron(site.library.index(model))

@@ -1,0 +1,123 @@
+"""The OpenAPI document: complete, with examples that have the declared shapes, and true for random requests."""
+
+import copy
+from contextlib import suppress
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from app.faces import MEDIA_TYPES
+from app.routes.arguments import FACES
+from app.routes.examples import EXAMPLES
+from app.routes.pages import HOME, MODEL, PAGES
+from tests.site import GPT2, LLAMA
+
+EXAMPLES_EACH = 8
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="session")
+def document(client: TestClient) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/openapi.json").json()
+    return found
+
+
+def validator(document: dict[str, Any], operation: dict[str, Any]) -> Any:
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    return jsonschema_rs.validator_for({**schema, "components": document["components"]})
+
+
+def test_every_page_is_there_in_every_face(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
+    assert len(set(ids)) == len(ids)
+    assert {f"{page.name}_{face}" for page in (HOME, MODEL, *PAGES) for face in MEDIA_TYPES} < set(ids)
+    assert {"health", "settings", "metrics", "random"} < set(ids)
+
+
+def test_everything_is_described(document: dict[str, Any]) -> None:
+    assert document["info"]["description"]
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            assert operation["summary"], path
+            assert operation["description"], path
+            named = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "path"}
+            assert named == {part[1:].partition("}")[0] for part in path.split("/") if part.startswith("{")}
+            for parameter in operation.get("parameters", ()):
+                assert parameter["description"], (path, parameter)
+                assert parameter["in"] == "query" or parameter["schema"]["examples"], (path, parameter)
+
+
+@pytest.mark.parametrize("name", [page.name for page in (HOME, MODEL, *PAGES)])
+def test_examples_have_the_declared_shapes(document: dict[str, Any], name: str) -> None:
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    operation = next(operation for operation in operations if operation["operationId"] == f"{name}_json")
+    assert operation["responses"]["200"]["content"]["application/json"]["example"] == EXAMPLES[name]
+    validator(document, operation).validate(EXAMPLES[name])
+
+
+@pytest.mark.parametrize("model", [GPT2, LLAMA])
+def test_answers_have_the_declared_shapes(client: TestClient, document: dict[str, Any], model: str) -> None:
+    numbers = {"layer": 1, "neuron": 3, "head": 2, "subhead": 1, "token": 300, "matrix": "qk", "model": model}
+    for path, item in document["paths"].items():
+        if path.endswith((".json", "/-/health")):
+            for query in ("", "?lens=cosine&preset=words&q=dog&kind=w_q"):
+                answer = client.get(path.format(**numbers) + query)
+                assert answer.status_code == 200, (path, answer.text)
+                validator(document, item["get"]).validate(answer.json())
+
+
+# Random requests: schemathesis makes them from the document, some that should work and some that should not.
+
+
+def narrowed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a site whose models and numbers are those of the small index, and a few that are not."""
+    document = copy.deepcopy(document)
+    for item in document["paths"].values():
+        for parameter in item["get"].get("parameters", ()):
+            if parameter["name"] == "model":
+                parameter["schema"] = {"enum": [GPT2, LLAMA, LLAMA, "gpt3"]}
+            elif parameter["in"] == "path" and parameter["schema"]["type"] == "integer":
+                parameter["schema"]["maximum"] = 4
+    return document
+
+
+@pytest.fixture(scope="session")
+def operations(client: TestClient, document: dict[str, Any]) -> dict[str, Any]:
+    schema = schemathesis.openapi.from_dict(narrowed(document))
+    schema.app = client.app
+    return {result.ok().path: result.ok() for result in schema.get_all_operations()}
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
+@pytest.mark.parametrize("face", ["", *FACES])
+def test_random_requests_are_answered_as_promised(operations: dict[str, Any], face: str, mode: Any) -> None:
+    seen: set[int] = set()
+    for path, operation in operations.items():
+        if path.rpartition(".")[2] == face if face else "." not in path:
+            _try(operation, mode, seen)
+    assert (200 in seen) if mode.is_positive else seen & {404, 422}
+
+
+def _try(operation: Any, mode: Any, seen: set[int]) -> None:
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=EXAMPLES_EACH, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+    )
+    def check(case: Any) -> None:
+        response = case.call(allow_redirects=False)
+        seen.add(response.status_code)
+        case.validate_response(response, checks=CHECKS)
+
+    with suppress(Unsatisfiable):  # an address without arguments cannot be wrong
+        check()
