@@ -5,7 +5,7 @@ import argparse
 from fastapi import FastAPI
 
 from app.commands.serve import address, listen, run_app
-from app.settings import Settings
+from app.settings import load
 
 app = FastAPI()
 
@@ -20,4 +20,4 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=0)
     listener = listen("127.0.0.1", parser.parse_args().port)
     print(f"An empty endpoint is at {address(listener)}", flush=True)
-    run_app(app, Settings(), listener)
+    run_app(app, load(), listener)

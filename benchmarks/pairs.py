@@ -14,7 +14,8 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB, demo
 from precompute.build import compute_threads
 from precompute.embedding import Embedding
-from precompute.pairs import Masks, Matrix, top_pairs
+from precompute.pair_masks import Masks
+from precompute.pairs import Matrix, top_pairs
 
 N = 500
 # 24 heads over all depths: (layer, head, matrix).

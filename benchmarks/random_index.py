@@ -37,7 +37,12 @@ def write_random_index(
     manifest = Manifest(name, f"random/{name}", "", weights, sha256_of(tokenizer), shape, k, pairs)
     offsets, text = pack(token_bytes(tokenizer, shape.d_vocab))
     ones = np.ones(shape.d_vocab, np.float32)
-    arrays = {"token.offsets": offsets, "token.bytes": text, "embedding.norm": ones, "embedding.centred_norm": ones}
+    arrays: dict[str, NDArray[Any]] = {
+        "token.offsets": offsets,
+        "token.bytes": text,
+        "embedding.norm": ones,
+        "embedding.centred_norm": ones,
+    }
     manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, arrays))
     for layer in range(shape.n_layers - (layers or shape.n_layers), shape.n_layers):
         manifest = manifest.with_shard(layer, write_shard(folder, manifest, layer, _layer(shape, k, pairs, layer)))

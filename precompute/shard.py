@@ -19,7 +19,8 @@ from precompute.coherence import DEPTH, coherence, hubs, pair_coherence, similar
 from precompute.embedding import Embedding
 from precompute.inverted import invert_lists, invert_pairs
 from precompute.layout import number_dtype
-from precompute.pairs import Ends, Masks, Matrix, top_pairs
+from precompute.pair_masks import Masks
+from precompute.pairs import Ends, Matrix, top_pairs
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from precompute.tokens import distinct_classes, whole_words
 from precompute.vectors import Lists, Projector
@@ -132,7 +133,7 @@ def _pair_arrays(
     }
     futures: dict[tuple[int, int], Future[dict[str, Ends]]] = {}
     for head, lens in product(range(shape.n_heads), range(len(LENSES))):
-        matrix = _matrix(bench, name, head, vectors, products)
+        matrix = matrix_of(bench, name, head, vectors, products)
         futures[head, lens] = bench.pool.submit(top_pairs, matrix, bench.masks, LENSES[lens], n)
     left, right = FACTORS[name]
     directions = bench.directions[SIDES[left]], bench.directions[SIDES[right]]
@@ -148,7 +149,7 @@ def _pair_arrays(
     return arrays
 
 
-def _matrix(
+def matrix_of(
     bench: Workbench, name: str, head: int, vectors: dict[str, torch.Tensor], products: dict[str, torch.Tensor]
 ) -> Matrix:
     shape = bench.model.shape
