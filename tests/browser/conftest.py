@@ -1,0 +1,43 @@
+"""A tab of a real Chromium in front of a real server over the small indexes; what it complains about is collected.
+One browser per module: while Playwright runs, no other test in this thread could run an event loop."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.browser.running import CHROMIUM, chromium, serving
+from tests.browser.visit import Visit
+
+
+@pytest.fixture(scope="session")
+def address(site_data: Path) -> Iterator[str]:
+    with serving(site_data) as at:
+        yield at
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on the PATH")
+    with chromium() as launched:
+        yield launched
+
+
+@pytest.fixture
+def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
+    """visit(color_scheme="dark", ...) opens a tab; nothing may have gone wrong in it at the end."""
+    visits: list[Visit] = []
+
+    def opened(**options: Any) -> Visit:
+        context = browser.new_context(**options)
+        context.set_default_timeout(10_000)
+        visits.append(Visit(context.new_page(), address))
+        return visits[-1]
+
+    yield opened
+    for each in visits:
+        each.page.context.close()
+        assert each.complaints == []

@@ -1,0 +1,163 @@
+"""Going about in a real browser: links and history, keys, search, copying, the dark; and the same without script."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.visit import Visit
+from tests.site import GPT2, LLAMA
+
+Visitor = Callable[..., Visit]
+
+
+def test_home_to_a_pair_and_back(visit: Visitor) -> None:
+    tab = visit()
+    page = tab.go("/")
+    page.evaluate("window.same = true")  # lives as long as no new document is loaded
+    page.locator("#models").get_by_role("link", name=LLAMA).click()
+    tab.settle(f"/{LLAMA}")
+    page.get_by_role("table", name="VO").locator("tbody a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/0/vo")
+    expect(page).to_have_title(re.compile(r"VO of head L1H0"))
+    expect(page.get_by_role("columnheader", name="reads")).to_have_count(2)
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.locator("main table a.t").first.click()
+    page.wait_for_url(re.compile("/token/"))
+    page.go_back()
+    tab.settle(f"/{LLAMA}/head/1/0/vo")
+    page.go_back()
+    tab.settle(f"/{LLAMA}")
+    expect(page.get_by_role("heading", level=1)).to_have_text(LLAMA)
+    page.go_back()
+    tab.settle("/")
+    page.go_forward()
+    tab.settle(f"/{LLAMA}")
+    expect(page.locator("header.bar")).to_have_count(1)
+    assert page.evaluate("window.same")
+
+
+def test_search_with_the_keyboard(visit: Visitor) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}")
+    page.keyboard.press("/")
+    expect(page.locator("#q")).to_be_focused()
+    page.keyboard.type("dog")
+    options = page.get_by_role("option")
+    expect(options.first).to_be_visible()
+    expect(page.locator("#q")).to_have_attribute("aria-expanded", "true")
+    first = options.first.get_attribute("href")
+    assert first
+    page.keyboard.press("ArrowDown")
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Enter")
+    tab.settle(first)
+    page.keyboard.press("/")
+    page.keyboard.type("horse")
+    page.keyboard.press("Enter")
+    tab.settle(f"/{LLAMA}/search?q=horse")
+    expect(page.get_by_role("heading", name="Tokens")).to_be_visible()
+    expect(page.locator("#suggestions")).to_be_hidden()
+    page.keyboard.press("/")
+    page.keyboard.type("L1H2.5")
+    page.keyboard.press("Enter")
+    tab.settle(f"/{LLAMA}/head/1/2/sub/5")
+
+
+def test_escape_closes_suggestions(visit: Visitor) -> None:
+    page = visit().go(f"/{LLAMA}")
+    page.locator("#q").focus()
+    page.keyboard.type("lion")
+    expect(page.get_by_role("option").first).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#suggestions")).to_be_hidden()
+    expect(page.locator("#q")).to_have_attribute("aria-expanded", "false")
+
+
+@pytest.mark.parametrize(
+    ("start", "keys", "end"),
+    [
+        (f"/{LLAMA}/ff/1/3", "]", f"/{LLAMA}/ff/1/4"),
+        (f"/{LLAMA}/ff/1/3?lens=cosine", "[", f"/{LLAMA}/ff/1/2?lens=cosine"),
+        (f"/{LLAMA}/head/1/2/vo", "l", f"/{LLAMA}/head/1/2/vo?lens=cosine"),
+        (f"/{LLAMA}/head/1/2", "?", "/-/help"),
+        (f"/{GPT2}/layer/1?sort=-neuron", "]", f"/{GPT2}/layer/1?sort=-neuron&page=2"),
+    ],
+)
+def test_keys(visit: Visitor, start: str, keys: str, end: str) -> None:
+    tab = visit()
+    page = tab.go(start)
+    for key in keys:
+        page.keyboard.press(key)
+    tab.settle(end)
+
+
+def test_rows_and_chance(visit: Visitor) -> None:
+    page = visit().go(f"/{LLAMA}/layer/1")
+    for key in "jjk":
+        page.keyboard.press(key)
+    expect(page.locator("tbody tr:nth-child(1) th a")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(f"/{LLAMA}/ff/1/0$"))
+    page.keyboard.press("r")
+    expect(page).to_have_url(re.compile(rf"/{LLAMA}/ff/\d+/\d+$"))
+
+
+@pytest.mark.parametrize(("button", "expected"), [("Copy link", "/head/1/2/vo"), ("Markdown", "| reads"), ("CSV", ",")])
+def test_copying(visit: Visitor, button: str, expected: str) -> None:
+    page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"/{LLAMA}/head/1/2/vo?preset=distinct")
+    page.get_by_role("link", name=button).click()
+    expect(page.get_by_role("status")).to_contain_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert expected in copied
+    if button == "Copy link":
+        assert copied == page.url
+
+
+def test_dark(visit: Visitor) -> None:
+    def background(scheme: str) -> list[int]:
+        page = visit(color_scheme=scheme).go(f"/{LLAMA}/ff/1/3")
+        said = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return [int(part) for part in re.findall(r"\d+", said)]
+
+    assert min(background("light")) > 200
+    assert max(background("dark")) < 60
+
+
+def test_a_missing_page_says_so_and_leads_on(visit: Visitor) -> None:
+    tab = visit()
+    page = tab.go(f"/{GPT2}/layer/1")
+    page.evaluate("document.querySelector('.crumbs a').setAttribute('href', '/nothing/here')")
+    page.locator(".crumbs a").first.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("404")
+    page.get_by_role("link", name="All models").click()
+    tab.settle("/")
+
+
+def test_a_new_model_appears_by_itself(visit: Visitor) -> None:
+    tab = visit()
+    page = tab.go("/")  # of the first model a layer is not built, so the table keeps asking
+    with page.expect_response(lambda answer: answer.request.headers.get("hx-source") == "section#models"):
+        pass
+    expect(page.locator("#models progress")).to_have_count(2)
+
+
+def test_without_script(visit: Visitor) -> None:
+    tab = visit(java_script_enabled=False)
+    page = tab.go("/")
+    page.get_by_role("searchbox").fill("dog")
+    page.get_by_role("button", name=LLAMA).click()
+    assert tab.path == f"/{LLAMA}/search?q=dog"
+    page.locator("#matches, #tokens").first.wait_for()
+    page.get_by_role("combobox").fill("1.2")
+    page.get_by_role("button", name="Search").click()
+    assert tab.path == f"/{LLAMA}/head/1/2"
+    tab.go(f"/{GPT2}/layer/1")
+    page.get_by_role("columnheader", name="coherence").get_by_role("link").click()
+    assert tab.path == f"/{GPT2}/layer/1?sort=coherence"
+    expect(page.get_by_role("columnheader", name="coherence")).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("navigation", name="Pages").get_by_role("link", name="next").click()
+    assert tab.path == f"/{GPT2}/layer/1?sort=coherence&page=2"
+    page.get_by_role("link", name="JSON").click()
+    assert tab.path == f"/{GPT2}/layer/1.json?sort=coherence&page=2"
