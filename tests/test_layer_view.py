@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.live_index import LiveIndex
 from app.page_types import LayerView
 from app.views.layer import FIRST, SORTS, layer_view
 from precompute.errors import BadRequest, NotFound, ShardDamaged
@@ -34,12 +35,12 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
-    opened = {}
+    opened: dict[str, Index] = {}
     for name, shape in SHAPES.items():
         folder = tmp_path_factory.mktemp("data") / name
         manifest = write_index(folder, make_manifest(shape, name), READY[name])
         rewrite_shard(folder, manifest, 0, arrays_of(name, 0))
-        opened[name] = Index.open(folder)
+        opened[name] = LiveIndex.open(folder)
     return opened
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.views.search import GROUPS, LONGEST, search_view, suggest_view
 from precompute.errors import BadRequest, NotFound
@@ -29,11 +30,11 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
-    opened = {}
+    opened: dict[str, Index] = {}
     for name, shape in SHAPES.items():
         folder = tmp_path_factory.mktemp("data") / name
         write_index(folder, make_manifest(shape, name), READY[name])
-        opened[name] = Index.open(folder)
+        opened[name] = LiveIndex.open(folder)
     return opened
 
 

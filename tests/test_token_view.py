@@ -1,6 +1,8 @@
 """Token pages against all lists of a small index, one by one."""
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.live_index import LiveIndex
 from app.page_types import TokenPageView
+from app.views import paired_places
+from app.views import places as places_module
 from app.views.token import FIRST_PAIRS, FIRST_PLACES, token_page
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from tests.builds import quick_build, small_gpt2
 from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
 from tests.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
 
@@ -32,11 +38,11 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
-    opened = {}
+    opened: dict[str, Index] = {}
     for name, shape in SHAPES.items():
         folder = tmp_path_factory.mktemp("data") / name
         write_index(folder, make_manifest(shape, name), READY[name])
-        opened[name] = Index.open(folder)
+        opened[name] = LiveIndex.open(folder)
     return opened
 
 
@@ -184,8 +190,25 @@ def test_what_does_not_exist_is_named(indexes: dict[str, Index], arguments: dict
         token_page(indexes["gpt2-like"], **arguments)
 
 
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("open_index", [Index.open, LiveIndex.open])
+def test_many_places_are_looked_up_as_few_are(
+    indexes: dict[str, Index], monkeypatch: pytest.MonkeyPatch, name: str, open_index: Callable[[Path], Index]
+) -> None:
+    """Layer by layer instead of one by one."""
+    expected = [token_page(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
+    index = open_index(indexes[name].folder)
+    for module in (places_module, paired_places):
+        monkeypatch.setattr(module, "FEW", 0)
+    assert [token_page(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
+
+
+@pytest.mark.parametrize("few", [0, 64])
 @pytest.mark.parametrize("layers", [(), (2,)])
-def test_a_build_that_has_just_begun(tmp_path_factory: pytest.TempPathFactory, layers: tuple[int, ...]) -> None:
+def test_a_build_that_has_just_begun(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, layers: tuple[int, ...], few: int
+) -> None:
+    monkeypatch.setattr(places_module, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     write_index(folder, make_manifest(), layers)
     view = token_page(Index.open(folder), 40)
@@ -213,10 +236,18 @@ def test_a_build_that_has_just_begun(tmp_path_factory: pytest.TempPathFactory, l
         ("vo.count", slice(None), 2**32 - 1),
     ],
 )
+@pytest.mark.parametrize("few", [0, 64])
 def test_a_damaged_layer_is_left_out(
-    tmp_path_factory: pytest.TempPathFactory, array: str, at: Any, value: float
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    array: str,
+    at: Any,
+    value: float,
+    few: int,
 ) -> None:
     """Whatever is wrong with it: the others still show what they have."""
+    for module in (places_module, paired_places):
+        monkeypatch.setattr(module, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     manifest = write_index(folder, make_manifest(), (0, 1))
     arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}
@@ -229,3 +260,21 @@ def test_a_damaged_layer_is_left_out(
     for number in left_out[:3]:
         expected = [e for e in all_listings(manifest.shape, (0,)) if (e.token, e.lens) == (number, "dot")]
         assert sum(role.total for role in views[number].roles) == len(expected)
+
+
+def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
+    """None until they are built, and None again if their file cannot be read: the page does without."""
+    assert token_page(indexes["gpt2-like"], 40).nearest is None
+    built = quick_build(small_gpt2(tmp_path / "model", n_layers=1), tmp_path / "data")
+    index = LiveIndex.open(built)
+    nearest = token_page(index, 40).nearest
+    stored = Index.open(built).neighbours(40)
+    assert nearest is not None
+    assert stored is not None
+    ids, scores = stored
+    assert [(near["id"], near["score"]) for near in nearest] == list(zip(ids.tolist(), scores.tolist(), strict=True))
+    (path,) = (built / entry.file for entry in [index.manifest.neighbours] if entry)
+    os.truncate(path, 100)
+    assert token_page(index, 40).nearest is None
+    assert index.changed
+    assert token_page(index.current(), 40).nearest is None
