@@ -94,7 +94,7 @@ def narrowed(document: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def operations(client: TestClient, document: dict[str, Any]) -> dict[str, Any]:
-    schema = schemathesis.openapi.from_dict(narrowed(document))
+    schema: Any = schemathesis.openapi.from_dict(narrowed(document))
     schema.app = client.app
     return {result.ok().path: result.ok() for result in schema.get_all_operations()}
 
