@@ -69,6 +69,7 @@ class PairsView(View):
     bottom: tuple[PairView, ...]
     columns: tuple[str, str] = Field(exclude=True)
     coherence: tuple[float | None, float | None] = Field(exclude=True)
+    hidden: int = Field(exclude=True)  # of as many of the best pairs: how many the preset leaves out
     note: str = Field(exclude=True)
 
 

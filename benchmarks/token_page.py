@@ -7,6 +7,7 @@ from statistics import median
 
 import numpy as np
 
+from app.library import Library
 from app.views.token import token_page
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import gpt2_shape, write_random_index
@@ -17,11 +18,12 @@ TOKENS = 30
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
-    index = Index.open(write_random_index(scratch, "random-large", gpt2_shape(LAYERS, 1280, 20), tokenizer))
+    folder = write_random_index(scratch, "random-large", gpt2_shape(LAYERS, 1280, 20), tokenizer)
+    index = Library(scratch).index(folder.name)
     tokens = random.Random(0).sample(range(40_000), TOKENS)
     token_page(index, tokens[0])
     ours = median(seconds(lambda token=token: token_page(index, token)) for token in tokens[1:])  # type: ignore[misc]
-    scanned = seconds(lambda: scan(index, tokens[0]))
+    scanned = seconds(lambda: scan(Index.open(folder), tokens[0]))
     yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * ours, 30, unit="ms")
     yield Figure("token page: scanning the lists / ours", scanned / ours, 100, at_least=True)
 

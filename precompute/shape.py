@@ -1,6 +1,7 @@
 """A model's dimensions and the names of its parameters: the words every other module uses. Holds no weights."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 LENSES = ("dot", "cosine")
@@ -34,7 +35,7 @@ class Shape:
     tied: bool  # the unembedding W_U is the embedding W_E
     positions: Literal["learned", "rotary"]
 
-    @property
+    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of vectors a layer has, in the order in which a shard numbers them."""
         return tuple(kind for kind in SIDES if kind != "ff_up" or self.gated)

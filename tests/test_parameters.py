@@ -14,6 +14,7 @@ from app.views.parameters import ff_view, pairs_view, subhead_view
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.manifest import Manifest
+from precompute.shape import PRESETS
 from precompute.tokens import TokenTable
 from tests.synthetic import (
     GPT2,
@@ -205,3 +206,10 @@ def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:
         text = gpt2.tokens.text(token)
         view = SeedView(word=text, tokens=({"id": token, "token": text},))
         assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}]}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_how_many_pairs_a_preset_hides(gpt2: Index, preset: str) -> None:
+    everything = pairs_view(gpt2, "vo", 1, 0, "dot", "all", 5)
+    view = pairs_view(gpt2, "vo", 1, 0, "dot", preset, 5)
+    assert view.hidden == len([pair for pair in everything.pairs if pair not in view.pairs])

@@ -112,6 +112,7 @@ def pairs_view(
         bottom=_pairs(index.tokens, bottom, k),
         columns=COLUMNS[matrix],
         coherence=(_number(top.coherence), _number(bottom.coherence)),
+        hidden=_hidden(shard, matrix, head, lens, top.ids[_cut(k)]) if preset != "all" else 0,
         note=POSITION_NOTES[index.shape.positions] if matrix == "qk" else "",
     )
 
@@ -165,6 +166,12 @@ def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, .
             for (first, second), score in listed
         ]
     )
+
+
+def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
+    """How many of as many pairs of preset `all` are not among the shown, top end."""
+    best = shard.pairs(matrix, head, lens, "all", "top").ids[: len(shown)]
+    return len(set(map(tuple, best.tolist())) - set(map(tuple, shown.tolist())))
 
 
 def token_view(tokens: TokenTable, token: int) -> TokenView:
