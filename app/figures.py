@@ -17,6 +17,12 @@ def number(value: float) -> str:
     return f"{value:.3f}" if value >= 0 else f"−{-value:.3f}"
 
 
+def formats(peak: float) -> tuple[str, str]:
+    """%-formats for scores up to `peak` in size, and for the sizes of negative ones: four figures, points in line."""
+    digits = 3 if peak < 10 else 2 if peak < 100 else 1 if peak < 1000 else 0
+    return f"%.{digits}f", f"−%.{digits}f"
+
+
 def ratio(value: float | None) -> str:
     """A number between 0 and 1, such as a coherence, in little room."""
     if value is None:

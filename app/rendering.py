@@ -13,13 +13,15 @@ from weakref import WeakKeyDictionary
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from app import addresses, figures, glossary, markup, openapi_text, rows
+from app import addresses, figures, glossary, markup, openapi_text, rows, sections
 from app.resources import folder
 from precompute.index import Index, ranges
 from precompute.shape import LENSES, PRESETS
 
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
 TYPES = {"json": "application/json", "csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
+
+_MAX_BARS = 1000
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,8 @@ class Renderer:
     def __init__(self, assets: Mapping[str, str] | None = None, templates: Path | None = None) -> None:
         urls = assets or {name: f"/static/{name}" for name in ASSETS}
         self._environment = environment(templates or folder("templates"), urls)
-        self._environment.globals["footer"] = self._footer
+        self._environment.globals |= {"bar": self._bar, "footer": self._footer}
+        self._bars: dict[tuple[str, str], Markup] = {}
         self._footers: WeakKeyDictionary[Index, Markup] = WeakKeyDictionary()
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
@@ -51,6 +54,16 @@ class Renderer:
     def fragment(self, name: str, view: Any, request: PageRequest) -> str:
         """A template that is no page, such as `_suggestions`."""
         return self.page(name, True, view, request)
+
+    def _bar(self, request: PageRequest) -> Markup:
+        """The same on every page of a model, unless it shows a search: made once."""
+        key = (request.index.manifest.model if request.index else "", request.query.get("lens") or "")
+        made = None if request.query.get("q") else self._bars.get(key)
+        if made is None:
+            made = Markup(self._environment.get_template("_bar.html").render(page=request))
+            if not request.query.get("q") and len(self._bars) < _MAX_BARS:
+                self._bars[key] = made
+        return made
 
     def _footer(self, index: Index | None) -> Markup:
         """The same on every page of an index, and dear because it tells hashes: made once."""
@@ -76,7 +89,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     made.filters |= {"term": term, "tip": glossary.tip, "help": addresses.help_page, "asset": assets.__getitem__}
     made.globals |= {"url": addresses, "lenses": LENSES, "presets": PRESETS, "glossary": glossary, "types": TYPES}
     made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty}
-    made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS
+    made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS
     return made
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from app import addresses
-from app.figures import heat, number, ratio, steps_per
+from app.figures import formats, heat, number, ratio, steps_per
 from app.markup import SHOWN, around_id, chipper, plain_pairs
 from app.page_types import LayerRow, Match, NeuronRow, Place, SubheadRow
 from app.view_types import PairView, ScoredView, TokenView
@@ -20,10 +20,11 @@ def scored_rows(
     """Rank, token, score; a bar as long as the score is of `peak`; `marked` tokens get a dot."""
     start, end = around_id(model, lens)
     steps, texts = steps_per(peak), SHOWN
+    plus, minus = formats(peak)
     rows = [
         f"<tr{' class=m' if (token := entry['id']) in marked else ''}><td>{rank}"
         f"<td>{start}{token}{end}{texts[entry['token']]}</a>"
-        f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{number(score)}"
+        f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
         for rank, entry in enumerate(entries, 1)
     ]
     return Markup("\n".join(rows))
@@ -32,9 +33,10 @@ def scored_rows(
 def pair_rows(model: str, entries: Sequence[PairView], lens: str, peak: float) -> Markup:
     """Rank, from, to, score."""
     made, steps = chipper(model, lens), steps_per(peak)
+    plus, minus = formats(peak)
     rows = [
         f"<tr><td>{rank}<td>{made(entry['from'])}<td>{made(entry['to'])}"
-        f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{number(score)}"
+        f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
         for rank, entry in enumerate(entries, 1)
     ]
     return Markup("\n".join(rows))
@@ -43,9 +45,10 @@ def pair_rows(model: str, entries: Sequence[PairView], lens: str, peak: float) -
 def place_rows(model: str, places: Sequence[Place], lens: str, peak: float) -> Markup:
     """Rank, where, score."""
     steps = steps_per(peak)
+    plus, minus = formats(peak)
     rows = [
         f'<tr><td>{place["rank"]}<td><a href="{_vector(model, place, lens)}">{place_name(place)}</a>'
-        f"<td data-bar={abs(score := place['score']) * steps:.0f}>{number(score)}"
+        f"<td data-bar={abs(score := place['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
         for place in places
     ]
     return Markup("\n".join(rows))

@@ -146,7 +146,7 @@ def test_a_new_model_appears_by_itself(visit: Visitor) -> None:
 def test_without_script(visit: Visitor) -> None:
     tab = visit(java_script_enabled=False)
     page = tab.go("/")
-    page.get_by_role("searchbox").fill("dog")
+    page.get_by_role("combobox").fill("dog")
     page.get_by_role("button", name=LLAMA).click()
     assert tab.path == f"/{LLAMA}/search?q=dog"
     page.locator("#matches, #tokens").first.wait_for()

@@ -1,0 +1,66 @@
+"""The parts of a page that hold lists: a vector with both its ends, pairs with both theirs, as captioned tables.
+The rows in them are made in rows.py; the page around them is in templates/."""
+
+from collections.abc import Collection, Sequence
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from app.figures import peak, ratio
+from app.glossary import tip
+from app.rows import pair_rows, scored_rows
+from app.view_types import PairView, ScoredView, VectorView
+
+_RANK, _SCORE, _COHERENCE, _NORM = (escape(tip(key)) for key in ("rank", "score", "coherence", "norm"))
+_FIRST = f'<thead><tr><th scope=col><abbr title="{_RANK}">#</abbr>'
+_LAST = f'<th scope=col title="{_SCORE}">score</thead><tbody>'
+
+
+def vector_section(
+    model: str, lens: str, vector: VectorView, name: str, kind: str, does: str, marked: Collection[int] = ()
+) -> Markup:
+    """A vector under its heading: `name` for people, `kind` for the glossary, `does`: reads or writes."""
+    tallest = peak(vector.top, vector.bottom)
+
+    def table(end: str, entries: Sequence[ScoredView], coherence: float | None, marked: Collection[int]) -> str:
+        return (
+            f"<table class='list {end}'><caption>{end}<span class=u> of {name}</span>{_coherence(coherence)}</caption>"
+            f"{_FIRST}<th scope=col>token{_LAST}{scored_rows(model, entries, lens, tallest, marked)}</tbody></table>"
+        )
+
+    high, low = vector.coherence
+    return Markup(
+        f'<section class=vector aria-labelledby={kind}><h2 id={kind}><span title="{escape(tip(kind))}">{name}</span>'
+        f' <small>{does} · <span title="{_NORM}">norm {vector.norm:.3g}</span></small></h2><div class=ends>'
+        f"{table('top', vector.top, high, marked)}{table('bottom', vector.bottom, low, ())}</div></section>"
+    )
+
+
+def pair_tables(
+    model: str,
+    lens: str,
+    top: Sequence[PairView],
+    bottom: Sequence[PairView],
+    columns: tuple[str, str],
+    coherence: tuple[float | None, float | None] = (None, None),
+) -> Markup:
+    """Both ends of a head's pairs, the columns named."""
+    tallest = peak(top, bottom)
+
+    def table(end: str, entries: Sequence[PairView], coherence: float | None) -> str:
+        none = "" if entries else "<tr><td><td colspan=3 class=none>no pairs with this preset"
+        return (
+            f"<table class='list pairs {end}'><caption>{end}{_coherence(coherence)}</caption>{_FIRST}"
+            f"<th scope=col>{columns[0]} →<th scope=col>{columns[1]}{_LAST}"
+            f"{pair_rows(model, entries, lens, tallest)}{none}</tbody></table>"
+        )
+
+    return Markup(table("top", top, coherence[0]) + table("bottom", bottom, coherence[1]))
+
+
+def _coherence(value: float | None) -> str:
+    return "" if value is None else f' <small title="{_COHERENCE}">coherence {ratio(value)}</small>'
+
+
+FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (vector_section, pair_tables)}
