@@ -1,0 +1,67 @@
+"""Pictures of the explorer for the README: `python -m tests.browser.screenshots OUT --data DIR`, in light and dark.
+Written as WebP, which Chromium makes small by itself."""
+
+import argparse
+import base64
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import orjson
+from playwright.sync_api import Page
+
+from tests.browser.running import chromium, serving
+
+WIDTH, HEIGHT, QUALITY = 1180, 760, 60
+
+
+def pages(address: str, model: str, word: str) -> dict[str, str]:
+    """A good page of each kind: the best that the overview of the model has."""
+    overview = _data(f"{address}/{model}.json?lens=cosine&preset=words")
+    neuron, head = overview["agreeing"][0], max(overview["heads"], key=lambda card: card["number"])
+    tokens = _data(f"{address}/{model}/search.json?q={word}")["tokens"][0]["tokens"]
+    return {
+        "home": "/",
+        "model": f"/{model}?lens=cosine&preset=words",
+        "neuron": f"/{model}/ff/{neuron['layer']}/{neuron['neuron']}?lens=cosine",
+        "head": f"/{model}/head/{head['layer']}/{head['head']}?lens=cosine&preset=words",
+        "token": f"/{model}/token/{tokens[0]['id']}",
+    }
+
+
+def save(page: Page, path: Path) -> None:
+    """As WebP, for which Playwright has no option."""
+    session = page.context.new_cdp_session(page)
+    taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+    path.write_bytes(base64.b64decode(taken["data"]))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--model", help="default: the first that has layers")
+    parser.add_argument("--word", default="dog", help="whose token page to show")
+    asked = parser.parse_args()
+    asked.out.mkdir(parents=True, exist_ok=True)
+    with serving(asked.data) as address, chromium() as browser:
+        cards = [card["model"] for card in _data(f"{address}/index.json")["models"] if card["layers"]]
+        shown = pages(address, asked.model or cards[0], asked.word)
+        for scheme in ("light", "dark"):
+            context = browser.new_context(color_scheme=scheme, viewport={"width": WIDTH, "height": HEIGHT})
+            page = context.new_page()
+            for name, path in shown.items():
+                page.goto(address + path)
+                target = asked.out / f"{name}-{scheme}.webp"
+                save(page, target)
+                print(f"{target}  {target.stat().st_size // 1000} kB  {path}")
+            context.close()
+
+
+def _data(address: str) -> Any:
+    with urlopen(address, timeout=60) as answer:
+        return orjson.loads(answer.read())
+
+
+if __name__ == "__main__":
+    main()
