@@ -1,7 +1,8 @@
 """The score itself: computed in float64 in a fixed order, rounded once to float32. Searches only propose candidates.
 
 Because every stored score comes from here, lists do not depend on device, block size or number of threads, equal
-embeddings get equal scores, and a brute-force computation in float64 gives the same lists.
+embeddings get equal scores, and a brute-force computation in float64 gives the same lists, up to what the order of its
+sums does to the last bit.
 """
 
 import numpy as np

@@ -27,8 +27,10 @@ class PairList:
 
 
 class Board:
-    def __init__(self, n: int, exact: Exact) -> None:
+    def __init__(self, n: int, exact: Exact, scale: float = 1.0) -> None:
+        """The scores it is given are `scale` times those that `exact` gives."""
         self.n = n
+        self.scale = scale
         self.top = -np.inf  # at least n pairs score this or more
         self.bottom = np.inf  # at least n pairs score this or less
         self._exact = exact
@@ -79,8 +81,8 @@ class Board:
         """Replaces intervals by exact scores and keeps the n best of each end, ties by the smaller ids."""
         scores = self._exact(self._from, self._to)
         ends = [np.lexsort((self._to, self._from, -sign * scores))[: self.n] for sign in (1, -1)]
-        self._score = scores.astype(np.float64)
-        self._error = UNIT * np.abs(self._score) + TINY  # exact scores are rounded once
+        self._score = scores.astype(np.float64) * self.scale
+        self._error = UNIT * np.abs(self._score) + TINY * self.scale  # exact scores are rounded once
         self._keep(np.union1d(*ends))
         self._raise_floors()
 

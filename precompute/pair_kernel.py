@@ -279,3 +279,22 @@ def sift(
     for r in range(len(error)):
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
         _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)
+
+
+@njit(cache=True, nogil=True, fastmath=FASTMATH)
+def row_dots(
+    A: Floats, B: Floats, a_error: Floats, b_error: Floats, i: Ints, j: Ints, relative: float, absolute: float
+) -> tuple[Floats, Floats]:
+    """Scores of the pairs (i[n], j[n]) of rows of A and B, and how far they may be off."""
+    scores, errors = np.empty(len(i), np.float32), np.empty(len(i), np.float32)
+    for n in range(len(i)):
+        score, aa, bb = np.float32(0), 0.0, 0.0  # squares of tiny values vanish in float32
+        row, column = np.uint64(i[n]), np.uint64(j[n])
+        for x in range(np.uint64(A.shape[1])):
+            score += A[row, x] * B[column, x]
+            aa += np.float64(A[row, x]) * np.float64(A[row, x])
+            bb += np.float64(B[column, x]) * np.float64(B[column, x])
+        a, b = np.sqrt(aa) * 1.00001, np.sqrt(bb) * 1.00001
+        scores[n] = score
+        errors[n] = a_error[row] * (b + b_error[column]) + a * (b_error[column] + relative * b) + absolute
+    return scores, errors

@@ -32,6 +32,7 @@ class Factor:
 
     values: torch.Tensor
     error: torch.Tensor  # (d_vocab,)
+    scale: float = 1.0  # a power of two: values and error are this many times those of the weights
 
     @classmethod
     def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
@@ -48,6 +49,11 @@ class Factor:
             reach = embedding.norm + float(np.linalg.norm(embedding.mean))
             error = (gamma(d_model + 8) * reach * size + d_model * TINY) * embedding.inverse_norm
         return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
+
+
+def least_error(A: Factor, B: Factor) -> float:
+    """How far any score may be off because it is small: in the search, or when the true one becomes a float32."""
+    return TINY * max(1.0, A.scale * B.scale)
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
     b_shift = B.values @ a_mean - b_mean @ a_mean
 
     # |computed - true| <= sum of products of a row's term and a column's term; |A| is a row's norm before balancing.
-    step, dot = gamma(d_head + 8), gamma(d_head + 16)
+    step, dot, least = gamma(d_head + 8), gamma(d_head + 16), least_error(A, B)
     a_norm, b_norm = (torch.from_numpy(suffix_norms(side.values.numpy(), (0,))[0]) for side in (A, B))
     a_middle, b_middle = float(a_mean.double().norm()), float(b_mean.double().norm())
     a_far, b_far = a_norm + a_middle, b_norm + b_middle
@@ -85,7 +91,7 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
     a_terms = [
         A.error,  # of the factor itself, times the other side
         a_norm + A.error,
-        dot * (a_shift.abs() + a_norm * b_middle) + TINY,  # of the shifts
+        dot * (a_shift.abs() + a_norm * b_middle) + least,  # of the shifts
         one_a,
         step * a_far * float(to_a.norm()) + dot * a_size,  # of balancing, and of the final dot product
         a_size,
@@ -94,7 +100,7 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
         b_norm + B.error,
         B.error,
         one_b,
-        dot * (b_shift.abs() + b_far * a_middle) + TINY,
+        dot * (b_shift.abs() + b_far * a_middle) + least,
         b_size + b_moved,  # both sides are off by balancing
         b_moved,
     ]

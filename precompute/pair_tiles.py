@@ -1,25 +1,28 @@
 """The pair search in plain tiles, for any device: the whole product, a running floor, candidates to the CPU.
 
-On a GPU this is faster than ruling pairs out; on the CPU it is what pair_search is measured against.
+Made for a GPU (where it has not been measured); on the CPU it is what pair_search is measured against.
 """
 
 import torch
 
 from precompute.pair_board import Board
-from precompute.pair_space import Factor
-from precompute.rounding import TINY, gamma
+from precompute.pair_space import Factor, least_error
+from precompute.rounding import gamma
 
 TILE = 1024  # rows; a tile is TILE x d_vocab
 MANY = 4_000_000  # hits of one tile that are moved at once
 
 
 def search_tiles(
-    A: Factor, B: Factor, rows: torch.Tensor, columns: torch.Tensor, surface: torch.Tensor, boards: list[Board]
+    A: Factor, B: Factor, rows: torch.Tensor, columns: torch.Tensor, surface: torch.Tensor | None, boards: list[Board]
 ) -> None:
-    """Gives the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them."""
+    """Gives the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
+
+    Two tokens of one surface are no pair; without surfaces every two are.
+    """
     if not len(rows) or not len(columns):
         return
-    b, b_surface = B.values[columns], surface[columns]
+    b = B.values[columns]
     b_norm = float(_norms(b).max())
     b_error = float(B.error[columns].max())
     for start in range(0, len(rows), TILE):
@@ -27,8 +30,11 @@ def search_tiles(
         a = A.values[i]
         a_norm = _norms(a)
         error = A.error[i] * (b_norm + b_error) + a_norm * (b_error + gamma(a.shape[1] + 8) * b_norm)
-        error += a.shape[1] * TINY  # products too small for float32
-        pairs = surface[i][:, None] != b_surface
+        error += a.shape[1] * least_error(A, B)  # products too small for float32
+        if surface is None:
+            pairs = torch.ones((), dtype=torch.bool, device=a.device).expand(len(i), len(columns))
+        else:
+            pairs = surface[i][:, None] != surface[columns]
         _tile(a @ b.T, error, pairs, i, columns, boards)
 
 

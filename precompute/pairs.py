@@ -2,7 +2,7 @@
 
 `distinct` is what the search finds. `words` comes from the corner of the matrix where both tokens are whole words,
 searched first and with its own floor; the rest is searched with the floor of `distinct`. `all` adds the few pairs of
-one surface (" dog", "Dog"), which are simply all scored. So three presets cost one pass over the matrix.
+one surface (" dog", "Dog"). So three presets cost one pass over the matrix.
 """
 
 from collections.abc import Callable
@@ -10,41 +10,23 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 
 from precompute import exact
 from precompute.embedding import Embedding, Float32
 from precompute.errors import BadWeights
 from precompute.pair_board import Board, PairList
+from precompute.pair_masks import Masks
+from precompute.pair_scale import factor, largest, surely_nothing
 from precompute.pair_search import LARGEST_SCORE, Search
-from precompute.pair_space import Factor, as_columns, as_rows, balance
+from precompute.pair_space import Factor, Half, as_columns, as_rows, balance
 from precompute.pair_tiles import search_tiles
-from precompute.rounding import TINY, gamma
+from precompute.same_surface import add_small_groups, search_large_groups, search_large_groups_on_device
 
 Int32 = NDArray[np.int32]
 Ends = tuple[PairList, PairList]  # top, bottom
 
 LARGEST_FACTOR = 1e16  # the squares of a whole vocabulary's rows must add up in float32
-
-
-@dataclass(frozen=True)
-class Masks:
-    """What the presets need to know of the vocabulary."""
-
-    surface: Int32  # (d_vocab,) equal for tokens that do not differ after decoding, stripping and lower-casing
-    words: NDArray[np.bool_]  # (d_vocab,) whole words
-    same_from: Int32  # all pairs of one surface
-    same_to: Int32
-
-    @classmethod
-    def of(cls, surface: Int32, words: NDArray[np.bool_]) -> "Masks":
-        order = np.argsort(surface, kind="stable").astype(np.int32)
-        starts = np.flatnonzero(np.diff(surface[order], prepend=-1))
-        groups = np.split(order, starts[1:])
-        same_from = np.concatenate([np.repeat(group, len(group)) for group in groups])
-        same_to = np.concatenate([np.tile(group, len(group)) for group in groups])
-        return cls(surface, words, same_from, same_to)
 
 
 @dataclass(frozen=True)
@@ -65,32 +47,42 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
     def scores(i: Int32, j: Int32) -> Float32:
         return exact.pair_scores(matrix.source, matrix.target, matrix.W_left, matrix.W_right, lens, i, j)
 
-    A = Factor.of(matrix.left, matrix.W_left, matrix.source, lens)
-    B = Factor.of(matrix.right, matrix.W_right, matrix.target, lens)
-    largest = [max(-float(low), float(high)) for low, high in (torch.aminmax(side.values) for side in (A, B))]
-    if not all(largest):
+    A = factor(matrix.left, matrix.W_left, matrix.source, lens)
+    B = factor(matrix.right, matrix.W_right, matrix.target, lens)
+    if A is None or B is None:
         return _all_zero(masks, n)
-    _check_size(largest[0], largest[1], A.values.shape[1])
-    boards = {preset: Board(n, scores) for preset in ("all", "distinct", "words")}
+    _check_size(largest(A.values) / A.scale, largest(B.values) / B.scale, A.values.shape[1])
+    if surely_nothing(A, B):
+        return _all_zero(masks, n)
+    boards = {preset: Board(n, scores, A.scale * B.scale) for preset in ("all", "distinct", "words")}
     if matrix.left.device.type == "cpu":
-        _search(A, B, masks, boards["words"], boards["distinct"], exhaustive)
+        halves = balance(A, B)
+        _search(halves, masks, boards["words"], boards["distinct"], exhaustive)
+        boards["all"].add(*boards["distinct"].contents())
+        search_large_groups(halves, matrix.source, matrix.target, masks, boards["all"], exhaustive)
     else:
         _search_on_device(A, B, masks, boards["words"], boards["distinct"])
-    boards["all"].add(*boards["distinct"].contents())
-    boards["all"].add(masks.same_from, masks.same_to, *_same_surface(A, B, masks))
+        boards["all"].add(*boards["distinct"].contents())
+        search_large_groups_on_device(A, B, matrix.source, matrix.target, masks, boards["all"])
+    add_small_groups(A, B, masks, boards["all"])
     return {preset: board.best() for preset, board in boards.items()}
 
 
 def _check_size(a: float, b: float, d_head: int) -> None:
     """a and b are the largest values of the two factors."""
-    if not (a * b * d_head < LARGEST_SCORE and max(a, b) * d_head**0.5 < LARGEST_FACTOR):
+    if not a * b * d_head < LARGEST_SCORE:
         raise BadWeights(
             "a head's weights are so large that its scores overflow float32: no list can be made from them"
         )
+    if not max(a, b) * d_head**0.5 < LARGEST_FACTOR:
+        raise BadWeights(
+            f"a head's weights give one side of its scores a size of {max(a, b):.2g}: the sums of a search over it "
+            "overflow float32, and no list can be made from them, although its scores may be small"
+        )
 
 
-def _search(A: Factor, B: Factor, masks: Masks, words: Board, distinct: Board, exhaustive: bool) -> None:
-    a, b = balance(A, B)
+def _search(halves: tuple[Half, Half], masks: Masks, words: Board, distinct: Board, exhaustive: bool) -> None:
+    a, b = halves
     parts = [np.flatnonzero(masks.words).astype(np.int32), np.flatnonzero(~masks.words).astype(np.int32)]
     rows = [as_rows(a, part, masks.surface) for part in parts if len(part)]
     columns = [as_columns(b, part, masks.surface) for part in parts if len(part)]
@@ -107,30 +99,6 @@ def _search_on_device(A: Factor, B: Factor, masks: Masks, words: Board, distinct
     every = torch.arange(len(masks.surface), device=device)
     search_tiles(A, B, word_ids, word_ids, surface, [words])
     search_tiles(A, B, every, every, surface, [distinct])
-
-
-def _same_surface(A: Factor, B: Factor, masks: Masks) -> tuple[Float32, Float32]:
-    """Scores of all pairs of one surface, and how far they may be off."""
-    values = [x.cpu().numpy() for x in (A.values, B.values, A.error, B.error)]
-    return _row_dots(*values, masks.same_from, masks.same_to, gamma(A.values.shape[1] + 8), TINY)  # type: ignore[no-any-return]
-
-
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
-def _row_dots(
-    A: Float32, B: Float32, a_error: Float32, b_error: Float32, i: Int32, j: Int32, relative: float, absolute: float
-) -> tuple[Float32, Float32]:
-    scores, errors = np.empty(len(i), np.float32), np.empty(len(i), np.float32)
-    for n in range(len(i)):
-        score, aa, bb = np.float32(0), 0.0, 0.0  # squares of tiny values vanish in float32
-        row, column = np.uint64(i[n]), np.uint64(j[n])
-        for x in range(np.uint64(A.shape[1])):
-            score += A[row, x] * B[column, x]
-            aa += np.float64(A[row, x]) * np.float64(A[row, x])
-            bb += np.float64(B[column, x]) * np.float64(B[column, x])
-        a, b = np.sqrt(aa) * 1.00001, np.sqrt(bb) * 1.00001
-        scores[n] = score
-        errors[n] = a_error[row] * (b + b_error[column]) + a * (b_error[column] + relative * b) + absolute
-    return scores, errors
 
 
 def _all_zero(masks: Masks, n: int) -> dict[str, Ends]:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from precompute import exact
 from precompute.embedding import Embedding
 from precompute.pair_board import Board, PairList
+from precompute.pair_masks import Masks
 from precompute.pair_space import Factor
-from precompute.pairs import Masks, Matrix
+from precompute.pairs import Matrix
 from tests import brute
 from tests.vocabularies import vocabulary
 

@@ -10,7 +10,9 @@ from precompute.pair_board import Board
 from precompute.pair_space import Factor
 from precompute.pair_tiles import MANY, TILE, search_tiles
 from precompute.pairs import _search_on_device
+from precompute.same_surface import search_large_groups_on_device
 from precompute.shape import LENSES
+from tests import brute
 from tests.heads import Head, same
 from tests.vocabularies import KINDS
 
@@ -70,6 +72,18 @@ def test_more_hits_than_are_moved_at_once() -> None:
     for end in board.best():
         assert end.pairs.tolist() == [[0, j] for j in range(1, 21)]
         assert (end.scores == 2).all()
+
+
+@pytest.mark.parametrize("equal", [0, 300])
+def test_large_groups_of_one_surface(equal: int) -> None:
+    head = Head.of("heavy tail", 700, 12, 0, tied=False, surfaces=2)
+    head.source[:equal], head.target[:equal] = head.source[0], head.target[0]
+    m, masks = head.matrix(), head.masks()
+    for lens in LENSES:
+        board, factors = head.board(lens, 80), head.factors(lens)
+        search_large_groups_on_device(*factors, m.source, m.target, masks, board)
+        scores = brute.rounded(head.true_scores(lens))
+        same(board.best(), brute.best_pairs(scores, head.surface[:, None] == head.surface, 80))
 
 
 def test_nothing_to_search() -> None:

@@ -1,5 +1,6 @@
 """The top pairs of a head against its full matrix, bit for bit: presets, ends, lenses; with heads made to be hard."""
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precompute.errors import BadWeights
-from precompute.pairs import Masks, top_pairs
+from precompute.pair_masks import LARGE, Masks
+from precompute.pairs import top_pairs
 from precompute.shape import LENSES, PRESETS
+from tests import brute
 from tests.heads import Head, same
 from tests.vocabularies import KINDS
 
@@ -123,14 +126,53 @@ def test_small_weights(scale: tuple[float, float]) -> None:
         check(head, 20)
 
 
+@pytest.mark.parametrize("kind", ["heavy tail", "offset", "integers"])
+@pytest.mark.parametrize(
+    ("embedding", "left", "right"),
+    [
+        (1e-25, 1e-25, 1e5),
+        (0.05, 3e-45, 1e12),
+        (1e-30, 1e-10, 1e12),
+        (1e-30, 1e10, 1e-30),
+        (1e-36, 1e14, 1e-20),
+        (1e30, 1e-44, 1e-31),
+        (1e-38, 1e5, 1e5),
+        (1e-42, 1e12, 1e12),
+        (1.0, 1e-40, 1e-3),
+        (1.0, 1e-22, 1e-22),  # scores at the least that float32 holds
+        (1.0, 1e-23, 3e-23),
+        (1.0, 1e-24, 1e-24),
+        (1e-20, 1e-20, 1e-20),
+    ],
+)
+def test_factors_that_vanish_in_float32(kind: str, embedding: float, left: float, right: float) -> None:
+    """Each score is a float32 all the same, computed in float64: only where that is 0 the list is."""
+    head = Head.of(kind, 150, 20, 3, tied=False)
+    E = np.float32(embedding)
+    small = replace(head, source=head.source * E, target=head.target * E)
+    for W, size in ((small.W_left, left), (small.W_right, right)):
+        W[:] = (W.astype(np.float64) * size).astype(np.float32)
+    check(small, 40)
+
+
+def test_one_side_vanishes_by_structure_alone() -> None:
+    """The embedding has nothing where the weights have something."""
+    head = Head.of("random", 80, 6, 0, d_model=10)
+    head.W_left[:5] = 0
+    head.source[:, 5:] = 0
+    check(head, 30)
+
+
 @pytest.mark.parametrize("scale", [(1e19, 1e19), (1e30, 1e5), (1e30, 1e-30), (1e5, 1e36)])
 @pytest.mark.parametrize("lens", LENSES)
 def test_weights_beyond_float32_are_refused(scale: tuple[float, float], lens: str) -> None:
     head = Head.of("random", 50, 10, 0)
     left, right = (np.float32(s) for s in scale)
     head = replace(head, W_left=head.W_left * left, W_right=head.W_right * right)
-    with pytest.raises(BadWeights, match="overflow"):
+    with pytest.raises(BadWeights, match="overflow") as caught:
         top_pairs(head.matrix(), head.masks(), lens, 10)
+    its_scores_fit = scale == (1e30, 1e-30)
+    assert ("its scores may be small" in str(caught.value)) == its_scores_fit
 
 
 def test_masks_know_all_pairs_of_one_surface() -> None:
@@ -139,6 +181,45 @@ def test_masks_know_all_pairs_of_one_surface() -> None:
     pairs = set(zip(masks.same_from.tolist(), masks.same_to.tolist(), strict=True))
     assert len(pairs) == len(masks.same_from) == 9 + 4 + 1
     assert pairs == {(i, j) for i in range(6) for j in range(6) if surface[i] == surface[j]}
+
+
+def test_masks_do_not_write_out_the_pairs_of_large_groups() -> None:
+    surface = np.array([0] * LARGE + [1] * (LARGE + 1) + [2], np.int32)
+    masks = Masks.of(surface, np.zeros(len(surface), bool))
+    assert len(masks.same_from) == LARGE**2 + 1
+    assert [group.tolist() for group in masks.large] == [list(range(LARGE, 2 * LARGE + 1))]
+
+
+def with_empty_rows(kind: str, n_empty: int, equal: int = 0) -> Head:
+    """A head whose vocabulary has so many rows of one surface among some words; `equal` of these are the same."""
+    head = Head.of(kind, n_empty + 200, 6, 1, d_model=8, tied=False)
+    surface = np.arange(len(head.surface), dtype=np.int32)
+    empty = np.random.default_rng(0).permutation(len(surface))[:n_empty]
+    surface[empty] = 7
+    for E in (head.source, head.target):
+        E[empty[:equal]] = 3 * E[empty[0]]
+    return replace(head, surface=surface, words=head.words & (surface != 7))
+
+
+@pytest.mark.parametrize(
+    ("kind", "equal"), [("random", 0), ("heavy tail", 0), ("random", 900), ("integers", 0), ("integers", 900)]
+)
+@pytest.mark.parametrize("exhaustive", [False, True])
+def test_large_groups_of_one_surface(kind: str, equal: int, exhaustive: bool) -> None:
+    check(with_empty_rows(kind, 1000, equal), 60, exhaustive)
+
+
+def test_thousands_of_empty_rows_need_little_memory() -> None:
+    head = with_empty_rows("heavy tail", 5000, equal=2000)
+    matrix = head.matrix()
+    for lens in LENSES:
+        tracemalloc.start()
+        found = top_pairs(matrix, head.masks(), lens, 100)["all"]
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 60e6  # the pairs alone would be 200 MB
+        scores = brute.rounded(head.true_scores(lens))
+        same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -1,0 +1,30 @@
+"""What the presets of pairs need of the vocabulary: which tokens are of one surface (" dog", "Dog"), which are words.
+Scoring the pairs of one surface is for same_surface.py."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32 = NDArray[np.int32]
+
+LARGE = 256  # tokens of one surface from which on their pairs are searched; of fewer, all pairs are simply scored
+
+
+@dataclass(frozen=True)
+class Masks:
+    surface: Int32  # (d_vocab,) equal for tokens that do not differ after decoding, stripping and lower-casing
+    words: NDArray[np.bool_]  # (d_vocab,) whole words
+    same_from: Int32  # all pairs of one surface, but for the large groups
+    same_to: Int32
+    large: tuple[Int32, ...]  # the large groups: rows that no token has, tokens of nothing but spaces; rising ids
+
+    @classmethod
+    def of(cls, surface: Int32, words: NDArray[np.bool_]) -> "Masks":
+        order = np.argsort(surface, kind="stable").astype(np.int32)
+        starts = np.flatnonzero(np.diff(surface[order], prepend=-1))
+        groups = np.split(order, starts[1:])
+        small = [group for group in groups if len(group) <= LARGE] or [order[:0]]
+        same_from = np.concatenate([np.repeat(group, len(group)) for group in small])
+        same_to = np.concatenate([np.tile(group, len(group)) for group in small])
+        return cls(surface, words, same_from, same_to, tuple(group for group in groups if len(group) > LARGE))
