@@ -547,7 +547,7 @@ def test_too_little_memory(source: Path, tmp_path: Path, error: Exception) -> No
     assert Index.open(tmp_path / "tiny").layers == (2,)
 
 
-@pytest.mark.parametrize("device", ["xla", "nonsense", "meta", "cuda:77", ""])
+@pytest.mark.parametrize("device", ["hpu", "nonsense", "meta", "cuda:77", ""])
 def test_devices_that_cannot_be_used(device: str) -> None:
     with pytest.raises(BuildError, match="try auto or cpu"):
         pick_device(device)
