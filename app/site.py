@@ -12,6 +12,7 @@ from app.metrics import Metrics
 from app.rendering import Renderer
 from app.resources import folder
 from app.settings import Settings
+from precompute.errors import IndexFault
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,11 @@ class Site:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Names of the models that can be read."""
-        return tuple(card.model for card in self.library.cards() if card.n_layers)
+        """Names of the models that can be read; none while the data folder cannot."""
+        try:
+            return tuple(card.model for card in self.library.cards() if card.n_layers)
+        except IndexFault:
+            return ()
 
 
 def open_site(settings: Settings) -> Site:

@@ -178,6 +178,16 @@ def test_a_broken_manifest_is_one_models_affair(site_data: Path, tmp_path: Path)
         assert "manifest.json" in visitor.get("/").text
 
 
+def test_a_data_folder_that_cannot_be_read() -> None:
+    with visit(Path("x" * 300)) as visitor:
+        for path in ("/", "/index.json", "/-/health"):
+            answer = visitor.get(path)
+            assert answer.status_code == 503
+            assert "cannot list the data folder" in answer.text
+        assert visitor.get(f"/{GPT2}/ff/1/5").status_code in (404, 503)
+        assert visitor.get("/-/help").status_code == 200
+
+
 async def fail() -> None:
     raise ZeroDivisionError("a fault that nobody foresaw")
 

@@ -220,5 +220,21 @@ def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
             assert visitor.get("/-/health").json() == {"status": "ok", "models": []}
 
 
+def test_health_says_what_is_ready(client: TestClient) -> None:
+    assert client.get("/-/health").json() == {
+        "status": "ok",
+        "models": [
+            {"model": GPT2, "layers_ready": 2, "n_layers": 3, "faults": []},
+            {"model": LLAMA, "layers_ready": 2, "n_layers": 2, "faults": []},
+        ],
+    }
+
+
+def test_robots_leave_endless_addresses_alone(client: TestClient) -> None:
+    lines = client.get("/robots.txt").text.splitlines()
+    assert lines[0] == "User-agent: *"
+    assert {"Disallow: /*/random", "Disallow: /*/search"} < set(lines)
+
+
 def test_views_of_the_table_are_views() -> None:
     assert all(issubclass(page.shape, View) for page in PATHS)

@@ -2,6 +2,7 @@
 What it answers is for server.py."""
 
 import argparse
+import logging
 import os
 import socket
 import sys
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from app.settings import load
 
     settings = load(data=args.data, host=args.host, port=args.port)
+    logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
     try:
         listener = listen(settings.host, settings.port)
     except ServeError:
