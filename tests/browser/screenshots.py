@@ -18,7 +18,7 @@ WIDTH, HEIGHT, QUALITY = 1180, 760, 60
 def pages(address: str, model: str, word: str) -> dict[str, str]:
     """A good page of each kind: the best that the overview of the model has."""
     overview = _data(f"{address}/{model}.json?lens=cosine&preset=words")
-    neuron, head = overview["agreeing"][0], max(overview["heads"], key=lambda card: card["number"])
+    neuron, head = overview["agreeing"][0], max(overview["heads"], key=lambda card: (card["matrix"], card["number"]))
     tokens = _data(f"{address}/{model}/search.json?q={word}")["tokens"][0]["tokens"]
     return {
         "home": "/",
