@@ -2,12 +2,14 @@
 What a subcommand does is in app/commands."""
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
 
 from app.commands import demo, models, precompute, seeds, serve, show, verify
 from precompute.errors import LexiscopeError
+from precompute.plain_text import plain
 
 COMMANDS = (
     demo,
@@ -22,9 +24,14 @@ COMMANDS = (
 # What the extra `precompute` in pyproject.toml installs.
 PRECOMPUTE_MODULES = {"filelock", "gguf", "httpx2", "huggingface_hub", "numba", "safetensors", "torch"}
 
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # of what is printed; files say more
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done; 1: a message says what is wrong; 2: not a command (argparse); 130: interrupted."""
+    if sys.stdout is None:
+        _say("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
+        return 1
     _allow_any_text()
     try:
         args = make_parser().parse_args(argv)
@@ -32,22 +39,35 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except LexiscopeError as error:
-        print(f"lexiscope: {error}", file=sys.stderr)
+        _say(str(error))
         return 1
     except ModuleNotFoundError as error:
         if error.name not in PRECOMPUTE_MODULES:
             raise
         remedy = "pip install 'lexiscope[precompute]'"
-        print(
-            f"lexiscope: this command needs {error.name}, which a plain install leaves out: {remedy}", file=sys.stderr
-        )
+        _say(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
     except BrokenPipeError:
-        # The reader (`| head`) has seen enough. Nothing more can be written, not even when Python flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_stdout()  # the reader (`| head`) has seen enough
+        return 1
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITABLE:
+            raise
+        _give_up_stdout()
+        _say(f"cannot write to standard output: {error.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _say(text: str) -> None:
+    """Messages quote files and names: what these hold must not reach the terminal as commands to it."""
+    print(plain(f"lexiscope: {text}"), file=sys.stderr)
+
+
+def _give_up_stdout() -> None:
+    """Nothing more can be written, not even when Python flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser() -> argparse.ArgumentParser:

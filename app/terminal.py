@@ -13,6 +13,7 @@ from rich.text import Text
 
 from app.view_types import FFView, PairsView, PairView, ScoredView, SeedsView, SubheadView, TokenView, VectorView
 from precompute.index import ModelSummary, ranges
+from precompute.plain_text import escaped, plain
 from precompute.shape import ENDS, Shape
 
 _ESCAPES = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -40,7 +41,7 @@ def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None
 
 def print_seeds(console: Console, view: SeedsView, shape: Shape) -> None:
     used = ", ".join(
-        f"{seed.word}: {' + '.join(visible(token['token']) for token in seed.tokens)}" for seed in view.seeds
+        f"{visible(seed.word)}: {' + '.join(visible(token['token']) for token in seed.tokens)}" for seed in view.seeds
     )
     _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
     table = Table("kind", "layer", "index", "score", "top", box=box.SIMPLE_HEAD)
@@ -98,7 +99,7 @@ def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
     console.print(table)
     for model in models:
         for fault in model.faults:
-            console.print(Text(f"{model.name}: {fault}", style="red"), soft_wrap=True)
+            console.print(Text(plain(f"{model.name}: {fault}"), style="red"), soft_wrap=True)
 
 
 def size(n_bytes: float) -> str:
@@ -177,8 +178,4 @@ def _coherence(value: float | None) -> str:
 
 
 def _escaped(character: str) -> str:
-    if unicodedata.category(character)[0] not in "CZ":
-        return character
-    code = ord(character)
-    # \xNN from 80 on is a byte that is no character, as TokenTable writes it.
-    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return escaped(character) if unicodedata.category(character)[0] in "CZ" else character

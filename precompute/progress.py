@@ -8,6 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from precompute.plain_text import plain
+
 QUIET = 30.0  # seconds between plain lines about the same layer
 ENOUGH = 0.05  # of a layer, to tell a rate from
 
@@ -24,7 +26,7 @@ class Progress:
 
     def say(self, text: str) -> None:
         """One line, however long: whoever reads a log can search for a path in it."""
-        self.console.print(text, markup=False, emoji=False, soft_wrap=True)
+        self.console.print(plain(text), markup=False, emoji=False, soft_wrap=True)
 
     def start(self, model: str, n_layers: int, ready: int, missing: int) -> None:
         self._n_layers, self._ready, self._missing = n_layers, ready, missing

@@ -145,6 +145,19 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     assert "At most" not in run(capsys, f"show tiny vo 1 0 --k {PAIRS}")[1]
 
 
+@pytest.mark.parametrize("words", ["show tiny ff 1 0", "models", "--version", "show tiny ff 1 0 --json"])
+@pytest.mark.parametrize(
+    ("where", "said"), [(">/dev/full", "cannot write to standard output: No space left"), (">&-", "output is closed")]
+)
+def test_nowhere_to_print(words: str, where: str, said: str) -> None:
+    command = f"exec {sys.executable} -m app.cli {words} {where}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lexiscope: ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
     """All tokens of the vocabulary in one list, and nothing in the output that a terminal would obey."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.commands import options
 from precompute.errors import BuildError, LexiscopeError
+from precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
             except LexiscopeError as error:
                 if len(args.models) == 1:
                     raise
-                print(f"lexiscope: {model}: {error}", file=sys.stderr)
+                print(plain(f"lexiscope: {model}: {error}"), file=sys.stderr)
                 failed += 1
     return 1 if failed else 0
 

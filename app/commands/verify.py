@@ -5,6 +5,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from app.commands import options
+from precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,6 +54,6 @@ def run(args: argparse.Namespace) -> int:
 def _report(results: "Iterable[Result]", good: str) -> int:
     problems = 0
     for name, fault in results:
-        print(f"{name}: {fault or good}", flush=True)
+        print(plain(f"{name}: {fault or good}"), flush=True)
         problems += fault is not None
     return problems

@@ -1,0 +1,25 @@
+"""Text that may come from a hostile file, made safe to print: nothing in it moves the cursor or hides what follows.
+Tokens, which also show their spaces, are for app/terminal.py."""
+
+import unicodedata
+
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format, half of a character, ends of lines and paragraphs
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def plain(text: str) -> str:
+    """The text on one line, with characters that a terminal obeys rather than shows as escapes."""
+    return text if text.isascii() and text.isprintable() else "".join(map(_plain, text))
+
+
+def _plain(character: str) -> str:
+    if unicodedata.category(character) not in _UNSEEN:
+        return character
+    return _NAMED.get(character) or escaped(character)
+
+
+def escaped(character: str) -> str:
+    """\\xNN from 80 on would look like a byte that is no character, as TokenTable writes it."""
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
