@@ -17,14 +17,16 @@ MEDIA_TYPES = {
     "md": "text/markdown; charset=utf-8",
     "tex": "application/x-tex; charset=utf-8",
 }
+BARE_FACES = ("json", "csv")
 
 
-def data_face(face: str, view: View, request: PageRequest) -> bytes:
+def bare_face(face: str, view: View) -> bytes:
+    """Data and nothing but data: the same wherever it is served."""
+    return view.json_bytes() if face == "json" else as_csv(records(view)).encode()
+
+
+def table_face(face: str, view: View, request: PageRequest) -> bytes:
     match face:
-        case "json":
-            return view.json_bytes()
-        case "csv":
-            return as_csv(records(view)).encode()
         case "md":
             return as_markdown(tables(view), source(request)).encode()
         case "tex":

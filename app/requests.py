@@ -21,7 +21,7 @@ def wants_suggestions(request: Request) -> bool:
 def origin_of(request: Request) -> str:
     """scheme://host as the visitor sees it; "" for a host that is none."""
     host = request.headers.get("host", "")
-    return f"{request.url.scheme}://{host}" if _HOST.fullmatch(host) else ""
+    return f"{request.scope['scheme']}://{host}" if _HOST.fullmatch(host) else ""
 
 
 def has_etag(request: Request, etag: str) -> bool:

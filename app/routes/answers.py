@@ -9,7 +9,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from app.faces import MEDIA_TYPES, data_face, html_face, twin
+from app.faces import BARE_FACES, MEDIA_TYPES, bare_face, html_face, table_face, twin
 from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
@@ -20,6 +20,7 @@ from app.site import Site
 from app.view_types import View
 from precompute.errors import IndexFault
 
+_TYPES = {face: media_type.partition(";")[0] for face, media_type in MEDIA_TYPES.items()}
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -52,12 +53,12 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         headers["link"] = _links(canonical, twins)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
-        about = PageRequest(
-            request.scope["path"], canonical, origin_of(request), twins, {**arguments, "model": model}, index,
-            site.models if face == "html" else (),
-        )  # fmt: skip
+        if face in BARE_FACES:
+            return Response(bare_face(face, view), 200, headers, MEDIA_TYPES[face])
+        query = {**arguments, "model": model}
+        about = PageRequest(request.scope["path"], canonical, origin_of(request), twins, query, index, site.models)
         html = face == "html"
-        body = html_face(site, page.name, variant, view, about) if html else data_face(face, view, about)
+        body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
         return Response(body, 200, headers, MEDIA_TYPES[face])
 
     respond.__signature__ = page.signature  # type: ignore[attr-defined]
@@ -86,7 +87,7 @@ def _variant(request: Request, page: Page, face: str) -> str:
 def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str, variant: str) -> str:
     """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
     parts = [site.salt, index.version if index else site.library.version(), canonical, variant]
-    if variant not in ("json", "csv"):
+    if variant not in BARE_FACES:
         parts.append(origin_of(request))  # these hold links that leave the site
     if variant in ("html", "partial"):
         parts += site.models
@@ -94,6 +95,5 @@ def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str,
 
 
 def _links(canonical: str, twins: Mapping[str, str]) -> str:
-    links = [f'<{canonical}>; rel="canonical"']
-    links += [f'<{url}>; rel="alternate"; type="{MEDIA_TYPES[face].partition(";")[0]}"' for face, url in twins.items()]
-    return ", ".join(links)
+    alternates = [f'<{url}>; rel="alternate"; type="{_TYPES[face]}"' for face, url in twins.items()]
+    return ", ".join([f'<{canonical}>; rel="canonical"', *alternates])
