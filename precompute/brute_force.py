@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precompute.architectures.base import Model
-from precompute.embedding import NO_DIRECTION, Float64
+from precompute.embedding import NO_DIRECTION, SHORTEST, Float64
 from precompute.shape import LENSES, SIDES
 from precompute.tokens import distinct_classes, whole_words
 
@@ -66,6 +66,7 @@ def _lensed(W: Float64, lens: str) -> Float64:
     mean = W.mean(axis=0)
     centred = W - mean
     norm = np.linalg.norm(centred, axis=1, keepdims=True)
-    directionless = norm <= NO_DIRECTION * (np.linalg.norm(W, axis=1, keepdims=True) + np.linalg.norm(mean))
+    noise = NO_DIRECTION * (np.linalg.norm(W, axis=1, keepdims=True) + np.linalg.norm(mean)) + SHORTEST
+    directionless = norm <= noise
     directions: Float64 = np.divide(centred, norm, out=np.zeros_like(centred), where=~directionless)
     return directions

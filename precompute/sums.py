@@ -3,10 +3,12 @@ Whether the lists in them are right is for verify.py."""
 
 from collections.abc import Iterator
 
+from precompute.container import Container
 from precompute.errors import LexiscopeError, ShardDamaged
 from precompute.files import sha256_of
 from precompute.index import Index
 from precompute.manifest import TOKENIZER
+from precompute.neighbours import check_neighbours
 
 Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
 
@@ -14,15 +16,16 @@ Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wron
 def check_sums(index: Index) -> Iterator[Result]:
     """Every file of the index against the manifest."""
     manifest = index.manifest
-    entries = [(None, manifest.vocabulary), *manifest.shards.items()]
-    for layer, entry in entries:
-        if entry is not None:
-            fault: LexiscopeError | None = None if layer is None else index.faults.get(layer)
-            try:
-                entry.check_sum(index.folder)
-            except LexiscopeError as wrong_sum:
-                fault = fault or wrong_sum
-            yield entry.file, fault
+    layers = {f"layer {layer}": fault for layer, fault in index.faults.items()}
+    for what, entry in manifest.files.items():
+        fault: LexiscopeError | None = layers.get(what)
+        try:
+            if entry is manifest.neighbours:
+                check_neighbours(Container.open(index.folder / entry.file), manifest)
+            entry.check_sum(index.folder)
+        except LexiscopeError as wrong_sum:
+            fault = fault or wrong_sum
+        yield entry.file, fault
     path = index.folder / TOKENIZER
     try:
         wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"

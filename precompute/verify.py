@@ -1,5 +1,5 @@
-"""Checks an index without trusting the code that made it: some of its lists, derived anew by brute force in float64.
-Scores may differ from the brute-force ones in the last bit, where the order of a float64 sum decides a rounding.
+"""Checks a random sample of an index against the weights, by brute force in float64 and without the code that made it.
+What is not in the sample is not checked. Scores may differ in the last bit, where the order of sums decides a rounding.
 Checksums, which need no weights, are for sums.py."""
 
 import secrets
@@ -8,17 +8,23 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from precompute import brute_coherence
 from precompute.architectures.base import Model
+from precompute.brute_coherence import Hubs
 from precompute.brute_force import BruteForce, Ids
 from precompute.embedding import Float64
-from precompute.errors import LexiscopeError, ShardDamaged
+from precompute.errors import LexiscopeError, NotFound, ShardDamaged
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
-from precompute.shard_reader import Floats
+from precompute.shard_reader import Array, Floats
 from precompute.sums import Result
 
 LAST_BIT = 4e-7  # relative
+LEAST = 1.5e-45  # the smallest float32: what rounding to one may add to any number
+MEAN_COSINE = 1e-4  # how far a coherence in float32 may be off
+COSINE = 2e-6  # and a cosine
 SIMILARITY_K = 100  # as FORMAT.md defines it
+MUCH = 10**10  # multiplications: where lists are short and a layer needs more to find hubs, coherences go unchecked
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
@@ -30,10 +36,14 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
     rng = np.random.default_rng(seed)
     shape = model.shape
     brute = BruteForce(model, list(index.tokens))
+    if index.manifest.neighbours:
+        tokens = np.sort(rng.choice(shape.d_vocab, min(sample, shape.d_vocab), replace=False))
+        yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_fault(index, brute, tokens)
     for layer in index.layers:
+        hubs = _hubs(index, layer, brute)
         for kind in shape.kinds:
             numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
-            fault = _checked(index, layer, _vectors_fault, brute, kind, numbers)
+            fault = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
         neurons = np.sort(rng.choice(shape.d_mlp, min(sample, shape.d_mlp), replace=False))
         fault = _checked(index, layer, _similarity_fault, brute, neurons)
@@ -41,7 +51,7 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
         for matrix in MATRICES:
             head = int(rng.integers(shape.n_heads))
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
-            fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources)
+            fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
             yield f"layer {layer} {matrix} head {head}", fault
         shard = index.shard(layer)
         listed, paired = (int(rng.choice(shard.array(name)[0].ravel())) for name in ("ff_value.ids", "vo.ids"))
@@ -58,30 +68,72 @@ def _checked(index: Index, layer: int, check: Callable[..., str | None], *what: 
         wrong = check(index, layer, *what)
     except ShardDamaged as fault:  # values that cannot be right are noticed when they are read
         return fault
-    if wrong is None:
-        return None
-    path, name = index.folder / index.manifest.shards[layer].file, index.manifest.model
-    said = f"layer {layer}: {wrong} is not what the weights give"
-    return ShardDamaged(f"{said}. Delete {path} and run `lexiscope precompute {name}` again")
+    except NotFound as fault:  # a token that was drawn from a list and does not exist
+        wrong = f"a list with {fault}"
+    return _fault(index, index.manifest.shards[layer].file, f"layer {layer}: {wrong}") if wrong else None
 
 
-def _vectors_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:
+def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
+    remedy = f"Delete {index.folder / file} and run `lexiscope precompute {index.manifest.model}` again"
+    return ShardDamaged(f"{wrong} is not what the weights give. {remedy}")
+
+
+def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
+    """By the stored lists if these are long enough: they are checked themselves. None if it would take too long."""
+    shape = index.shape
+    if index.manifest.k >= min(brute_coherence.DEPTH, shape.d_vocab):
+        lists = [index.shard(layer).array(f"{kind}.ids") for kind in shape.kinds]
+        return brute_coherence.hubs_of_lists(lists, shape.d_vocab)
+    multiplications = sum(map(shape.count, shape.kinds)) * shape.d_vocab * shape.d_model
+    return brute_coherence.hubs(brute, layer) if multiplications <= MUCH else None
+
+
+def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
+    directions = brute.embedding("ff_key", "cosine")
+    cosines = directions[tokens] @ directions.T
+    cosines[np.arange(len(tokens)), tokens] = -np.inf  # a token is not its own neighbour
+    assert index.manifest.neighbours
+    for at, token in enumerate(tokens.tolist()):
+        try:
+            found = index.neighbours(token)
+        except ShardDamaged as fault:
+            return fault
+        if found is None:
+            return None  # the file does not open, which the sums tell
+        ids, stored = found
+        best = np.sort(cosines[at])[::-1][: len(ids)]
+        right = (
+            np.abs(cosines[at, ids] - stored).max(initial=0) < COSINE and np.abs(best - stored).max(initial=0) < COSINE
+        )
+        if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(stored, ids):
+            return _fault(index, index.manifest.neighbours.file, f"the list of tokens nearest to {token}")
+    return None
+
+
+def _vectors_fault(
+    index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids, hubs: Hubs | None
+) -> str | None:
     vectors = brute.vectors(layer, kind, numbers)
-    for lens in LENSES:
+    for lens_at, lens in enumerate(LENSES):
         scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
         for at, number in enumerate(numbers.tolist()):
             lists = index.shard(layer).vector(kind, number, lens)
             size = float(np.abs(scores[at]).max())
             ascending = np.sort(scores[at])
             ends = (
-                (lists.top_ids, lists.top_scores, ascending[::-1]),
-                (lists.bottom_ids, lists.bottom_scores, ascending),
+                (1, lists.top_ids, lists.top_scores, ascending[::-1], lists.coherence_top),
+                (-1, lists.bottom_ids, lists.bottom_scores, ascending, lists.coherence_bottom),
             )
-            for end, (ids, stored, best) in zip(ENDS, ends, strict=True):
+            for end, (sign, ids, stored, best, coherence) in zip(ENDS, ends, strict=True):
                 right = _close(scores[at, ids], stored, size) and _close(best[: len(ids)], stored, size)
-                if not right or len(np.unique(ids)) < len(ids):
+                if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(sign * stored, ids):
                     return f"{kind} {number} ({lens}, {end})"
-            if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm:
+                if hubs is not None:
+                    first = brute_coherence.first_tokens(scores[at][None], sign)[0]
+                    exact = brute_coherence.coherence(first, hubs[lens_at], brute.embedding(kind, "cosine"))
+                    if not np.isclose(coherence, exact, rtol=0, atol=MEAN_COSINE, equal_nan=True):
+                        return f"the coherence of {kind} {number} ({lens}, {end})"
+            if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + LEAST:
                 return f"the norm of {kind} {number}"
     return None
 
@@ -109,13 +161,16 @@ def _listed(
     scores = brute.vectors(layer, kind, numbers) @ brute.embedding(kind, lens).T
     k = min(SIMILARITY_K, scores.shape[1])
     last = np.partition(scores, -k, axis=1)[:, [-k]]
-    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True)
+    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True) + LEAST
     return scores > last + doubt, scores >= last - doubt
 
 
-def _pairs_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids) -> str | None:
+def _pairs_fault(
+    index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids, hubs: Hubs | None
+) -> str | None:
     everything = np.arange(index.shape.d_vocab)
-    for lens in LENSES:
+    directions = [brute.embedding(kind, "cosine") for kind in (("w_v", "w_o") if matrix == "vo" else ("w_q", "w_k"))]
+    for lens_at, lens in enumerate(LENSES):
         exact = brute.head(layer, matrix, head, lens)
         row_scores = exact.rows(rows)
         for preset in PRESETS:
@@ -126,15 +181,20 @@ def _pairs_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head:
                 listed = exact.at(pairs)
                 size = float(np.abs(row_scores).max(initial=0)) + float(np.abs(listed).max(initial=0))
                 full = len(pairs) == index.manifest.pairs
-                floor = sign * float(stored.scores[-1]) + LAST_BIT * size if full else -np.inf
+                floor = sign * float(stored.scores[-1]) + LAST_BIT * size + LEAST if full else -np.inf
                 missing = (sign * row_scores > floor) & allowed
                 for at, token in enumerate(rows):
                     missing[at, pairs[pairs[:, 0] == token, 1]] = False
-                proper = brute.allowed(preset, pairs[:, 0], pairs[:, 1]).all() and _distinct_and_ordered(
-                    pairs, sign * stored.scores
+                proper = bool(brute.allowed(preset, pairs[:, 0], pairs[:, 1]).all())
+                proper &= len(np.unique(pairs, axis=0)) == len(pairs) and _falls_in_order(
+                    sign * stored.scores, pairs[:, 0], pairs[:, 1]
                 )
                 if missing.any() or not proper or not _close(listed, stored.scores, size):
                     return f"{matrix} of head {head} ({lens}, {preset}, {end})"
+                if hubs is not None:
+                    mean = brute_coherence.pair_coherence(pairs, hubs[lens_at], *directions)
+                    if not np.isclose(stored.coherence, mean, rtol=0, atol=MEAN_COSINE, equal_nan=True):
+                        return f"the coherence of {matrix} of head {head} ({lens}, {preset}, {end})"
     return None
 
 
@@ -156,10 +216,12 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
     return None
 
 
-def _distinct_and_ordered(pairs: Ids, falling: Floats) -> bool:
-    return len(np.unique(pairs, axis=0)) == len(pairs) and bool((np.diff(falling) <= 0).all())
+def _falls_in_order(scores: Floats, *ids: Array) -> bool:
+    """Whether scores fall, and where they tie ids rise."""
+    order = np.lexsort((*reversed(ids), -scores))
+    return bool((order == np.arange(len(scores))).all())
 
 
 def _close(exact: Float64, stored: Floats, size: float) -> bool:
-    close = np.abs(exact - stored) <= LAST_BIT * np.abs(exact) + 1e-12 * size
+    close = np.abs(exact - stored) <= LAST_BIT * np.abs(exact) + 1e-12 * size + LEAST
     return exact.shape == stored.shape and bool(close.all())

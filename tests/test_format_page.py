@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precompute import coherence, container, layout, manifest_fields, verify
+from precompute import brute_coherence, coherence, container, layout, manifest_fields, verify
 from precompute.files import PARTIAL
 from precompute.manifest import MANIFEST, TOKENIZER
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
@@ -62,7 +62,8 @@ def test_similarity_and_coherence() -> None:
     assert f"first {coherence.FIRST} tokens that are not hubs" in text
     assert f"more than {coherence.HUB} times as many" in text
     assert f"{coherence.HUB} × {coherence.DEPTH} / d_vocab" in text
-    assert verify.SIMILARITY_K == coherence.DEPTH
+    assert verify.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
+    assert (brute_coherence.FIRST, brute_coherence.HUB) == (coherence.FIRST, coherence.HUB)
 
 
 def test_container() -> None:

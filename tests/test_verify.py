@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from safetensors.torch import load_file, save_file
 
 from precompute.architectures import describe
 from precompute.architectures.base import Model
 from precompute.checkpoint import Checkpoint
+from precompute.container import Container
 from precompute.errors import LexiscopeError
 from precompute.index import Index, open_model
 from precompute.manifest import MANIFEST, TOKENIZER
+from precompute.shard_writer import write_neighbours
 from precompute.sums import check_sums
 from precompute.verify import check_sample, new_seed
 from tests.builds import copy, quick_build, small_gpt2
@@ -47,9 +50,26 @@ def faults(index: Path, model: Model | None = None) -> list[str]:
 def test_good_index(model: Model, built: Path) -> None:
     assert faults(built, model) == []
     names = [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
-    assert len(names) == 2 * (6 + 1 + 2 + 3)
+    assert len(names) == 1 + 2 * (6 + 1 + 2 + 3)
     assert names == [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
     assert 0 <= new_seed() < 1 << 31
+
+
+def test_good_index_with_long_lists(model: Model, tmp_path: Path) -> None:
+    """Hubs come from the stored lists then."""
+    assert faults(quick_build(model.checkpoint.folder, tmp_path, k=120), model) == []
+
+
+@pytest.mark.parametrize("small", ["all of them", "all but the embedding", "the embedding"])
+def test_good_index_of_tiny_numbers(tmp_path: Path, small: str) -> None:
+    """Numbers at and below the least that float32 holds."""
+    source = small_gpt2(tmp_path / "tiny", n_layers=1)
+    tensors = load_file(source / "model.safetensors")
+    for name, tensor in tensors.items():
+        if small == "all of them" or ("wte" in name) == (small == "the embedding"):
+            tensor *= 1e-43
+    save_file(tensors, source / "model.safetensors", {"format": "pt"})
+    assert faults(quick_build(source, tmp_path / "data"), describe(Checkpoint.open(source))) == []
 
 
 def test_untied_grouped_heads(tmp_path: Path) -> None:
@@ -73,6 +93,9 @@ def _flip(path: Path, at: int) -> None:
         ("layer-1.g1.lxs", lambda path: _flip(path, 16), "there is no format version 0"),
         ("layer-1.g1.lxs", Path.unlink, "missing"),
         ("vocabulary.g1.lxs", lambda path: _flip(path, 1500), "checksum"),
+        ("neighbours.g1.lxs", lambda path: _flip(path, -100), "checksum"),
+        ("neighbours.g1.lxs", lambda path: _flip(path, 100), "header"),
+        ("neighbours.g1.lxs", Path.unlink, "missing"),
         (TOKENIZER, Path.unlink, "cannot be read"),
         (TOKENIZER, lambda path: _flip(path, 50), "not the model's tokenizer"),
     ],
@@ -114,6 +137,41 @@ def test_foreign_manifest(built: Path, tmp_path: Path) -> None:
         open_model(tmp_path, "mine")
 
 
+def test_ties_in_another_order(tmp_path: Path) -> None:
+    """All tokens are the same: the first ones must be listed, in their order."""
+    source = small_gpt2(tmp_path / "tiny", n_layers=1)
+    tensors = load_file(source / "model.safetensors")
+    tensors["transformer.wte.weight"][:] = tensors["transformer.wte.weight"][0].clone()
+    save_file(tensors, source / "model.safetensors", {"format": "pt"})
+    index, model = quick_build(source, tmp_path / "data"), describe(Checkpoint.open(source))
+    assert faults(index, model) == []
+    for name, said in (("w_q.ids", "w_q 1 (dot, top)"), ("vo.ids", "vo of head 0 (dot, all, top)")):
+        opened = Index.open(index)
+        arrays = {name: np.array(opened.shard(0).array(name)) for name in opened.shard(0)._container.arrays}
+        ids = arrays[name][1, 0, 0] if name == "w_q.ids" else arrays[name][0, 0, 0, 0]
+        ids[[2, 3]] = ids[[3, 2]]
+        rewrite_shard(index, opened.manifest, 0, arrays)
+        assert any(said in fault for fault in faults(index, model))
+
+
+@pytest.mark.parametrize("part", ["ids", "scores", "an impossible id"])
+def test_nearest_tokens_that_the_weights_do_not_give(model: Model, built: Path, tmp_path: Path, part: str) -> None:
+    index = copy(built, tmp_path)
+    opened = Index.open(index)
+    container = Container.open(index / "neighbours.g1.lxs")
+    arrays = {name: np.array(array) for name, array in container.arrays.items()}
+    if part == "ids":
+        arrays["neighbours.ids"][7, [0, 1]] = arrays["neighbours.ids"][7, [1, 0]]
+    elif part == "scores":
+        arrays["neighbours.scores"][7] -= 1e-4
+    else:
+        arrays["neighbours.ids"][7, 3] = 60_000
+    opened.manifest.with_neighbours(write_neighbours(index, opened.manifest, arrays)).save(index)
+    (fault,) = faults(index, model)
+    assert "nearest to" in fault or "nearest tokens of token 7" in fault
+    assert "neighbours.g1.lxs" in fault
+
+
 def _altered_score(arrays: Arrays) -> None:
     arrays["w_q.scores"][3, 1, 0, 5] *= 1 + 1e-5
 
@@ -149,6 +207,19 @@ def _similarity_of_what_is_stored(arrays: Arrays) -> None:
     for neuron, (key, value) in enumerate(zip(arrays["ff_key.ids"], arrays["ff_value.ids"], strict=True)):
         shared = len(set(key[0, 0].tolist()) & set(value[0, 0].tolist()))
         arrays["ff.similarity"][neuron, 0] = shared / (16 - shared)
+
+
+def _altered_coherence(arrays: Arrays) -> None:
+    arrays["w_o.coherence"][2, 1, 0] -= 3e-4
+
+
+def _altered_pair_coherence(arrays: Arrays) -> None:
+    arrays["qk.coherence"][0, 0, 1, 1] -= 3e-4
+
+
+def _unlisted_tokens(arrays: Arrays) -> None:
+    """None of these is a token that one could ask for."""
+    arrays["ff_value.ids"][:] = arrays["vo.ids"][:] = 60_000
 
 
 def _altered_pair_score(arrays: Arrays) -> None:
@@ -200,6 +271,9 @@ def _forgotten_places(arrays: Arrays) -> None:
         (_altered_norm, "the norm of w_k 1"),
         (_altered_similarity, "the similarity of neuron 3 (cosine)"),
         (_similarity_of_what_is_stored, "the similarity of neuron"),
+        (_altered_coherence, "the coherence of w_o 2 (cosine, top)"),
+        (_altered_pair_coherence, "the coherence of qk of head 0 (dot, distinct, bottom)"),
+        (_unlisted_tokens, "token 60000"),
         (_altered_pair_score, "vo of head 0 (dot, all, top)"),
         (_turned_pair, "qk of head 0 (cosine, all, bottom)"),
         (_missing_pair, "qk of head 0 (dot, all, top)"),
