@@ -1,0 +1,214 @@
+"""What can be asked of a model and what it answers, as JSON over HTTP. Tokens are ids: texts are the index's.
+Needs no torch, so that the server can import it; app/wire.py adds what only server and worker say to each other.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
+Convention = Literal["final", "vocabulary", "exact"]
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Scored(Wire):
+    id: int
+    score: float
+
+
+# Seed words
+
+
+class Term(Wire):
+    word: str = Field(min_length=1, max_length=100)
+    weight: float = 1.0
+
+
+class SeedsAsk(Wire):
+    terms: tuple[Term, ...] = Field(min_length=1)
+    kinds: tuple[str, ...] = Field(min_length=1)
+    n: int = Field(50, ge=1, le=1000)
+    heads: bool = False  # also what every head would do with the average
+
+
+class TermUsed(Wire):
+    word: str
+    weight: float
+    tokens: tuple[int, ...]
+
+
+class SeedResult(Wire):
+    kind: str
+    layer: int
+    index: int
+    score: float  # of the average
+    scores: tuple[float, ...]  # of each term by itself
+
+
+class HeadReading(Wire):
+    layer: int
+    head: int
+    writes: tuple[Scored, ...]  # W_V W_O
+    seeks: tuple[Scored, ...]  # W_Q W_Kᵀ
+
+
+class SeedsAnswer(Wire):
+    terms: tuple[TermUsed, ...]
+    nearest: tuple[Scored, ...]  # tokens, by cosine with the average
+    results: tuple[SeedResult, ...]
+    heads: tuple[HeadReading, ...]  # empty unless asked for
+
+
+# Pairs to heads
+
+
+class WordPair(Wire):
+    source: str = Field(min_length=1, max_length=100)
+    target: str = Field(min_length=1, max_length=100)
+
+
+class RelationAsk(Wire):
+    pairs: tuple[WordPair, ...] = Field(min_length=1)
+    lens: Literal["dot", "cosine"] = "dot"
+
+
+class PairUsed(Wire):
+    source: str
+    source_tokens: tuple[int, ...]
+    target: str
+    target_tokens: tuple[int, ...]
+
+
+class HeadRelation(Wire):
+    layer: int
+    head: int
+    rank: float  # mean over the pairs of the target's rank among all tokens, 1 is the best
+    score: float  # mean
+    ranks: tuple[int, ...]  # of each pair
+    scores: tuple[float, ...]
+    rank_from_bottom: float  # mean; small where the head suppresses the target
+
+
+class RelationAnswer(Wire):
+    pairs: tuple[PairUsed, ...]
+    heads: tuple[HeadRelation, ...]  # all of them, best mean rank first
+
+
+# Prompts
+
+
+class NeuronSet(Wire):
+    """A neuron's coefficient is set for this run, at all positions; 0 switches it off."""
+
+    kind: Literal["neuron"] = "neuron"
+    layer: int
+    neuron: int
+    value: float = 0.0
+
+
+class HeadOff(Wire):
+    """A head adds nothing in this run."""
+
+    kind: Literal["head"] = "head"
+    layer: int
+    head: int
+
+
+Intervention = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
+
+
+class PromptAsk(Wire):
+    text: str = Field(min_length=1)
+    panels: frozenset[Panel] = frozenset()
+    position: int | None = None  # None: the last
+    layer: int | None = None  # of `patterns`; None: the last
+    interventions: tuple[Intervention, ...] = ()
+    k: int = Field(5, ge=1, le=50)  # tokens of each cell
+    convention: Convention = "final"
+
+
+class Likely(Wire):
+    id: int
+    p: float
+
+
+class EvolutionRow(Wire):
+    """The stream after one step, at every position: through the final norm and W_U."""
+
+    layer: int
+    after: Literal["embedding", "attention", "ff"]
+    cells: tuple[tuple[Likely, ...], ...]  # by position
+    answer: tuple[float, ...]  # by position: probability of the token that the model ends up with there
+    answer_rank: tuple[int, ...]  # by position, 1 is the best
+
+
+class HeadAttention(Wire):
+    layer: int
+    head: int
+    weights: tuple[tuple[float, ...], ...]  # by query position, up to it
+
+
+class HeadPattern(Wire):
+    """One head of the chosen layer at the chosen position, as words."""
+
+    head: int
+    pattern: tuple[Scored, ...]  # of the position's own query
+    messages: tuple["Message", ...]  # from the positions it attends to most
+
+
+class Message(Wire):
+    position: int
+    weight: float
+    tokens: tuple[Scored, ...]
+
+
+class ActiveNeuron(Wire):
+    layer: int
+    neuron: int
+    coefficient: float
+    strength: float  # |coefficient| times the value's norm
+    first_only: bool  # fires on the first token much more than anywhere else
+
+
+class CoverageRow(Wire):
+    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active parameters list."""
+
+    layer: int
+    covered: float
+    shuffled: float
+
+
+class PromptAnswer(Wire):
+    tokens: tuple[int, ...]
+    position: int
+    layer: int
+    prediction: tuple[Likely, ...]  # at the position
+    untouched: tuple[Likely, ...]  # the same without the interventions; empty if there are none
+    evolution: tuple[EvolutionRow, ...] | None = None
+    evolution_untouched: tuple[EvolutionRow, ...] | None = None
+    appears: int | None = None  # the first layer after which the answer leads at the position, to the end
+    attention: tuple[HeadAttention, ...] | None = None
+    patterns: tuple[HeadPattern, ...] | None = None
+    neurons: tuple[ActiveNeuron, ...] | None = None  # of the chosen position, strongest first, some of each layer
+    coverage: tuple[CoverageRow, ...] | None = None
+
+
+# Other readings of a stored parameter
+
+Reading = Literal["norm", "mlp"]  # the layer's norm folded in; the first MLP applied to the vocabulary
+
+
+class ReadingAsk(Wire):
+    kind: str  # a kind of vector
+    layer: int
+    index: int
+    reading: Reading
+    k: int = Field(25, ge=1, le=100)
+
+
+class ReadingAnswer(Wire):
+    top: tuple[Scored, ...]
+    bottom: tuple[Scored, ...]
