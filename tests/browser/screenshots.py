@@ -31,6 +31,7 @@ def pages(address: str, model: str, word: str) -> dict[str, str]:
 
 def save(page: Page, path: Path) -> None:
     """As WebP, for which Playwright has no option."""
+    page.evaluate("() => document.fonts.ready.then(() => new Promise(requestAnimationFrame))")  # something is drawn
     session = page.context.new_cdp_session(page)
     taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
     path.write_bytes(base64.b64decode(taken["data"]))

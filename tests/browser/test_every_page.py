@@ -31,15 +31,11 @@ def grave(page: Page, **options: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_light(visit: Visitor, path: str) -> None:
+def test_page(visit: Visitor, path: str) -> None:
     page = visit(color_scheme="light", viewport={"width": 1280, "height": 900}).go(path)
     assert page.evaluate(SHIFTS) < 0.01
     assert grave(page) == []
-    assert page.locator("h1").count() == 1
-
-
-@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_dark_on_a_phone(visit: Visitor, path: str) -> None:
-    page = visit(color_scheme="dark", viewport={"width": 360, "height": 740}).go(path)
-    assert grave(page, runOnly=["color-contrast", "scrollable-region-focusable"]) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert grave(page, runOnly=["color-contrast", "scrollable-region-focusable", "target-size"]) == []
