@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import resource
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -294,10 +295,14 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    """The real error of the system, from the device that is always full."""
-    (tmp_path / f"a.lxs{PARTIAL}").symlink_to("/dev/full")
-    with pytest.raises(DiskFull):
-        write_container(tmp_path / "a.lxs", {"a": np.zeros(1 << 20, np.uint8)}, {})
+    """The real error of the system, from a limit on the size of files."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.raises(DiskFull, match="File too large"):
+            write_container(tmp_path / "a.lxs", {"a": np.zeros(1 << 20, np.uint8)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -319,8 +324,18 @@ def test_what_a_killed_writer_left_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="No such file"):
+    with pytest.raises(BuildError, match=r"/no was removed"):
         write_container(tmp_path / "no" / "a.lxs", {}, {})
+
+
+def test_a_link_in_the_way_is_replaced_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("keep me")
+    for name in ("a.lxs", f"a.lxs{PARTIAL}"):
+        (tmp_path / name).symlink_to(tmp_path / "precious")
+    write_container(tmp_path / "a.lxs", {"a": np.zeros(3, np.uint8)}, {})
+    assert (tmp_path / "precious").read_text() == "keep me"
+    assert Container.open(tmp_path / "a.lxs").arrays["a"].tolist() == [0, 0, 0]
+    assert not (tmp_path / "a.lxs").is_symlink()
 
 
 @pytest.mark.parametrize(
