@@ -22,7 +22,7 @@ COMMANDS = (
 )  # modules with add_parser(subparsers); they import little until they run
 
 # What the extra `precompute` in pyproject.toml installs.
-PRECOMPUTE_MODULES = {"filelock", "gguf", "httpx2", "huggingface_hub", "numba", "safetensors", "torch"}
+PRECOMPUTE_MODULES = {"filelock", "gguf", "huggingface_hub", "numba", "safetensors", "torch"}
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # of what is printed; files say more
 

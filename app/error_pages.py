@@ -14,6 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from app.live.errors import LiveError
 from app.rendering import PageRequest
 from app.requests import is_partial, origin_of
 from app.site import Site
@@ -21,7 +22,7 @@ from precompute.errors import BadRequest, LexiscopeError, NotFound
 
 DATA_ENDINGS = (".json", ".csv", ".md", ".tex", "/-/health", "/-/metrics")
 UNAVAILABLE = 503
-_TITLES = {422: "Cannot be answered", 503: "Not available"}
+_TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}
 
 logger = logging.getLogger("lexiscope")
 
@@ -44,18 +45,19 @@ class ErrorPages:
         if wants_data(request):
             body, media_type = orjson.dumps(error), "application/json"
         else:
-            body, media_type = self._page(request, error).encode("utf-8", "backslashreplace"), "text/html"
+            page = self._page(request, error, (headers or {}).get("retry-after"))
+            body, media_type = page.encode("utf-8", "backslashreplace"), "text/html"
         kept = {"cache-control": "no-cache", "vary": "Accept, HX-Request, HX-Request-Type"}
         return Response(body, status, {**kept, **(headers or {})}, media_type)
 
-    def _page(self, request: Request, error: dict[str, Any]) -> str:
+    def _page(self, request: Request, error: dict[str, Any], retry: str | None) -> str:
         model = request.scope.get("path_params", {}).get("model")
         index, models = None, self._site.models
         if model in models:
             with suppress(LexiscopeError):
                 index = self._site.library.index(model)
         about = PageRequest(request.url.path, request.url.path, origin_of(request), index=index, models=models)
-        return self._site.renderer.page("error", is_partial(request), {**error, "links": []}, about)
+        return self._site.renderer.page("error", is_partial(request), {**error, "links": [], "retry": retry}, about)
 
     async def _known(self, request: Request, error: Exception) -> Response:
         match error:
@@ -63,6 +65,9 @@ class ErrorPages:
                 return await self.respond(request, 404, str(error))
             case BadRequest():
                 return await self.respond(request, 422, str(error))
+            case LiveError():  # nothing is logged: it may quote what a visitor typed
+                after = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
+                return await self.respond(request, error.status, str(error), after)
             case _:
                 logger.warning("%s: %s", request.url.path, error)
                 return await self.respond(request, UNAVAILABLE, str(error), {"retry-after": "10"})

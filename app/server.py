@@ -1,6 +1,8 @@
 """Puts the explorer together: create_app(settings) is the whole of it, as an ASGI app.
 What is where is for routes/; listening and stopping is for commands/serve.py."""
 
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -21,7 +23,7 @@ from app.site import Site, open_site
 def create_app(settings: Settings) -> ASGIApp:
     site = open_site(settings)
     arguments.register()
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope")
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site))
     for page in PAGES:
         _add(app, site, page, page.path + "{face:face}")
     _add(app, site, HOME, "/")
@@ -31,6 +33,18 @@ def create_app(settings: Settings) -> ASGIApp:
     errors = ErrorPages(site)
     errors.install(app)
     return Guard(app, settings.url_limit, site.metrics, errors.respond)
+
+
+def _life(site: Site) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        site.live.start()
+        try:
+            yield
+        finally:
+            await site.live.close()
+
+    return life
 
 
 def _add(app: FastAPI, site: Site, page: Page, path: str, documented: bool = True) -> None:

@@ -37,6 +37,43 @@ class Settings(BaseSettings):
     access_log: bool = Field(
         default=False, description="whether each request is logged; it takes log_level info or debug"
     )
+    worker: Literal["auto", "start", "off"] = Field(
+        default="auto",
+        description="the worker behind live pages: auto starts one when a model first needs it, start starts them "
+        "with the server, off leaves live pages out",
+    )
+    worker_url: str = Field(
+        default="",
+        description="workers that run elsewhere, instead of own ones: model=http://host:port for each, comma "
+        "separated, or one address for all; unix:/path for a socket",
+    )
+    workers: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        description="models with a worker of their own at once; the one unused longest makes room",
+    )
+    worker_silence: float = Field(
+        default=10.0, ge=0.1, le=600, description="seconds without a sign of life after which a worker is replaced"
+    )
+    device: str = Field(default="auto", description="where workers compute: auto, cpu, cuda, cuda:1, ...")
+    prompt_tokens: int = Field(
+        default=256, ge=1, le=100_000, description="tokens of a prompt; a longer one answers 413"
+    )
+    seeds_limit: int = Field(
+        default=64, ge=1, le=10_000,
+        description="words of a seed search, pairs of a relation, or changes to a run; more answer 413",
+    )  # fmt: skip
+    queue: int = Field(
+        default=64, ge=1, le=10_000, description="live requests that may wait in a worker; one more answers 503"
+    )
+    request_seconds: float = Field(
+        default=30.0, gt=0, le=3600, description="seconds that a live request may take, waiting included"
+    )
+    batch_wait_ms: float = Field(
+        default=5.0, ge=0, le=1000, description="milliseconds that a worker waits at most for requests to share a batch"
+    )
+    batch_size: int = Field(default=32, ge=1, le=1024, description="live requests in one batch")
 
 
 def load(**chosen: Any) -> Settings:

@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from app.assets import Asset, fingerprint, load_assets
 from app.library import Library
+from app.live.client import Live
 from app.metrics import Metrics
 from app.rendering import Renderer
 from app.resources import folder
@@ -21,6 +22,7 @@ class Site:
     library: Library
     renderer: Renderer
     assets: Mapping[str, Asset]
+    live: Live  # the worker behind live pages
     salt: str  # changes with this program, its templates, its static files and its settings
     metrics: Metrics = field(default_factory=Metrics)
 
@@ -37,11 +39,13 @@ def open_site(settings: Settings) -> Site:
     assets = load_assets(folder("static"))
     parts = [program_version(), fingerprint(folder("templates")), settings.model_dump_json()]
     parts += [asset.url for asset in assets.values()]
+    library = Library(settings.data, settings.refresh)
     return Site(
         settings,
-        Library(settings.data, settings.refresh),
+        library,
         Renderer({name: asset.url for name, asset in assets.items()}),
         assets,
+        Live(settings, library),
         hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16],
     )
 

@@ -73,7 +73,7 @@ def run_app(app: "ASGIApp", settings: "Settings", listener: socket.socket, child
         log_level=settings.log_level,
         access_log=settings.access_log,
         ws="none",
-        lifespan="off",
+        lifespan="on",
         server_header=False,
         timeout_graceful_shutdown=GRACE,
     )

@@ -1,0 +1,91 @@
+"""Why a live page cannot answer, as one tree; error_pages.py turns each into a page or JSON of its status.
+What is wrong with the question itself is NotFound or BadRequest, as everywhere.
+
+LexiscopeError (precompute/errors.py)
+└── LiveError
+    ├── LiveOff      404  there is no worker, because of a setting or because torch is not installed
+    ├── LiveDown     503  the worker starts, has died, or has other weights
+    ├── LiveFull     503  too many wait already
+    ├── TimedOut     503  it took longer than request_seconds, or the worker is frozen
+    ├── TooLarge     413  over a limit; the message has the number
+    ├── LiveFailed   500  a fault of the program in the worker; its log says more
+    └── VisitorGone  499  nobody reads the answer
+"""
+
+from app.wire import Fault
+from precompute.errors import BadRequest, LexiscopeError, NotFound
+
+
+class LiveError(LexiscopeError):
+    """`retry_after`: seconds after which to ask again is worth it; None where it is not."""
+
+    status = 503
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LiveOff(LiveError):
+    status = 404
+
+
+class LiveDown(LiveError):
+    def __init__(self, message: str, retry_after: int = 5) -> None:
+        super().__init__(message, retry_after)
+
+
+class LiveFull(LiveDown):
+    pass
+
+
+class TimedOut(LiveDown):
+    pass
+
+
+class TooLarge(LiveError):
+    status = 413
+
+
+class LiveFailed(LiveError):
+    status = 500
+
+
+class VisitorGone(LiveError):
+    status = 499
+
+
+CONFLICT = 409  # the worker has other weights than those that were asked about
+
+
+def status_of(error: LexiscopeError) -> int:
+    match error:
+        case NotFound():
+            return 404
+        case BadRequest():
+            return 422
+        case TimedOut():  # between worker and server; a visitor sees 503
+            return 504
+        case LiveError():
+            return error.status
+        case _:
+            return 503
+
+
+def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
+    """What the worker says is wrong, as the error that it was there."""
+    match fault.status:
+        case 404:
+            return NotFound(fault.detail)
+        case 413:
+            return TooLarge(fault.detail)
+        case 503:
+            return LiveFull(fault.detail, retry_after or 5)
+        case 504:
+            return TimedOut(fault.detail, retry_after or 10)
+        case 409:
+            return LiveDown(fault.detail, retry_after or 10)
+        case status if 400 <= status < 500:
+            return BadRequest(fault.detail)
+        case _:
+            return LiveFailed(fault.detail)
