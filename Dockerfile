@@ -1,6 +1,7 @@
 # Lexiscope in a container; models, indexes and caches are in the volume /data.
 #   docker build -t lexiscope .
 #   docker run --rm -it -v lexiscope:/data lexiscope precompute gpt2
+#   docker run --rm -p 8000:8000 -v lexiscope:/data lexiscope
 # With a GPU: docker run --gpus all ...
 # With a folder of yours for the volume, add: --user "$(id -u):$(id -g)"
 FROM python:3.11-slim
@@ -23,6 +24,8 @@ RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^t
 COPY pyproject.toml README.md LICENSE ./
 COPY app ./app
 COPY precompute ./precompute
+COPY static ./static
+COPY templates ./templates
 RUN pip install --constraint constraints.txt '.[precompute]'
 
 RUN useradd --create-home --uid 10001 lexiscope \
@@ -36,4 +39,5 @@ USER lexiscope
 WORKDIR /data
 VOLUME /data
 ENTRYPOINT ["lexiscope"]
-CMD ["--help"]
+EXPOSE 8000
+CMD ["serve", "--host", "0.0.0.0"]

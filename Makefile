@@ -19,8 +19,8 @@ help: ## list these targets
 setup: $(READY) ## make .venv with Lexiscope and all it needs (the others start with this)
 	@echo "$(VENV) is ready: $(BIN)/lexiscope --help"
 
-demo: $(READY) ## fetch the demo model, build its index, print a few lists
-	@echo "Demo: fetching the demo model, building its index and printing a few of its lists"
+demo: $(READY) ## fetch the demo model, build its index, open the explorer on it
+	@echo "Demo: fetching the demo model, building its index and serving it (Ctrl-C ends it)"
 	@$(BIN)/lexiscope demo $(ARGS)
 
 test: $(READY) ## run the tests

@@ -161,7 +161,7 @@ def _make(
         manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, bench, tokens))
         place.save(manifest)
     if not missing and manifest.neighbours is None:
-        manifest = _add_neighbours(manifest, place, bench)
+        manifest = _add_neighbours(manifest, place, bench, progress)
     for layer in missing:
         place.check()
         arrays = make_shard(bench, layer, progress.step)
@@ -169,11 +169,12 @@ def _make(
         place.save(manifest)
         progress.layer_done(layer)
         if manifest.neighbours is None:  # not before there is something to read
-            manifest = _add_neighbours(manifest, place, bench)
+            manifest = _add_neighbours(manifest, place, bench, progress)
     return manifest
 
 
-def _add_neighbours(manifest: Manifest, place: Place, bench: Workbench) -> Manifest:
+def _add_neighbours(manifest: Manifest, place: Place, bench: Workbench, progress: Progress) -> Manifest:
+    progress.say("finding the nearest tokens of every token")
     arrays = nearest_tokens(bench.projectors["reads"].embedding, bench.pool)
     manifest = manifest.with_neighbours(write_neighbours(place.folder, manifest, arrays))
     place.save(manifest)
