@@ -1,0 +1,47 @@
+"""Which prompts run together: those of like length, as many as fit, fewer where memory runs out.
+What a run computes is for prompts.py.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from precompute.errors import LexiscopeError
+from precompute.live.faults import NoMemory, out_of_memory
+
+TOKENS = 4096  # of one pass, padding included
+PADDING = 0.25  # the share of a pass that may be padding
+
+Job = TypeVar("Job")
+Answer = TypeVar("Answer")
+
+
+def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int]]:
+    """Numbers of prompts, in groups: `lengths` in tokens, `rows` how many runs each needs."""
+    groups: list[list[int]] = []
+    longest = count = 0
+    for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
+        fits = groups and lengths[number] >= (1 - PADDING) * longest and (count + rows[number]) * longest <= TOKENS
+        if fits:
+            groups[-1].append(number)
+            count += rows[number]
+        else:
+            groups.append([number])
+            longest, count = lengths[number], rows[number]
+    return groups
+
+
+def halving(
+    jobs: Sequence[Job], run: Callable[[Sequence[Job]], list[Answer]], retry: Callable[[], None]
+) -> list[Answer | LexiscopeError]:
+    """The answers to all jobs at once; where memory runs out, of each half by itself. `retry` frees what it can."""
+    try:
+        return list(run(jobs))
+    except (MemoryError, RuntimeError) as error:
+        if not out_of_memory(error):
+            raise
+        why = (str(error).splitlines() or ["no more is given"])[0]
+    retry()  # outside of `except`: the error holds on to the tensors of the run
+    if len(jobs) == 1:
+        return [NoMemory(f"not enough memory for this prompt ({why}): a shorter one, or fewer panels, needs less")]
+    middle = len(jobs) // 2
+    return halving(jobs[:middle], run, retry) + halving(jobs[middle:], run, retry)

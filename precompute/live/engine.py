@@ -1,0 +1,69 @@
+"""A model in memory, ready for questions: the one door to everything in this folder.
+Queues, limits and HTTP are for app/worker.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from tokenizers import Tokenizer
+
+from precompute.architectures import describe
+from precompute.build import pick_device
+from precompute.checkpoint import Checkpoint
+from precompute.errors import BadWeights, LexiscopeError, UnsupportedArchitecture
+from precompute.live import gpt2, llama
+from precompute.live.prompts import Prompts, Step
+from precompute.live.seeds import SeedSearch
+from precompute.live.weights import Weights
+from precompute.live.wire import PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
+from precompute.live.words import Words
+
+EXTRAS = {"gpt2": gpt2.extras, "llama": llama.extras}
+
+
+class Engine:
+    """Not for several threads at once: the worker asks from one."""
+
+    def __init__(self, weights: Weights, tokenizer: Tokenizer) -> None:
+        self.weights = weights
+        self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.extras.n_positions
+        self.words = Words.of(weights, tokenizer)
+        self._seeds, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
+
+    @classmethod
+    def load(cls, checkpoint: Checkpoint, device: str = "auto", threads: int | None = None) -> "Engine":
+        """Weights in float32 on the device; `threads` of torch on the CPU, its own choice if None."""
+        if threads is not None:
+            torch.set_num_threads(threads)
+        torch.backends.cuda.matmul.allow_tf32 = False
+        chosen, model = pick_device(device), describe(checkpoint)
+        if model.shape.architecture not in EXTRAS:
+            raise UnsupportedArchitecture(f"{checkpoint.source}: models of this architecture cannot be run yet.")
+        path = checkpoint.tokenizer_file()
+        try:
+            tokenizer = Tokenizer.from_file(str(path))
+        except Exception as error:  # the library raises nothing more special
+            raise BadWeights(f"{path} is not a tokenizer ({error}). Get the checkpoint again.") from None
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        with torch.inference_mode():
+            return cls(Weights.load(model, EXTRAS[model.shape.architecture](model), chosen), tokenizer)
+
+    def token_count(self, text: str) -> int:
+        """How many tokens a prompt has; BadRequest for what is no text."""
+        return len(self.words.prompt(text))
+
+    @torch.inference_mode()
+    def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
+        """One product for all asks; a wrong one gets its error, the others their answers."""
+        return self._seeds.answers(asks)
+
+    @torch.inference_mode()
+    def prompts(
+        self,
+        asks: Sequence[PromptAsk],
+        step: Step = lambda *_: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[PromptAnswer | LexiscopeError]:
+        """One pass for prompts of like length. `cancelled` is asked between layers; if true, faults.Cancelled."""
+        return self._prompts.answers(asks, step, cancelled)

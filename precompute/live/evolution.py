@@ -1,0 +1,49 @@
+"""The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears.
+The run itself is for forward.py.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from precompute.live.vocabulary import Tick, likelihoods
+from precompute.live.weights import Weights
+from precompute.live.wire import EvolutionRow
+
+
+def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tuple[EvolutionRow, ...]:
+    """streams (T, d_model), one for each step: the embedding, then attention and ff of every layer.
+
+    The answer of a position is the token that this run ends with there: the first of the last row.
+    """
+    T = len(streams[0])
+    last = likelihoods(w, streams[-1], k, None, tick)
+    before = likelihoods(w, torch.cat(list(streams[:-1])), k, last.ids[:, 0].repeat(len(streams) - 1), tick)
+    steps = [(0, "embedding"), *((layer, after) for layer in range(w.shape.n_layers) for after in ("attention", "ff"))]
+    rows: list[EvolutionRow] = []
+    # to Python's numbers in one go: element by element it takes longer than the products
+    ids, p, answer, rank = (
+        torch.cat((getattr(before, part), getattr(last, part))).tolist() for part in ("ids", "p", "answer", "rank")
+    )
+    for step, (layer, after) in enumerate(steps):
+        places = range(step * T, step * T + T)
+        cells = [[{"id": i, "p": q} for i, q in zip(ids[at], p[at], strict=True)] for at in places]
+        some = slice(step * T, step * T + T)
+        rows.append(
+            EvolutionRow.model_validate(
+                {"layer": layer, "after": after, "cells": cells, "answer": answer[some], "answer_rank": rank[some]}
+            )
+        )
+    return tuple(rows)
+
+
+def appears(rows: Sequence[EvolutionRow], position: int) -> int:
+    """The first layer after which the answer leads at the position, and in every row from there to the end."""
+    found = rows[-1].layer
+    for row in reversed(rows):
+        if row.answer_rank[position] != 1:
+            break
+        if row.after == "ff":
+            found = row.layer
+    return found

@@ -1,0 +1,42 @@
+"""The panels `neurons` and `attention`: who was active at a position, and which positions each head looked at.
+Both only arrange what the run computed.
+"""
+
+import torch
+
+from precompute.live.records import Record
+from precompute.live.weights import Weights
+from precompute.live.wire import ActiveNeuron, HeadAttention
+
+OF_EACH_LAYER = 10
+FIRST_ONLY = 10.0  # times the largest coefficient at any other position
+MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
+
+
+def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tuple[ActiveNeuron, ...]:
+    """The strongest neurons of each layer at the position, all together strongest first.
+
+    value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
+    """
+    coefficients, first, others = (torch.stack(part) for part in (record.coefficients, record.first, record.others))
+    strength, neurons = (coefficients.abs() * value_norms).topk(min(OF_EACH_LAYER, w.shape.d_mlp), dim=1)
+    first_only = (first >= FIRST_ONLY * others) & (first > 0) & (len(record.tokens) > 1)
+    columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
+    found = [
+        ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f)
+        for layer, rows in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+        for n, c, s, f in zip(*rows, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda neuron: (-neuron.strength, neuron.layer, neuron.neuron)))
+
+
+def attentions(w: Weights, record: Record) -> tuple[HeadAttention, ...]:
+    """Every head's weights. Of a long prompt (MOST_WEIGHTS) only the chosen layer's heads: a page shows no more."""
+    T = len(record.tokens)
+    every = w.shape.n_layers * w.shape.n_heads * T * (T + 1) // 2 <= MOST_WEIGHTS
+    found = []
+    for layer in range(w.shape.n_layers) if every else (record.layer,):
+        for head, rows in enumerate(record.weights[layer].tolist()):
+            upto = [row[: query + 1] for query, row in enumerate(rows)]
+            found.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
+    return tuple(found)

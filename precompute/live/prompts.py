@@ -1,0 +1,168 @@
+"""Runs of the model for prompts: checks each ask, runs those of like length together, makes the panels asked for.
+The run is for forward.py, each panel for its own module.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isfinite
+
+import torch
+
+from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.live.batches import halving, of_like_length
+from precompute.live.evolution import appears, evolution
+from precompute.live.faults import Cancelled
+from precompute.live.forward import forward
+from precompute.live.neurons import active_neurons, attentions
+from precompute.live.records import Record, Recorder
+from precompute.live.vocabulary import likelihoods
+from precompute.live.weights import Weights
+from precompute.live.wire import HeadOff, Likely, PromptAnswer, PromptAsk
+from precompute.live.words import Words
+
+Step = Callable[[str, float], None]  # the stage, and which share of all work is done
+
+
+@dataclass(frozen=True)
+class Job:
+    ask: PromptAsk
+    tokens: tuple[int, ...]
+    position: int
+    layer: int
+
+    def records(self) -> list[Record]:
+        """The run, and beside one with interventions the same without, of which only evolution is shown."""
+        touched = Record(self.tokens, self.ask.interventions, self.position, self.layer, self.ask.panels)
+        if not self.ask.interventions:
+            return [touched]
+        return [touched, Record(self.tokens, (), self.position, self.layer, self.ask.panels & {"evolution"})]
+
+
+class Progress:
+    """Adds up the work that is done, in multiplications, and lets a run end when nobody waits for it."""
+
+    def __init__(self, w: Weights, jobs: Sequence[Job], step: Step, cancelled: Callable[[], bool]) -> None:
+        s, self.step, self.cancelled = w.shape, step, cancelled
+        self.layer_cost = sum(s.count(kind) for kind in s.kinds) * s.d_model  # of one token
+        self.row_cost = s.d_vocab * s.d_model  # of one row of a product with the vocabulary
+        self.total, self.done = 1.0, 0.0
+        for job in jobs:
+            rows = len(job.records()) * len(job.tokens)
+            self.total += rows * s.n_layers * self.layer_cost
+            if "evolution" in job.ask.panels:
+                self.total += rows * (2 * s.n_layers + 1) * self.row_cost
+
+    def add(self, stage: str, cost: float) -> None:
+        if self.cancelled():
+            raise Cancelled
+        self.done += cost
+        self.step(stage, min(self.done / self.total, 1.0))
+
+    def rows(self, stage: str) -> Callable[[float], None]:
+        return lambda rows: self.add(stage, rows * self.row_cost)
+
+
+class Prompts:
+    def __init__(self, w: Weights, words: Words) -> None:
+        self.w, self.words = w, words
+
+    @cached_property
+    def value_norms(self) -> torch.Tensor:
+        norms: torch.Tensor = torch.linalg.vector_norm(self.w.vectors["ff_value"], dim=2)
+        return norms  # (n_layers, d_mlp)
+
+    def answers(
+        self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]
+    ) -> list[PromptAnswer | LexiscopeError]:
+        answers: dict[int, PromptAnswer | LexiscopeError] = {}
+        jobs: dict[int, Job] = {}
+        for number, ask in enumerate(asks):
+            try:
+                jobs[number] = self._job(ask)
+            except LexiscopeError as error:
+                answers[number] = error
+        numbers = list(jobs)
+        progress = Progress(self.w, list(jobs.values()), step, cancelled)
+        lengths = [len(jobs[number].tokens) for number in numbers]
+        for group in of_like_length(lengths, [2 if jobs[number].ask.interventions else 1 for number in numbers]):
+            some = [numbers[at] for at in group]
+            found = halving([jobs[n] for n in some], lambda batch: self._run(batch, progress), self._free)
+            answers |= zip(some, found, strict=True)
+        return [answers[number] for number in range(len(asks))]
+
+    def _job(self, ask: PromptAsk) -> Job:
+        tokens, s = self.words.prompt(ask.text), self.w.shape
+        if len(tokens) > self.w.extras.n_positions:
+            raise BadRequest(
+                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.extras.n_positions} positions"
+            )
+        position = len(tokens) - 1 if ask.position is None else ask.position
+        layer = s.n_layers - 1 if ask.layer is None else ask.layer
+        _check("position", position, len(tokens))
+        _check("layer", layer, s.n_layers)
+        for touch in ask.interventions:
+            _check("layer", touch.layer, s.n_layers)
+            if isinstance(touch, HeadOff):
+                _check("head", touch.head, s.n_heads)
+            else:
+                _check("neuron", touch.neuron, s.d_mlp)
+        return Job(ask, tokens, position, layer)
+
+    def _run(self, jobs: Sequence[Job], progress: Progress) -> list[PromptAnswer | LexiscopeError]:
+        """One pass for all jobs, then each one's panels."""
+        w = self.w
+        records = [job.records() for job in jobs]
+        rows = [record for pair in records for record in pair]
+        T = max(len(row.tokens) for row in rows)
+        tokens = torch.tensor([row.tokens + (0,) * (T - len(row.tokens)) for row in rows], device=w.device)
+        words = sum(len(row.tokens) for row in rows)
+        recorder = Recorder(rows, lambda layer: progress.add("run", words * progress.layer_cost * (layer > 0)))
+        last = forward(w, tokens, [row.touches for row in rows], recorder)
+        at = torch.tensor([row.position for row in rows], device=w.device)
+        k = max(job.ask.k for job in jobs)
+        predicted = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
+        likely = list(zip(predicted.ids.tolist(), predicted.p.tolist(), strict=True))
+        answers: list[PromptAnswer | LexiscopeError] = []
+        for job, pair in zip(jobs, records, strict=True):
+            likely, mine = likely[len(pair) :], likely[: len(pair)]
+            if not all(isfinite(p) for _, row in mine for p in row):
+                answers.append(BadRequest("the run overflows with these interventions: use smaller coefficients"))
+            else:
+                answers.append(self._answer(job, pair, [_likely(ids, p, job.ask.k) for ids, p in mine], progress))
+        return answers
+
+    def _answer(
+        self, job: Job, records: Sequence[Record], likely: Sequence[tuple[Likely, ...]], progress: Progress
+    ) -> PromptAnswer:
+        w, ask, record = self.w, job.ask, records[0]
+        rows = [
+            evolution(w, each.streams, ask.k, progress.rows("evolution"))
+            for each in records
+            if "evolution" in ask.panels
+        ]
+        return PromptAnswer(
+            tokens=job.tokens,
+            position=job.position,
+            layer=job.layer,
+            prediction=likely[0],
+            untouched=likely[1] if len(likely) > 1 else (),
+            evolution=rows[0] if rows else None,
+            evolution_untouched=rows[1] if len(rows) > 1 else None,
+            appears=appears(rows[0], job.position) if rows else None,
+            attention=attentions(w, record) if "attention" in ask.panels else None,
+            neurons=active_neurons(w, self.value_norms, record) if "neurons" in ask.panels else None,
+        )
+
+    def _free(self) -> None:
+        if self.w.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+def _check(what: str, number: int, count: int) -> None:
+    if not 0 <= number < count:
+        raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
+
+
+def _likely(ids: list[int], p: list[float], k: int) -> tuple[Likely, ...]:
+    return tuple(Likely(id=token, p=share) for token, share in list(zip(ids, p, strict=True))[:k])

@@ -1,0 +1,66 @@
+"""What panels need of a run, kept while it goes by, for each prompt by itself and without padding.
+Nothing is kept that no panel asked for.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from precompute.live.forward import Touches, Watcher
+
+
+@dataclass
+class Record:
+    """One row of a pass: the prompt, what to keep of it, and what was kept."""
+
+    tokens: tuple[int, ...]
+    touches: Touches
+    position: int
+    layer: int  # whose attention and states `chosen_*` are
+    panels: frozenset[str]
+    streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
+    weights: list[Tensor] = field(default_factory=list)  # attention: (n_heads, T, T) of each layer
+    chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
+    chosen_weights: Tensor | None = None  # patterns: (n_heads, T), of the position
+    coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
+    first: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) |coefficient| at position 0
+    others: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) the largest |coefficient| after it
+    states: list[Tensor] = field(default_factory=list)  # coverage: (d_model,) after each layer, at the position
+    mixed: list[Tensor] = field(default_factory=list)  # coverage: (n_heads, d_head) mixed values, at the position
+
+
+class Recorder(Watcher):
+    def __init__(self, records: Sequence[Record], before_layer: Callable[[int], None]) -> None:
+        self.records = records
+        self.before_layer = before_layer
+
+    def layer(self, layer: int) -> None:
+        self.before_layer(layer)
+
+    def stream(self, layer: int, after: str, x: Tensor) -> None:  # noqa: ARG002
+        for b, record in enumerate(self.records):
+            if "evolution" in record.panels:
+                record.streams.append(x[b, : len(record.tokens)])
+            if "coverage" in record.panels and after == "ff":
+                record.states.append(x[b, record.position])
+
+    def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor) -> None:
+        for b, record in enumerate(self.records):
+            T = len(record.tokens)
+            if "attention" in record.panels:
+                record.weights.append(weights[b, :, :T, :T])
+            if "patterns" in record.panels and layer == record.layer:
+                record.chosen_states = x[b, :T]
+                record.chosen_weights = weights[b, :, record.position, :T]
+            if "coverage" in record.panels:
+                record.mixed.append(z[b, :, record.position])
+
+    def ff(self, layer: int, coefficients: Tensor) -> None:  # noqa: ARG002
+        for b, record in enumerate(self.records):
+            here = coefficients[b, : len(record.tokens)]
+            if record.panels & {"neurons", "coverage"}:
+                record.coefficients.append(here[record.position].clone())  # a view would keep the whole pass
+            if "neurons" in record.panels:
+                record.first.append(here[0].abs())
+                record.others.append(here[1:].abs().amax(dim=0) if len(here) > 1 else here[0].abs())

@@ -1,0 +1,138 @@
+"""Seed words with weights: the vectors of any kinds that are about them, the tokens near them, what heads make of them.
+All asks of a batch share one product for each kind; scores are float64, as in precompute/seeds.py.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precompute.embedding import Float64
+from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.live.proposals import error_of_products, exact_products, proposals
+from precompute.live.vocabulary import listed
+from precompute.live.weights import Weights
+from precompute.live.wire import HeadReading, Scored, SeedResult, SeedsAnswer, SeedsAsk, TermUsed
+from precompute.live.words import Vocabulary, Words
+from precompute.shape import SIDES
+
+NEAREST = 12
+HEAD_TOKENS = 5
+LARGEST_PRODUCT = 2**26  # numbers: more asks than fit are searched one part after the other
+
+
+class Query:
+    """One ask: for each vocabulary the vectors of its terms and their weighted mean.
+
+    q = sum of weight * (mean of the word's pieces - mean of all tokens) / sum of |weight|
+    """
+
+    def __init__(self, words: Words, w: Weights, ask: SeedsAsk) -> None:
+        for kind in ask.kinds:
+            if kind not in w.shape.kinds:
+                raise NotFound(f"there are no vectors of kind {kind!r}, only {', '.join(w.shape.kinds)}")
+        self.ask, self.kinds = ask, tuple(dict.fromkeys(ask.kinds))
+        self.used = tuple(TermUsed(word=t.word, weight=t.weight, tokens=words.tokens(t.word)) for t in ask.terms)
+        self.weights = np.array([term.weight for term in ask.terms])
+        if not np.abs(self.weights).sum() > 0:
+            raise BadRequest("all seeds have the weight 0: give at least one another weight")
+        self.terms = {"reads": self._terms(words.reads)}  # (terms, d_model) each
+        self.terms["writes"] = self.terms["reads"] if words.reads is words.writes else self._terms(words.writes)
+        self.q = {side: self.weights @ terms / np.abs(self.weights).sum() for side, terms in self.terms.items()}
+        longest = np.linalg.norm(self.terms["reads"], axis=1).max()
+        if np.linalg.norm(self.q["reads"]) <= 1e-9 * longest:
+            raise BadRequest("the seeds cancel each other out: nothing is left to search for")
+
+    def _terms(self, vocabulary: Vocabulary) -> Float64:
+        return np.stack([vocabulary.word(term.tokens) - vocabulary.mean for term in self.used])
+
+
+class SeedSearch:
+    def __init__(self, w: Weights, words: Words) -> None:
+        self.w, self.words = w, words
+        self.share, self.least = error_of_products(w.shape.d_model)
+
+    @cached_property
+    def norms(self) -> dict[str, Tensor]:
+        """By kind: (n_layers * count,) |v|."""
+        return {kind: torch.linalg.vector_norm(V, dim=2).flatten() for kind, V in self.w.vectors.items()}
+
+    def answers(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
+        queries: list[Query | LexiscopeError] = []
+        for ask in asks:
+            try:
+                queries.append(Query(self.words, self.w, ask))
+            except LexiscopeError as error:
+                queries.append(error)
+        good = [query for query in queries if isinstance(query, Query)]
+        found: dict[Query, list[SeedResult]] = {query: [] for query in good}
+        for kind in dict.fromkeys(kind for query in good for kind in query.kinds):
+            self._search(kind, [query for query in good if kind in query.kinds], found)
+        nearest = dict(zip(good, self._nearest(good), strict=True))
+        return [
+            query if isinstance(query, LexiscopeError) else self._answer(query, found[query], nearest[query])
+            for query in queries
+        ]
+
+    def _search(self, kind: str, queries: Sequence[Query], found: dict[Query, list[SeedResult]]) -> None:
+        """Adds to `found` the best of one kind."""
+        count, V, side = self.w.shape.count(kind), self.w.vectors[kind].flatten(0, 1), SIDES[kind]
+        for query, scores in self._products(V, queries, side):
+            error = self._error(self.norms[kind], query.q[side])
+            best = proposals(scores, error, query.ask.n)
+            exact = exact_products(V[best], np.vstack((query.q[side][None], query.terms[side])))
+            for row, numbers in zip(best.tolist(), exact.tolist(), strict=True):
+                layer, index = divmod(row, count)
+                found[query].append(
+                    SeedResult(kind=kind, layer=layer, index=index, score=numbers[0], scores=tuple(numbers[1:]))
+                )
+
+    def _nearest(self, queries: Sequence[Query]) -> list[tuple[Scored, ...]]:
+        """Tokens with the largest cosine of their centred embedding with the query."""
+        vocabulary, answers = self.words.reads, []
+        for query, products in self._products(vocabulary.W, queries, "reads"):
+            q = query.q["reads"]
+            length, shift = float(np.linalg.norm(q)), float(vocabulary.mean @ q)
+            scores = (products - shift) * vocabulary.inverse
+            error = self._error(vocabulary.norm + float(np.linalg.norm(vocabulary.mean)), q) * vocabulary.inverse
+            best = proposals(scores, error, NEAREST)
+            exact = exact_products(vocabulary.W[best], q[None])[:, 0] - shift
+            cosines = exact * vocabulary.exact_inverse[best.cpu().numpy()] / length
+            order = np.argsort(-cosines, kind="stable")[:NEAREST]
+            ids = best.tolist()
+            answers.append(tuple(Scored(id=ids[at], score=float(cosines[at])) for at in order))
+        return answers
+
+    def _products(self, V: Tensor, queries: Sequence[Query], side: str) -> "list[tuple[Query, Tensor]]":
+        """V (N, d_model) with the q of each query: (N,) each."""
+        found: list[tuple[Query, Tensor]] = []
+        part = max(1, LARGEST_PRODUCT // len(V))
+        for start in range(0, len(queries), part):
+            some = queries[start : start + part]
+            Q = torch.from_numpy(np.stack([query.q[side] for query in some])).float().to(V.device)
+            products = V @ Q[0][:, None] if len(some) == 1 else V @ Q.T  # (N, len(some))
+            found += zip(some, products.T.contiguous(), strict=True)
+        return found
+
+    def _error(self, norms: Tensor, q: Float64) -> Tensor:
+        return (norms + self.least) * (self.share * (float(np.linalg.norm(q)) + self.least))
+
+    def _answer(self, query: Query, results: list[SeedResult], nearest: tuple[Scored, ...]) -> SeedsAnswer:
+        results.sort(key=lambda r: (-r.score, r.kind, r.layer, r.index))
+        heads = self.heads(query.q["reads"]) if query.ask.heads else ()
+        return SeedsAnswer(terms=query.used, nearest=nearest, results=tuple(results[: query.ask.n]), heads=heads)
+
+    def heads(self, q: Float64) -> tuple[HeadReading, ...]:
+        """For every head the first tokens of q W_V W_O, by W_U, and of q W_Q W_Kᵀ, by W_E."""
+        w, found = self.w, []
+        x = torch.from_numpy(q).float().to(w.device)
+        for layer in range(w.shape.n_layers):
+            W_Q, W_K, W_V, W_O = (w.every_head(kind, layer) for kind in ("w_q", "w_k", "w_v", "w_o"))
+            written = ((W_V @ x)[:, None] @ W_O)[:, 0]  # (n_heads, d_model)
+            sought = ((W_Q @ x)[:, None] @ W_K)[:, 0]
+            writes, seeks = listed(written @ w.W_U.T, HEAD_TOKENS), listed(sought @ w.W_E.T, HEAD_TOKENS)
+            for head, (write, seek) in enumerate(zip(writes, seeks, strict=True)):
+                found.append(HeadReading(layer=layer, head=head, writes=write, seeks=seek))
+        return tuple(found)

@@ -1,0 +1,67 @@
+"""Words as vectors: which tokens stand for a word, and its place in the embedding, centred, in float64.
+What is done with them is for seeds.py and relation.py.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from tokenizers import Tokenizer
+
+from precompute.embedding import Embedding, Float64
+from precompute.errors import BadRequest, NotFound
+from precompute.live.weights import Weights
+from precompute.seeds import find_seed
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """One vocabulary matrix with mean and norms; of W_E and W_U where they differ."""
+
+    W: torch.Tensor  # (d_vocab, d_model) on the device
+    mean: Float64  # (d_model,)
+    norm: torch.Tensor  # (d_vocab,) |e_t|, float32
+    inverse: torch.Tensor  # (d_vocab,) 1 / |e_t - mean|, float32; 0 where there is no direction
+    exact_inverse: Float64
+
+    @classmethod
+    def of(cls, W: torch.Tensor) -> "Vocabulary":
+        e = Embedding.of(W, torch.device("cpu"))
+        norm, inverse = (torch.from_numpy(part).float().to(W.device) for part in (e.norm, e.inverse_norm))
+        return cls(W, e.mean, norm, inverse, e.inverse_norm)
+
+    def word(self, tokens: tuple[int, ...]) -> Float64:
+        """The mean of the pieces (d_model,), not centred."""
+        return np.asarray(self.W[list(tokens)].cpu().numpy().astype(np.float64).mean(axis=0))
+
+
+@dataclass(frozen=True)
+class Words:
+    tokenizer: Tokenizer
+    reads: Vocabulary  # W_E
+    writes: Vocabulary  # W_U
+
+    @classmethod
+    def of(cls, w: Weights, tokenizer: Tokenizer) -> "Words":
+        reads = Vocabulary.of(w.W_E)
+        return cls(tokenizer, reads, reads if w.shape.tied else Vocabulary.of(w.W_U))
+
+    def tokens(self, word: str) -> tuple[int, ...]:
+        """The tokens that stand for a word, as in precompute/seeds.py."""
+        tokens = find_seed(self.tokenizer, word).tokens
+        if wrong := [token for token in tokens if token >= len(self.reads.W)]:
+            raise NotFound(f"token {wrong[0]} of {word!r} has no embedding: the model has {len(self.reads.W)}")
+        return tokens
+
+    def prompt(self, text: str) -> tuple[int, ...]:
+        """The tokens of a text as the model is given it, with what the tokenizer itself puts before it."""
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            raise BadRequest("the prompt is no text (it is not UTF-8)") from None
+        tokens = tuple(self.tokenizer.encode(text).ids)
+        if wrong := [token for token in tokens if token >= len(self.reads.W)]:
+            raise BadRequest(f"token {wrong[0]} of the prompt has no embedding: the model has {len(self.reads.W)}")
+        if not tokens:
+            raise BadRequest("the prompt has no tokens: give a text such as The capital of France is")
+        return tokens
