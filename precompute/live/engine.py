@@ -12,10 +12,22 @@ from precompute.build import pick_device
 from precompute.checkpoint import Checkpoint
 from precompute.errors import BadWeights, LexiscopeError, UnsupportedArchitecture
 from precompute.live import gpt2, llama
+from precompute.live.faults import Cancelled
 from precompute.live.prompts import Prompts, Step
+from precompute.live.readings import Readings
+from precompute.live.relation import relation
 from precompute.live.seeds import SeedSearch
 from precompute.live.weights import Weights
-from precompute.live.wire import PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
+from precompute.live.wire import (
+    PromptAnswer,
+    PromptAsk,
+    ReadingAnswer,
+    ReadingAsk,
+    RelationAnswer,
+    RelationAsk,
+    SeedsAnswer,
+    SeedsAsk,
+)
 from precompute.live.words import Words
 
 EXTRAS = {"gpt2": gpt2.extras, "llama": llama.extras}
@@ -29,6 +41,7 @@ class Engine:
         self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.extras.n_positions
         self.words = Words.of(weights, tokenizer)
         self._seeds, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
+        self._readings = Readings(weights, self.words)
 
     @classmethod
     def load(cls, checkpoint: Checkpoint, device: str = "auto", threads: int | None = None) -> "Engine":
@@ -67,3 +80,18 @@ class Engine:
     ) -> list[PromptAnswer | LexiscopeError]:
         """One pass for prompts of like length. `cancelled` is asked between layers; if true, faults.Cancelled."""
         return self._prompts.answers(asks, step, cancelled)
+
+    @torch.inference_mode()
+    def relation(self, ask: RelationAsk, cancelled: Callable[[], bool] = lambda: False) -> RelationAnswer:
+        """Every head's rank of the targets; NotFound or BadRequest for what is no word."""
+
+        def check() -> None:
+            if cancelled():
+                raise Cancelled
+
+        return relation(self.weights, self.words, ask, check)
+
+    @torch.inference_mode()
+    def reading(self, ask: ReadingAsk) -> ReadingAnswer:
+        """NotFound for a vector that does not exist. The first `mlp` takes some seconds, later ones do not."""
+        return self._readings.answer(ask)

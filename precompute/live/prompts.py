@@ -11,10 +11,12 @@ import torch
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.batches import halving, of_like_length
+from precompute.live.coverage import ACTIVE, ValueLists, coverage
 from precompute.live.evolution import appears, evolution
 from precompute.live.faults import Cancelled
 from precompute.live.forward import forward
 from precompute.live.neurons import active_neurons, attentions
+from precompute.live.patterns import NormedVocabulary, patterns
 from precompute.live.records import Record, Recorder
 from precompute.live.vocabulary import likelihoods
 from precompute.live.weights import Weights
@@ -46,18 +48,24 @@ class Progress:
         s, self.step, self.cancelled = w.shape, step, cancelled
         self.layer_cost = sum(s.count(kind) for kind in s.kinds) * s.d_model  # of one token
         self.row_cost = s.d_vocab * s.d_model  # of one row of a product with the vocabulary
+        self.coverage_cost = s.n_layers * 2 * ACTIVE * self.row_cost  # less when its lists are known
         self.total, self.done = 1.0, 0.0
         for job in jobs:
             rows = len(job.records()) * len(job.tokens)
             self.total += rows * s.n_layers * self.layer_cost
             if "evolution" in job.ask.panels:
                 self.total += rows * (2 * s.n_layers + 1) * self.row_cost
+            if "coverage" in job.ask.panels:
+                self.total += self.coverage_cost
 
     def add(self, stage: str, cost: float) -> None:
         if self.cancelled():
             raise Cancelled
         self.done += cost
         self.step(stage, min(self.done / self.total, 1.0))
+
+    def coverage(self, share: float) -> None:
+        self.add("coverage", share * self.coverage_cost)
 
     def rows(self, stage: str) -> Callable[[float], None]:
         return lambda rows: self.add(stage, rows * self.row_cost)
@@ -71,6 +79,16 @@ class Prompts:
     def value_norms(self) -> torch.Tensor:
         norms: torch.Tensor = torch.linalg.vector_norm(self.w.vectors["ff_value"], dim=2)
         return norms  # (n_layers, d_mlp)
+
+    @cached_property
+    def value_lists(self) -> ValueLists:
+        return ValueLists(self.w)
+
+    @cached_property
+    def normed(self) -> tuple[NormedVocabulary, NormedVocabulary]:
+        """Of W_E and W_U."""
+        reads = NormedVocabulary.of(self.w, self.w.W_E)
+        return reads, reads if self.w.shape.tied else NormedVocabulary.of(self.w, self.w.W_U)
 
     def answers(
         self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]
@@ -151,7 +169,11 @@ class Prompts:
             evolution_untouched=rows[1] if len(rows) > 1 else None,
             appears=appears(rows[0], job.position) if rows else None,
             attention=attentions(w, record) if "attention" in ask.panels else None,
+            patterns=patterns(w, record, ask.convention, ask.k, *self.normed) if "patterns" in ask.panels else None,
             neurons=active_neurons(w, self.value_norms, record) if "neurons" in ask.panels else None,
+            coverage=coverage(w, record, self.value_norms, self.value_lists, progress.coverage)
+            if "coverage" in ask.panels
+            else None,
         )
 
     def _free(self) -> None:

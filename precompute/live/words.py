@@ -18,17 +18,24 @@ from precompute.seeds import find_seed
 class Vocabulary:
     """One vocabulary matrix with mean and norms; of W_E and W_U where they differ."""
 
-    W: torch.Tensor  # (d_vocab, d_model) on the device
-    mean: Float64  # (d_model,)
+    embedding: Embedding  # W on the device, and its rows on the CPU; one memory where that is the device
     norm: torch.Tensor  # (d_vocab,) |e_t|, float32
     inverse: torch.Tensor  # (d_vocab,) 1 / |e_t - mean|, float32; 0 where there is no direction
-    exact_inverse: Float64
+    exact_inverse: Float64  # (d_vocab,)
 
     @classmethod
     def of(cls, W: torch.Tensor) -> "Vocabulary":
-        e = Embedding.of(W, torch.device("cpu"))
+        e = Embedding.of(W, W.device)
         norm, inverse = (torch.from_numpy(part).float().to(W.device) for part in (e.norm, e.inverse_norm))
-        return cls(W, e.mean, norm, inverse, e.inverse_norm)
+        return cls(e, norm, inverse, e.inverse_norm)
+
+    @property
+    def W(self) -> torch.Tensor:
+        return self.embedding.on_device  # (d_vocab, d_model)
+
+    @property
+    def mean(self) -> Float64:
+        return self.embedding.mean  # (d_model,)
 
     def word(self, tokens: tuple[int, ...]) -> Float64:
         """The mean of the pieces (d_model,), not centred."""

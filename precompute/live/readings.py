@@ -1,0 +1,86 @@
+"""Other readings of a stored vector: with the model's norm folded in, or with the vocabulary after the first MLP.
+Lists are made as the stored ones are, with precompute/vectors.py, and are as exact.
+
+- norm: what the stored list leaves out. A reading vector v meets the stream through its layer's norm: v times the
+  norm's gain, less its mean where the norm centres (LayerNorm). What a writing vector adds meets the vocabulary through
+  the final norm: less its mean where the norm centres, times the gain. Divisors and biases of norms are left out.
+- mlp: every token's embedding e is replaced by e + MLP_0(norm(e)), the first layer's FF with its norm and biases,
+  then as the stored list. Always of W_E, for writing vectors too.
+"""
+
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from precompute.embedding import Embedding, Float32
+from precompute.errors import NotFound
+from precompute.live.forward import write
+from precompute.live.weights import Place, Weights
+from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
+from precompute.live.words import Words
+from precompute.shape import SIDES
+from precompute.vectors import Projector
+
+MOST = 100  # tokens of a list
+
+
+class Readings:
+    def __init__(self, w: Weights, words: Words) -> None:
+        self.w, self.words = w, words
+
+    def answer(self, ask: ReadingAsk) -> ReadingAnswer:
+        s = self.w.shape
+        if ask.kind not in s.kinds:
+            raise NotFound(f"there are no vectors of kind {ask.kind!r}, only {', '.join(s.kinds)}")
+        for what, number, count in (("layer", ask.layer, s.n_layers), (ask.kind, ask.index, s.count(ask.kind))):
+            if not 0 <= number < count:
+                raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
+        if ask.reading == "norm":
+            projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
+            return _listed(projector, self.folded(ask.kind, ask.layer, ask.index), ask.k)
+        vector = self.w.vectors[ask.kind][ask.layer, ask.index].cpu().numpy()
+        return _listed(self._after_mlp, vector, ask.k)
+
+    def folded(self, kind: str, layer: int, index: int) -> Float32:
+        """(d_model,) with the norm's gain, centred where the norm centres."""
+        v = self.w.vectors[kind][layer, index].cpu().numpy().astype(np.float64)
+        centres = not self.w.extras.rms
+        place: Place = "final" if SIDES[kind] == "writes" else "ff" if kind.startswith("ff_") else "attention"
+        gain = self.w.extras.gains[place][0 if place == "final" else layer].cpu().numpy().astype(np.float64)
+        if place == "final":
+            v = gain * (v - v.mean() * centres)
+        else:
+            v = gain * v
+            v = v - v.mean() * centres
+        return np.asarray(v, np.float32)
+
+    @cached_property
+    def _reads(self) -> Projector:
+        return Projector(self.words.reads.embedding, MOST)
+
+    @cached_property
+    def _writes(self) -> Projector:
+        return self._reads if self.words.reads is self.words.writes else Projector(self.words.writes.embedding, MOST)
+
+    @cached_property
+    def _after_mlp(self) -> Projector:
+        """The vocabulary after the first MLP: made when first asked for, and kept."""
+        w = self.w
+        W = torch.empty_like(w.W_E)
+        for start in range(0, len(W), 4096):
+            e = w.W_E[start : start + 4096]
+            coefficients = w.neurons(w.norm(e, "ff", 0), 0)
+            W[start : start + 4096] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
+        return Projector(Embedding.of(W, w.device), MOST)
+
+
+def _listed(projector: Projector, vector: Float32, k: int) -> ReadingAnswer:
+    v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
+    ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
+    projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
+    ends = (
+        [Scored(id=token, score=score) for token, score in zip(tokens.tolist(), numbers.tolist(), strict=True)][:k]
+        for tokens, numbers in zip(ids[0, 0], scores[0, 0], strict=True)  # of the lens dot
+    )
+    return ReadingAnswer(top=tuple(next(ends)), bottom=tuple(next(ends)))

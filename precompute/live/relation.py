@@ -1,0 +1,111 @@
+"""Pairs to heads: which heads turn a source word into its target, by the target's rank among all tokens.
+Exact: float32 products count, and whatever is too close to tell is counted in float64.
+
+For each head, source W_V W_O is compared with the vocabulary, as the stored VO lists compare pairs. A source of several
+pieces is the mean of their embeddings, a target is its first piece. Lens cosine: embeddings centred and normalised on
+both sides (a source of several pieces after taking the mean).
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precompute.embedding import Float64
+from precompute.errors import BadRequest
+from precompute.live.proposals import error_of_products
+from precompute.live.vocabulary import BLOCK, blocks
+from precompute.live.weights import Weights
+from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer, RelationAsk
+from precompute.live.words import Words
+
+
+def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], None] = lambda: None) -> RelationAnswer:
+    """`check` is called between layers; what it raises ends the search."""
+    used = tuple(
+        PairUsed(
+            source=pair.source,
+            source_tokens=words.tokens(pair.source),
+            target=pair.target,
+            target_tokens=words.tokens(pair.target),
+        )
+        for pair in ask.pairs
+    )
+    sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
+    targets = torch.tensor([pair.target_tokens[0] for pair in used])
+    heads = []
+    for layer in range(w.shape.n_layers):
+        check()
+        outputs = _outputs(w, layer, torch.from_numpy(sources))  # (n_heads, pairs, d_model) float64
+        scores, above, below = _ranks(words, outputs.flatten(0, 1), targets.repeat(w.shape.n_heads), ask.lens)
+        by_head = (part.view(w.shape.n_heads, -1).tolist() for part in (scores, above + 1, below + 1))
+        for head, (of_pairs, ranks, from_bottom) in enumerate(zip(*by_head, strict=True)):
+            heads.append(
+                HeadRelation(
+                    layer=layer,
+                    head=head,
+                    rank=sum(ranks) / len(used),
+                    score=sum(of_pairs) / len(used),
+                    ranks=tuple(ranks),
+                    scores=tuple(of_pairs),
+                    rank_from_bottom=sum(from_bottom) / len(used),
+                )
+            )
+    heads.sort(key=lambda head: (head.rank, -head.score, head.layer, head.head))
+    return RelationAnswer(pairs=used, heads=tuple(heads))
+
+
+def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
+    word = words.reads.word(pair.source_tokens)
+    if lens == "dot":
+        return word
+    centred = word - words.reads.mean
+    length = np.linalg.norm(centred)
+    if not length > 0:
+        raise BadRequest(f"{pair.source!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
+    return np.asarray(centred / length)
+
+
+def _outputs(w: Weights, layer: int, sources: Tensor) -> Tensor:
+    """sources (pairs, d_model) float64 -> (n_heads, pairs, d_model) float64, on the CPU."""
+    W_V, W_O = (w.every_head(kind, layer).cpu().double() for kind in ("w_v", "w_o"))
+    return sources @ W_V.transpose(1, 2) @ W_O
+
+
+def _ranks(words: Words, outputs: Tensor, targets: Tensor, lens: str) -> tuple[Tensor, Tensor, Tensor]:
+    """outputs (n, d_model) float64, targets (n,) -> each target's score, and how many tokens have more and less."""
+    vocabulary = words.writes
+    W, device = vocabulary.W, vocabulary.W.device
+    inverse = torch.from_numpy(vocabulary.exact_inverse)
+    share, least = error_of_products(W.shape[1])
+    mean_norm = float(np.linalg.norm(vocabulary.mean))
+    slack = (vocabulary.norm + mean_norm + least) * share
+    if lens == "cosine":
+        slack = slack * vocabulary.inverse
+
+    def exact(rows: Tensor, tokens: Tensor) -> Tensor:
+        found = (outputs[rows] * W[tokens.to(device)].cpu().double()).sum(dim=1)
+        return (found - shifts[rows]) * inverse[tokens] if lens == "cosine" else found
+
+    shifts = outputs @ torch.from_numpy(vocabulary.mean)  # (n,)
+    scores = exact(torch.arange(len(outputs)), targets)
+    above, below = torch.zeros(len(outputs), dtype=torch.long), torch.zeros(len(outputs), dtype=torch.long)
+    for start in range(0, len(outputs), BLOCK):
+        some = slice(start, start + BLOCK)
+        product = outputs[some].float().to(device) @ W.T  # (block, d_vocab)
+        if lens == "cosine":
+            product.sub_(shifts[some, None].float().to(device)).mul_(vocabulary.inverse)
+        product.sub_(scores[some, None].float().to(device))
+        lengths = torch.linalg.vector_norm(outputs[some], dim=1).float().to(device)[:, None] + least
+        error = 2 * lengths * slack.max()
+        above[some] = (product > error).sum(dim=1).cpu()
+        below[some] = (product < -error).sum(dim=1).cpu()
+        close = torch.nonzero(product.abs_() <= error).cpu()
+        for part in blocks(close, 65_536):
+            rows, tokens = part[:, 0] + start, part[:, 1]
+            difference = exact(rows, tokens) - scores[rows]
+            difference[tokens == targets[rows]] = 0
+            above.index_add_(0, rows, (difference > 0).long())
+            below.index_add_(0, rows, (difference < 0).long())
+    return scores, above, below
