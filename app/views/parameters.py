@@ -2,8 +2,9 @@
 The shapes of views are in view_types.py; showing them is for terminal.py and the pages."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 from app.view_types import (
     FFView,
@@ -158,14 +159,9 @@ def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> tup
 
 
 def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, ...]:
-    cut, texts = _cut(k), tokens.texts
+    cut, known = _cut(k), _token_views(tokens)
     listed = zip(pairs.ids[cut].tolist(), pairs.scores[cut].tolist(), strict=True)
-    return tuple(
-        [
-            {"from": {"id": first, "token": texts[first]}, "to": {"id": second, "token": texts[second]}, "score": score}
-            for (first, second), score in listed
-        ]
-    )
+    return tuple([{"from": known[first], "to": known[second], "score": score} for (first, second), score in listed])
 
 
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
@@ -175,7 +171,29 @@ def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> in
 
 
 def token_view(tokens: TokenTable, token: int) -> TokenView:
-    return {"id": token, "token": tokens.texts[token]}
+    return _token_views(tokens)[token]
+
+
+class _TokenViews(dict[int, TokenView]):
+    """Made once: to make them costs more than all else about a list of pairs."""
+
+    def __init__(self, texts: Mapping[int, str]) -> None:
+        self._texts = texts
+
+    def __missing__(self, token: int) -> TokenView:
+        view: TokenView = {"id": token, "token": self._texts[token]}
+        self[token] = view
+        return view
+
+
+def _token_views(tokens: TokenTable) -> _TokenViews:
+    known = _KNOWN.get(tokens)
+    if known is None:
+        known = _KNOWN[tokens] = _TokenViews(tokens.texts)
+    return known
+
+
+_KNOWN: WeakKeyDictionary[TokenTable, _TokenViews] = WeakKeyDictionary()
 
 
 def _cut(k: int | None) -> slice:
