@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from app.commands import demo, models, precompute, seeds, serve, show, verify
+from app.commands import demo, models, precompute, seeds, serve, show, verify, worker
 from precompute.errors import LexiscopeError
 from precompute.plain_text import plain
 
@@ -19,6 +19,7 @@ COMMANDS = (
     seeds,
     verify,
     models,
+    worker,
 )  # modules with add_parser(subparsers); they import little until they run
 
 # What the extra `precompute` in pyproject.toml installs.

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from pydantic import ValidationError
 from starlette.requests import Request
@@ -15,6 +15,7 @@ from app.library import Library
 from app.live.connections import Connections, Place, places
 from app.live.errors import CONFLICT, LiveDown, LiveFull, LiveOff, TimedOut, error_of
 from app.live.keeper import Keeper
+from app.live.paths import PATHS, WEIGHTS, Answer, Ask
 from app.live.supervisor import Supervisor
 from app.live.visitor import while_there
 from app.settings import Settings
@@ -36,17 +37,7 @@ from precompute.errors import LexiscopeError
 if TYPE_CHECKING:
     import httpx2
 
-Ask: TypeAlias = SeedsAsk | RelationAsk | PromptAsk | ReadingAsk
-Answer: TypeAlias = SeedsAnswer | RelationAnswer | PromptAnswer | ReadingAnswer
 A = TypeVar("A", bound=Wire)
-
-PATHS: dict[type[Ask], tuple[str, type[Answer]]] = {
-    SeedsAsk: ("/seeds", SeedsAnswer),
-    RelationAsk: ("/relation", RelationAnswer),
-    PromptAsk: ("/prompt", PromptAnswer),
-    ReadingAsk: ("/reading", ReadingAnswer),
-}
-WEIGHTS = "x-lexiscope-weights"  # the hash of those that the index was made from
 START_WAIT = 8.0  # seconds that a page waits for a worker to load its model, before it says so
 MARGIN = 2.0  # seconds that a worker has to say itself that it took too long
 

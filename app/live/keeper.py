@@ -67,8 +67,6 @@ class Keeper:
             self._closing = True
         self._changed.set()
         self._signal(signal.SIGTERM)
-        self._thread.join(GRACE)
-        self._signal(signal.SIGKILL)
         self._thread.join()
 
     def _run(self) -> None:
@@ -112,24 +110,25 @@ class Keeper:
 
     def _watch(self, process: "subprocess.Popen[str]", generation: int) -> float | None:
         """Until the process has ended; the time at which it was ready."""
-        said = threading.Event()
-        reader = threading.Thread(target=self._listen, args=(process, said), daemon=True)
+        ready, ended = threading.Event(), threading.Event()
+        reader = threading.Thread(target=self._listen, args=(process, ready, ended), daemon=True)
         reader.start()
         ready_at: float | None = None
         while process.poll() is None:
-            if ready_at is None and said.is_set():
+            if ready_at is None and ready.is_set():
                 ready_at = time.monotonic()
                 self.state = State(Place(f"{UNIX}{self._socket}", generation))
-            if not self._closing and not self._alive(ready_at is not None):
+            if self._closing or ended.is_set():
+                _end(process)
+            elif not self._alive(ready_at is not None):
                 logger.warning("the worker of %s gives no sign of life and is ended", self.model)
-                self._signal(signal.SIGKILL)
-            self._changed.wait(self._settings.worker_silence / 2)
-            if self._changed.is_set():
+                process.kill()
+                process.wait()
+            else:
+                self._changed.wait(self._settings.worker_silence / 2)
                 self._changed.clear()
-                if self._closing or not reader.is_alive():
-                    process.wait()
         self.state = State(said=f"the worker of {self.model} has ended", retry_at=time.monotonic() + FIRST_PAUSE)
-        reader.join()
+        reader.join(GRACE)
         assert process.stdin
         with contextlib.suppress(OSError):
             process.stdin.close()
@@ -143,7 +142,7 @@ class Keeper:
         # Whoever asked has long been told that it took too long.
         return busy is not None and busy < 2 * self._settings.request_seconds + silence
 
-    def _listen(self, process: "subprocess.Popen[str]", ready: threading.Event) -> None:
+    def _listen(self, process: "subprocess.Popen[str]", ready: threading.Event, ended: threading.Event) -> None:
         assert process.stdout
         with process.stdout:
             for line in process.stdout:
@@ -155,6 +154,7 @@ class Keeper:
                 elif text and text != ALIVE:
                     self._last_words.append(text)
                     logger.warning("worker of %s: %s", self.model, text)
+        ended.set()
         self._changed.set()
 
     def _why(self, process: "subprocess.Popen[str]") -> str:
@@ -166,3 +166,12 @@ class Keeper:
         with self._lock, contextlib.suppress(ProcessLookupError):
             if self._process and self._process.poll() is None:
                 self._process.send_signal(number)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    """It was told to end, or has closed its output: then it has a little time."""
+    try:
+        process.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,133 @@
+"""The line of those who wait, and the one thread that computes: asks that can share a computation leave together.
+What a computation is, is for computing.py; HTTP is for service.py."""
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from math import ceil
+
+from app.live.errors import LiveFull
+from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk
+from app.worker.limits import Limits
+
+QUIET = 0.2  # the share of the wait after which, if nobody else came, nobody is waited for
+
+
+@dataclass(eq=False)
+class Job:
+    ask: SeedsAsk | RelationAsk | PromptAsk | ReadingAsk
+    key: Hashable  # jobs of one key may be computed together
+    cost: int = 0  # tokens of a prompt
+    report: Callable[[str, float], None] | None = None  # stage and share; called by the computing thread
+    answer: "asyncio.Future[bytes]" = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+    arrived: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        # An error that came when nobody waited any more is no news for the log.
+        self.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
+
+    @property
+    def wanted(self) -> bool:
+        """Whether anybody still waits; the computing thread asks this, too."""
+        return not self.answer.done()
+
+
+Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]  # one result per job; never raises
+
+
+class Batcher:
+    """`cost_limit`: the most that the costs of a batch may add up to, unless it is of a single job."""
+
+    def __init__(self, compute: Compute, limits: Limits, cost_limit: int) -> None:
+        self._compute = compute
+        self._limits = limits
+        self._cost_limit = cost_limit
+        self._waiting: list[Job] = []
+        self._news = asyncio.Event()
+        self._thread = ThreadPoolExecutor(1, "compute")
+        self._job_seconds = 0.1  # about what one took lately
+        self._busy_since: float | None = None
+        self._running: Sequence[Job] = ()
+
+    @property
+    def waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def busy_seconds(self) -> float | None:
+        """For how long the batch under way has been computed; None: there is none."""
+        return None if self._busy_since is None else time.monotonic() - self._busy_since
+
+    def put(self, job: Job) -> None:
+        if len(self._waiting) >= self._limits.queue:
+            seconds = min(60, max(1, ceil(len(self._waiting) * self._job_seconds)))
+            raise LiveFull(f"{len(self._waiting)} requests wait already (the setting queue)", seconds)
+        self._waiting.append(job)
+        self._news.set()
+
+    def drop(self, job: Job) -> None:
+        """Nobody waits for it: it is not computed, or if it is under way alone, stops between layers."""
+        job.answer.cancel()
+        with suppress(ValueError):
+            self._waiting.remove(job)
+
+    async def run(self) -> None:
+        """For as long as the worker lives."""
+        try:
+            while True:
+                await self._serve(await self._gathered())
+        finally:
+            for job in (*self._waiting, *self._running):
+                job.answer.cancel()
+            self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _serve(self, batch: Sequence[Job]) -> None:
+        self._running, self._busy_since = batch, time.monotonic()
+        try:
+            results = await asyncio.get_running_loop().run_in_executor(self._thread, self._compute, batch)
+        finally:
+            seconds = time.monotonic() - self._busy_since
+            self._running, self._busy_since = (), None
+        self._job_seconds += 0.2 * (seconds / len(batch) - self._job_seconds)
+        for job, result in zip(batch, results, strict=True):
+            if job.answer.done():
+                continue
+            if isinstance(result, Exception):
+                job.answer.set_exception(result)
+            else:
+                job.answer.set_result(result)
+
+    async def _gathered(self) -> list[Job]:
+        """The oldest job and those that may go with it; waits for such, but not long and not if nobody comes."""
+        while True:
+            self._news.clear()
+            if not self._waiting:
+                await self._news.wait()
+                continue
+            batch, full = self._batch()
+            left = batch[0].arrived + self._limits.batch_wait - time.monotonic()
+            if not full and left > 0:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._news.wait(), min(left, QUIET * self._limits.batch_wait))
+                    continue
+                batch, _ = self._batch()
+            for job in batch:
+                self._waiting.remove(job)
+            if batch:
+                return batch
+
+    def _batch(self) -> tuple[list[Job], bool]:
+        """What would leave now, and whether no more would fit."""
+        batch: list[Job] = []
+        longest = 0
+        for job in self._waiting:
+            if batch and job.key != batch[0].key:
+                continue
+            longest = max(longest, job.cost)
+            if len(batch) == self._limits.batch_size or (batch and longest * (len(batch) + 1) > self._cost_limit):
+                return batch, True
+            batch.append(job)
+        return batch, len(batch) == self._limits.batch_size

@@ -1,0 +1,92 @@
+"""What the computing thread does: a batch of asks goes to the engine, and its answers come back as JSON.
+When, and with whom, is for batching.py; the mathematics is for precompute/live."""
+
+import logging
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from math import log
+from typing import TYPE_CHECKING
+
+from app.live.errors import LiveFailed
+from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
+from app.worker.batching import Job
+from precompute.errors import LexiscopeError
+
+if TYPE_CHECKING:
+    from precompute.live.engine import Engine
+
+PADDING = 4 / 3  # prompts are of like length if the longest has at most this many times the tokens of the shortest
+CPU_TOKENS, GPU_TOKENS = 512, 4096  # of the prompts of one batch: where they compete for cores, long ones go alone
+
+logger = logging.getLogger("lexiscope")
+
+
+def key_of(ask: SeedsAsk | RelationAsk | PromptAsk | ReadingAsk, tokens: int) -> Hashable:
+    """Equal for asks that share a computation, and would take about as long alone."""
+    match ask:
+        case SeedsAsk():
+            return "seeds", ask.heads
+        case PromptAsk():
+            return "prompt", ask.panels, int(log(max(tokens, 1), PADDING))
+        case _:
+            return object()  # by itself
+
+
+class Computing:
+    def __init__(self, engine: "Engine") -> None:
+        self._engine = engine
+
+    @property
+    def token_limit(self) -> int:
+        return CPU_TOKENS if str(self._engine.device).startswith("cpu") else GPU_TOKENS
+
+    def __call__(self, batch: Sequence[Job]) -> list[bytes | Exception]:
+        """Never raises: a batch that fails is computed one by one, so that only the guilty one has no answer."""
+        wanted = [job for job in batch if job.wanted]
+        try:
+            results = dict(zip(wanted, self._answers(wanted), strict=True))
+        except Exception as error:
+            if len(wanted) > 1:
+                results = {job: self([job])[0] for job in wanted}
+            else:
+                results = {job: self._failure(error) for job in wanted if job.wanted}
+        return [results.get(job) or LiveFailed("nobody waited for it") for job in batch]
+
+    def _answers(self, jobs: Sequence[Job]) -> list[bytes | Exception]:
+        asks = [job.ask for job in jobs]
+        match asks:
+            case []:
+                return []
+            case [SeedsAsk(), *_]:
+                found: Sequence[Wire | LexiscopeError] = self._engine.seeds(asks)  # type: ignore[arg-type]
+            case [PromptAsk(), *_]:
+                found = self._engine.prompts(asks, _reports(jobs), lambda: not any(job.wanted for job in jobs))  # type: ignore[arg-type]
+            case [RelationAsk() as ask]:
+                found = [self._engine.relation(ask)]
+            case [ReadingAsk() as ask]:
+                found = [self._engine.reading(ask)]
+            case _:
+                raise TypeError("asks of these kinds are computed one by one")
+        return [answer if isinstance(answer, Exception) else answer.model_dump_json().encode() for answer in found]
+
+    def _failure(self, error: Exception) -> Exception:
+        if isinstance(error, LexiscopeError):
+            return error
+        log_failure("a live computation", error)
+        return LiveFailed("this computation failed, which is a fault of the program: the worker's log says more")
+
+
+def log_failure(what: str, error: Exception) -> None:
+    """Where it failed, without the message and the values, which may be what a visitor typed: these are for debug."""
+    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
+    logger.error("%s failed: %s at %s", what, type(error).__name__, " <- ".join(reversed(places)))
+    logger.debug("%s", what, exc_info=error)
+
+
+def _reports(jobs: Sequence[Job]) -> Callable[[str, float], None]:
+    def report(stage: str, share: float) -> None:
+        for job in jobs:
+            if job.report:
+                job.report(stage, share)
+
+    return report

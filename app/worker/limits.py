@@ -1,0 +1,64 @@
+"""What one request may ask of a worker, in numbers, and the check of each: TooLarge names the one that is exceeded.
+What an ask means, and whether it can be answered at all, is for precompute/live."""
+
+from dataclasses import dataclass
+
+from app.live.errors import TooLarge
+from app.settings import Settings
+from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk
+from precompute.shape import SIDES
+
+BODY_BYTES = 1_000_000
+ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
+
+
+@dataclass(frozen=True)
+class Limits:
+    prompt_tokens: int
+    seeds: int  # words, pairs or interventions
+    queue: int
+    seconds: float
+    batch_wait: float  # seconds
+    batch_size: int
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Limits":
+        return cls(
+            settings.prompt_tokens,
+            settings.seeds_limit,
+            settings.queue,
+            settings.request_seconds,
+            settings.batch_wait_ms / 1000,
+            settings.batch_size,
+        )
+
+    def check_lists(self, ask: SeedsAsk | RelationAsk | PromptAsk | ReadingAsk) -> None:
+        match ask:
+            case SeedsAsk():
+                if len(ask.kinds) > len(SIDES):
+                    raise TooLarge(f"a seed search over {len(ask.kinds)} kinds: there are {len(SIDES)}")
+                self._check("a seed search", len(ask.terms), "words")
+            case RelationAsk():
+                self._check("a relation", len(ask.pairs), "pairs")
+            case PromptAsk():
+                self._check("a run", len(ask.interventions), "changes")
+
+    def check_tokens(self, tokens: int, n_positions: int) -> None:
+        """Of a prompt. A model may have fewer positions than the setting allows."""
+        if tokens > min(self.prompt_tokens, n_positions):
+            of = "the setting prompt_tokens" if self.prompt_tokens <= n_positions else "the model's positions"
+            limit = min(self.prompt_tokens, n_positions)
+            raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
+
+    def check_attention(self, tokens: int, heads: int) -> None:
+        """Of all heads of all layers: it grows with the square of the prompt."""
+        if heads * tokens * (tokens + 1) // 2 > ATTENTION_NUMBERS:
+            most = max(n for n in range(tokens) if heads * n * (n + 1) // 2 <= ATTENTION_NUMBERS)
+            raise TooLarge(
+                f"attention of {heads} heads over {tokens} tokens is too much for one answer: give up to {most} "
+                "tokens, or leave this panel out"
+            )
+
+    def _check(self, what: str, number: int, unit: str) -> None:
+        if number > self.seeds:
+            raise TooLarge(f"{what} with {number} {unit}: up to {self.seeds} are taken (the setting seeds_limit)")
