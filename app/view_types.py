@@ -18,7 +18,12 @@ class View(BaseModel):
     @classmethod
     def of(cls, **fields: Any) -> Self:
         """From values out of an index, which were checked there: to check them again costs more than all else."""
-        return cls.model_construct(**fields)
+        for name, value in _defaults(cls):
+            fields.setdefault(name, value)
+        view = cls.__new__(cls)
+        for name, value in (("__dict__", fields), *_UNSET):
+            object.__setattr__(view, name, value)
+        return view
 
     def json_bytes(self) -> bytes:
         return orjson.dumps(self, default=_shown)
@@ -116,6 +121,18 @@ def _shown(view: object) -> dict[str, Any]:
     if "up" in fields and fields["up"] is None:
         del fields["up"]
     return fields
+
+
+_UNSET: tuple[tuple[str, Any], ...] = (
+    ("__pydantic_fields_set__", frozenset()),
+    ("__pydantic_extra__", None),
+    ("__pydantic_private__", None),
+)
+
+
+@cache
+def _defaults(kind: type[View]) -> tuple[tuple[str, Any], ...]:
+    return tuple((name, field.default) for name, field in kind.model_fields.items() if not field.is_required())
 
 
 @cache

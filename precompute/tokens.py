@@ -3,6 +3,8 @@ Encoding text is for the tokenizer itself; this only reads its file."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +27,6 @@ class TokenTable:
             raise ValueError("the offsets of the tokens do not rise from the first byte to the last")
         self._offsets = offsets
         self._data = data
-        self.texts = _Texts(self)  # text(token) by token, kept once made
 
     @classmethod
     def of(cls, raws: Sequence[bytes]) -> Self:
@@ -43,17 +44,14 @@ class TokenTable:
         r"""The token as text; a byte that is no UTF-8 by itself as \xNN."""
         return self.raw(token).decode("utf-8", "backslashreplace")
 
+    @cached_property
+    def texts(self) -> list[str]:
+        """text(token) by token. A list: looking up hundreds of tokens is waiting for memory more than anything."""
+        return [raw.decode("utf-8", "backslashreplace") for raw in self]
+
     def __iter__(self) -> Iterator[bytes]:
-        return (self.raw(token) for token in range(len(self)))
-
-
-class _Texts(dict[int, str]):
-    def __init__(self, table: TokenTable) -> None:
-        self._table = table
-
-    def __missing__(self, token: int) -> str:
-        text = self[token] = self._table.text(token)
-        return text
+        data, offsets = self._data.tobytes(), self._offsets.tolist()
+        return (data[start:stop] for start, stop in pairwise(offsets))
 
 
 def pack(raws: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:

@@ -62,7 +62,11 @@ def run(args: argparse.Namespace) -> int:
 def serve(settings: "Settings", listener: socket.socket, child: bool = False) -> None:
     from app.server import create_app
 
-    run_app(create_app(settings), settings, listener, child)
+    app = create_app(settings)
+    gc.collect()
+    gc.freeze()  # what is there now stays; what a request leaves is freed by itself, so collecting may be rare
+    gc.set_threshold(20_000, 50, 50)
+    run_app(app, settings, listener, child)
 
 
 def run_app(app: "ASGIApp", settings: "Settings", listener: socket.socket, child: bool = False) -> None:

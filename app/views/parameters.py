@@ -2,9 +2,8 @@
 The shapes of views are in view_types.py; showing them is for terminal.py and the pages."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 from app.view_types import (
     FFView,
@@ -159,9 +158,14 @@ def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> tup
 
 
 def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, ...]:
-    cut, known = _cut(k), _token_views(tokens)
+    cut, texts = _cut(k), tokens.texts
     listed = zip(pairs.ids[cut].tolist(), pairs.scores[cut].tolist(), strict=True)
-    return tuple([{"from": known[first], "to": known[second], "score": score} for (first, second), score in listed])
+    return tuple(
+        [
+            {"from": {"id": first, "token": texts[first]}, "to": {"id": second, "token": texts[second]}, "score": score}
+            for (first, second), score in listed
+        ]
+    )
 
 
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
@@ -171,29 +175,7 @@ def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> in
 
 
 def token_view(tokens: TokenTable, token: int) -> TokenView:
-    return _token_views(tokens)[token]
-
-
-class _TokenViews(dict[int, TokenView]):
-    """Made once: to make them costs more than all else about a list of pairs."""
-
-    def __init__(self, texts: Mapping[int, str]) -> None:
-        self._texts = texts
-
-    def __missing__(self, token: int) -> TokenView:
-        view: TokenView = {"id": token, "token": self._texts[token]}
-        self[token] = view
-        return view
-
-
-def _token_views(tokens: TokenTable) -> _TokenViews:
-    known = _KNOWN.get(tokens)
-    if known is None:
-        known = _KNOWN[tokens] = _TokenViews(tokens.texts)
-    return known
-
-
-_KNOWN: WeakKeyDictionary[TokenTable, _TokenViews] = WeakKeyDictionary()
+    return {"id": token, "token": tokens.texts[token]}
 
 
 def _cut(k: int | None) -> slice:
