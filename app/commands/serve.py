@@ -2,6 +2,7 @@
 What it answers is for server.py."""
 
 import argparse
+import gc
 import logging
 import os
 import socket
