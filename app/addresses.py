@@ -5,6 +5,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
+SEED_KIND = "ff_value"
 
 
 def home() -> str:
@@ -47,6 +48,18 @@ def search(name: str, **query: Any) -> str:
     return _with(f"/{quote(name)}/search", query)
 
 
+def seeds(name: str, **query: Any) -> str:
+    """The kind is left out where it is neuron values, heads where they are not asked for."""
+    query["kind"] = None if query.get("kind") == SEED_KIND else query.get("kind")
+    query["words"], query["heads"] = query.get("words") or None, query.get("heads") or None
+    return _with(f"/{quote(name)}/seeds", query)
+
+
+def relation(name: str, **query: Any) -> str:
+    query["pairs"] = query.get("pairs") or None
+    return _with(f"/{quote(name)}/relation", query)
+
+
 def random(name: str) -> str:
     return f"/{quote(name)}/random"
 
@@ -61,4 +74,9 @@ def vector(name: str, layer: int, index: int, head: int | None, sub: int | None,
 def _with(path: str, query: dict[str, Any]) -> str:
     """In the order given; a value that is None or the default is left out."""
     said = {name: value for name, value in query.items() if value is not None and value != DEFAULTS.get(name)}
-    return f"{path}?{urlencode(said)}" if said else path
+    return f"{path}?{query_of(said)}" if said else path
+
+
+def query_of(said: dict[str, Any]) -> str:
+    """Commas stay readable."""
+    return urlencode(said, safe=",:*")

@@ -56,7 +56,10 @@ class ErrorPages:
         if model in models:
             with suppress(LexiscopeError):
                 index = self._site.library.index(model)
-        about = PageRequest(request.url.path, request.url.path, origin_of(request), index=index, models=models)
+        live = index is not None and self._site.live.serves(model)
+        about = PageRequest(
+            request.url.path, request.url.path, origin_of(request), index=index, models=models, live=live
+        )
         return self._site.renderer.page("error", is_partial(request), {**error, "links": [], "retry": retry}, about)
 
     async def _known(self, request: Request, error: Exception) -> Response:

@@ -66,6 +66,13 @@ TERMS = {
     "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
     "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),
     "suppresses": Term("suppresses", "The vector speaks against this token: it is at the bottom of its list."),
+    "seeds": Term(
+        "seed words",
+        "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding.",
+    ),
+    "worker": Term(
+        "worker", "The process with the model in memory that computes live pages; stored pages do without it."
+    ),
     "build": Term("build", "A fingerprint of everything the lists depend on: equal builds show equal lists."),
 }
 

@@ -11,16 +11,25 @@ from fastapi.openapi.utils import get_openapi
 from app.faces import MEDIA_TYPES
 from app.routes.arguments import FACES
 from app.routes.examples import ERROR, EXAMPLES
+from app.routes.live_examples import LIVE_EXAMPLES
 from app.site import program_version
 from app.system_types import ErrorView
 
 FACE = "{face}"
+HAS_FACES = "x-faces"  # of an operation, while the document is made
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": ErrorView, "description": "The address is not text in UTF-8"},
     404: {"model": ErrorView, "description": "There is no such model, layer, neuron, head, subhead, token or page"},
     414: {"model": ErrorView, "description": "The address is too long"},
     422: {"model": ErrorView, "description": "An argument has a value it cannot have; the detail says which it can"},
     503: {"model": ErrorView, "description": "The layer's file is damaged or gone; other layers still work"},
+}
+LIVE_ERRORS: dict[int | str, dict[str, Any]] = {
+    404: {"model": ErrorView, "description": "There is no such model, token or page, or live pages are off"},
+    413: {"model": ErrorView, "description": "More than a limit allows; the detail has the limit and its setting"},
+    499: {"model": ErrorView, "description": "The visitor has left"},
+    500: {"model": ErrorView, "description": "A fault of the program in the worker; other pages still work"},
+    503: {"model": ErrorView, "description": "The worker loads its model, is full, or is gone: see Retry-After"},
 }
 DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
 the end of the path it is data, with `.csv`, `.md` and `.tex` its tables. Addresses answer GET and HEAD, and carry an
@@ -50,7 +59,8 @@ def _with_faces(found: dict[str, Any]) -> dict[str, Any]:
             faces = {"json": "/index.json", "html": "/", **{face: f"/index.{face}" for face in FACES if face != "json"}}
         elif FACE in path:
             faces = {"json": path.replace(FACE, ".json"), "html": path.replace(FACE, "")}
-            faces |= {face: path.replace(FACE, f".{face}") for face in FACES if face != "json"}
+            offered = item["get"].pop(HAS_FACES, FACES)
+            faces |= {face: path.replace(FACE, f".{face}") for face in offered if face != "json"}
         else:
             _let_errors_be_pages(item["get"])
             paths[path] = item
@@ -65,7 +75,9 @@ def _operation(declared: dict[str, Any], face: str) -> dict[str, Any]:
     operation = copy.deepcopy(declared)
     operation["operationId"] = f"{declared['operationId']}_{face}"
     if face == "json":
-        operation["responses"]["200"]["content"]["application/json"]["example"] = EXAMPLES[declared["operationId"]]
+        operation["responses"]["200"]["content"]["application/json"]["example"] = (EXAMPLES | LIVE_EXAMPLES)[
+            declared["operationId"]
+        ]
         operation["responses"]["404"]["content"]["application/json"]["example"] = ERROR
         return operation
     operation["summary"] += f" ({face})"

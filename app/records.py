@@ -4,6 +4,8 @@ Tables for people are in tables.py; how either is written is for table_text.py."
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
 
+from app.live_tables import relation_records, seeds_records
+from app.live_types import RelationView, SeedsPageView
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.table_text import Record
 from app.view_types import FFView, PairsView, PairView, SubheadView, TokenView, VectorView, View
@@ -111,6 +113,10 @@ def _(view: SearchView) -> Iterator[Record]:
         for number, (rank, token) in enumerate(zip(match["ranks"], match["tokens"], strict=True), 1):
             record |= {f"rank_{number}": rank, **_token(f"token_{number}", token)}
         yield record
+
+
+records.register(SeedsPageView, seeds_records)
+records.register(RelationView, relation_records)
 
 
 def _token(name: str, token: TokenView) -> Record:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from app import addresses, figures, glossary, markup, openapi_text, rows, sections
+from app import addresses, figures, glossary, live_rows, markup, openapi_text, rows, sections
 from app.resources import folder
 from precompute.index import Index, ranges
 from precompute.shape import LENSES, PRESETS
@@ -35,6 +35,7 @@ class PageRequest:
     query: Mapping[str, Any] = field(default_factory=dict)  # the arguments as parsed
     index: Index | None = None  # of pages about a model
     models: tuple[str, ...] = ()  # all there are, for switching
+    live: bool = False  # whether a worker answers for the model, so that links to live pages work
 
 
 class Renderer:
@@ -44,7 +45,7 @@ class Renderer:
         urls = assets or {name: f"/static/{name}" for name in ASSETS}
         self._environment = environment(templates or folder("templates"), urls)
         self._environment.globals |= {"bar": self._bar, "footer": self._footer}
-        self._bars: dict[tuple[str, str], Markup] = {}
+        self._bars: dict[tuple[str, str, bool], Markup] = {}
         self._footers: WeakKeyDictionary[Index, Markup] = WeakKeyDictionary()
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
@@ -57,7 +58,7 @@ class Renderer:
 
     def _bar(self, request: PageRequest) -> Markup:
         """The same on every page of a model, unless it shows a search: made once."""
-        key = (request.index.manifest.model if request.index else "", request.query.get("lens") or "")
+        key = (request.index.manifest.model if request.index else "", request.query.get("lens") or "", request.live)
         made = None if request.query.get("q") else self._bars.get(key)
         if made is None:
             made = Markup(self._environment.get_template("_bar.html").render(page=request))
@@ -89,7 +90,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     made.filters |= {"term": term, "tip": glossary.tip, "help": addresses.help_page, "asset": assets.__getitem__}
     made.globals |= {"url": addresses, "lenses": LENSES, "presets": PRESETS, "glossary": glossary, "types": TYPES}
     made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty}
-    made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS
+    made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS | live_rows.FUNCTIONS
     return made
 
 
@@ -106,7 +107,7 @@ def turned(address: str, **changes: Any) -> str:
     said = dict(parse_qsl(query)) if query else {}
     said |= changes
     kept = {name: value for name, value in said.items() if value is not None and value != addresses.DEFAULTS.get(name)}
-    return f"{path}?{urlencode(kept)}" if kept else path
+    return f"{path}?{addresses.query_of(kept)}" if kept else path
 
 
 def _pretty(value: Any) -> str:

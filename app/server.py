@@ -10,9 +10,10 @@ from starlette.types import ASGIApp
 
 from app.error_pages import ErrorPages
 from app.guard import Guard
-from app.openapi_docs import ERRORS, document_of
+from app.openapi_docs import ERRORS, HAS_FACES, LIVE_ERRORS, document_of
 from app.routes import arguments
 from app.routes.answers import PageRoute, endpoint
+from app.routes.live_pages import LIVE
 from app.routes.pages import HOME, MODEL, PAGES
 from app.routes.system import system_router
 from app.routes.table import Page
@@ -26,6 +27,8 @@ def create_app(settings: Settings) -> ASGIApp:
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site))
     for page in PAGES:
         _add(app, site, page, page.path + "{face:face}")
+    for page in LIVE:
+        _add(app, site, page, page.path + "{face:face}", live=True)
     _add(app, site, HOME, "/")
     _add(app, site, HOME, "/index{face:twin}", documented=False)
     app.include_router(system_router(site, document_of(app)))
@@ -47,8 +50,8 @@ def _life(site: Site) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     return life
 
 
-def _add(app: FastAPI, site: Site, page: Page, path: str, documented: bool = True) -> None:
-    responses: dict[int | str, dict[str, Any]] = {200: {"model": page.shape}, **ERRORS}
+def _add(app: FastAPI, site: Site, page: Page, path: str, documented: bool = True, live: bool = False) -> None:
+    responses: dict[int | str, dict[str, Any]] = {200: {"model": page.shape}, **ERRORS, **(LIVE_ERRORS if live else {})}
     app.router.add_api_route(
         path,
         endpoint(site, page),
@@ -56,9 +59,10 @@ def _add(app: FastAPI, site: Site, page: Page, path: str, documented: bool = Tru
         operation_id=page.name,
         summary=page.name.capitalize(),
         description=page.make.__doc__,
-        tags=["pages"],
+        tags=["live pages" if live else "pages"],
         responses=responses,
         response_model=None,
         include_in_schema=documented,
+        openapi_extra={HAS_FACES: page.faces},
         route_class_override=PageRoute,
     )

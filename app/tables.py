@@ -5,6 +5,8 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from itertools import zip_longest
 
+from app.live_tables import relation_tables, seeds_tables
+from app.live_types import RelationView, SeedsPageView
 from app.page_types import (
     HeadView,
     HomeView,
@@ -151,6 +153,10 @@ def _(view: SearchView) -> list[Table]:
         Table(f"{view.model}, tokens like {view.q}", ("match", "word", "tokens"), groups),
         Table(f"{view.model}, parameters that list {view.q} ({view.lens})", columns, rows),
     ]
+
+
+tables.register(SeedsPageView, seeds_tables)
+tables.register(RelationView, relation_tables)
 
 
 def _shown(token: TokenView) -> str:

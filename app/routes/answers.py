@@ -3,6 +3,7 @@ FastAPI knows the routes by their signatures, for OpenAPI; here arguments are re
 
 import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fastapi.routing import APIRoute
@@ -14,11 +15,10 @@ from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from app.routes.arguments import FACES
 from app.routes.table import Call, Page
 from app.site import Site
 from app.view_types import View
-from precompute.errors import IndexFault
+from precompute.errors import IndexFault, NotFound
 
 _TYPES = {face: media_type.partition(";")[0] for face, media_type in MEDIA_TYPES.items()}
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -39,6 +39,8 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         model: str | None = path.get("model")
         numbers = {name: value for name, value in path.items() if name not in ("face", "model")}
         arguments = {**numbers, **page.parse(request.scope["query_string"])}
+        if face != "html" and face not in page.faces:
+            raise NotFound(f"{page.name} has no .{face}: there is .{', .'.join(page.faces)}")
         index = None if model is None else site.library.index(model)
         canonical = page.canonical(model, arguments)
         variant = _variant(request, page, face)
@@ -46,17 +48,19 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
-        view = _view(site, page, index, arguments, variant == "suggestions")
+        view = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
-        twins = {name: twin(canonical, name) for name in FACES}
+        twins = {name: twin(canonical, name) for name in page.faces}
         headers["link"] = _links(canonical, twins)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
         if face in BARE_FACES:
             return Response(bare_face(face, view), 200, headers, MEDIA_TYPES[face])
         query = {**arguments, "model": model}
-        about = PageRequest(request.scope["path"], canonical, origin_of(request), twins, query, index, site.models)
+        live = model is not None and site.live.serves(model)
+        origin = origin_of(request)
+        about = PageRequest(request.scope["path"], canonical, origin, twins, query, index, site.models, live)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
         return Response(body, 200, headers, MEDIA_TYPES[face])
@@ -67,14 +71,19 @@ def endpoint(site: Site, page: Page) -> Endpoint:
     return respond
 
 
-def _view(site: Site, page: Page, index: LiveIndex | None, arguments: Mapping[str, Any], suggesting: bool) -> View:
+async def _view(page: Page, call: Call, arguments: Mapping[str, Any]) -> View:
     try:
-        return page.make(Call(site, index, suggesting), **arguments)
+        return await _made(page, call, arguments)
     except IndexFault:
-        if index is None or not index.changed:
+        if not isinstance(call.opened, LiveIndex) or not call.opened.changed:
             raise
     # A file was replaced since the index was opened: by a rebuild, or by a whole one.
-    return page.make(Call(site, site.library.index(index.manifest.model), suggesting), **arguments)
+    return await _made(page, replace(call, opened=call.site.library.index(call.model)), arguments)
+
+
+async def _made(page: Page, call: Call, arguments: Mapping[str, Any]) -> View:
+    made = page.make(call, **arguments)
+    return made if isinstance(made, View) else await made
 
 
 def _variant(request: Request, page: Page, face: str) -> str:

@@ -24,7 +24,8 @@ from app.system_types import HealthView, ModelHealth, SettingsView
 from app.views.model import random_neuron
 
 YEAR = "public, max-age=31536000, immutable"
-ROBOTS = "User-agent: *\nDisallow: /*/random\nDisallow: /*/search\nDisallow: /-/metrics\n"
+ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/prompt", "/*reading=", "/-/metrics")
+ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in ENDLESS)
 
 
 def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRouter:

@@ -2,7 +2,7 @@
 The rows are in pages.py; answering with one is for answers.py, documenting it for openapi_docs.py."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, get_type_hints
@@ -11,8 +11,9 @@ from urllib.parse import parse_qsl
 from fastapi.exceptions import RequestValidationError
 from fastapi.params import Query
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
+from starlette.requests import Request
 
-from app.routes.arguments import Model
+from app.routes.arguments import FACES, Model
 from app.site import Site
 from app.view_types import View
 from precompute.errors import BadRequest
@@ -28,6 +29,7 @@ class Call:
     site: Site
     opened: Index | None  # of the model in the path
     suggesting: bool = False  # asked while somebody types
+    request: Request | None = None  # the visitor's, so that live work ends when the visitor leaves
 
     @property
     def index(self) -> Index:
@@ -48,8 +50,10 @@ class Call:
 class Page:
     path: str  # as routes have it, without the face
     address: Callable[..., str]  # in addresses.py: from the model's name, if it has one, and the arguments
-    make: Callable[..., View]
+    make: Callable[..., View | Awaitable[View]]  # awaitable where a worker is asked
     entries: int | None  # what k is when it is left out
+    faces: tuple[str, ...] = FACES  # besides the page for people
+    many: frozenset[str] = frozenset()  # arguments that may be repeated, or hold several values between commas
 
     @property
     def name(self) -> str:
@@ -84,8 +88,11 @@ class Page:
         """The arguments of a query; one that is empty, as forms send it, or unknown, is as if it were not there."""
         if not query:
             return self.defaults
+        said = parse_qsl(query.decode("utf-8", "replace"))
+        if self.many:
+            said = _joined(said, self.many)
         try:
-            return self._query.model_validate(dict(parse_qsl(query.decode("utf-8", "replace")))).__dict__
+            return self._query.model_validate(dict(said)).__dict__
         except ValidationError as error:
             raise RequestValidationError(error.errors()) from None
 
@@ -98,9 +105,23 @@ class Page:
         return self.address(model, **arguments) if model is not None else self.address(**arguments)
 
 
-def page(path: str, address: Callable[..., str], entries: int | None = None) -> Callable[[Callable[..., View]], Page]:
+def page(
+    path: str,
+    address: Callable[..., str],
+    entries: int | None = None,
+    faces: tuple[str, ...] = FACES,
+    many: Iterable[str] = (),
+) -> Callable[[Callable[..., View | Awaitable[View]]], Page]:
     """Makes a row of the table from a function (Call, arguments) -> View; its docstring documents the page."""
-    return lambda make: Page(path, address, make, entries)
+    return lambda make: Page(path, address, make, entries, faces, frozenset(many))
+
+
+def _joined(said: Iterable[tuple[str, str]], many: Collection[str]) -> list[tuple[str, str]]:
+    """With the values of a repeated argument, as forms send several, in one."""
+    kept: dict[str, str] = {}
+    for name, value in said:
+        kept[name] = f"{kept[name]},{value}" if name in many and name in kept else value
+    return list(kept.items())
 
 
 def _is_query(parameter: inspect.Parameter) -> bool:

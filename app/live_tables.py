@@ -1,0 +1,81 @@
+"""The tables and records of live pages, which tables.py and records.py offer beside those of stored ones."""
+
+from collections.abc import Iterator, Sequence
+
+from app.live_types import RelationView, SeedsPageView, WordView
+from app.table_text import Cell, Record, Table
+from app.token_text import shown
+from app.view_types import TokenView
+
+TOKENS = 8
+
+
+def _listed(tokens: Sequence[TokenView]) -> str:
+    return "  ".join(shown(token["token"]) for token in tokens)
+
+
+def _padded(name: str, tokens: Sequence[TokenView], n: int) -> Record:
+    """As many columns in every record."""
+    record: Record = {}
+    for at in range(n):
+        token = tokens[at] if at < len(tokens) else None
+        record |= {f"{name}_{at + 1}": token and token["token"], f"{name}_{at + 1}_id": token and token["id"]}
+    return record
+
+
+def seeds_tables(view: SeedsPageView) -> list[Table]:
+    words = [f"{seed.weight:g}*{seed.word}" if seed.weight != 1 else seed.word for seed in view.seeds]
+    rows: list[tuple[Cell, ...]] = [
+        (
+            rank,
+            place["kind"],
+            place["layer"],
+            place["index"],
+            place["head"],
+            place["subhead"],
+            place["score"],
+            *place["scores"],
+            _listed(place["top"]),
+        )
+        for rank, place in enumerate(view.results, 1)
+    ]
+    columns = ("#", "kind", "layer", "index", "head", "subhead", "score", *words, "tokens")
+    made = [Table(f"{view.model}, vectors about {view.words}", columns, rows)]
+    if view.heads:
+        through = [(h["layer"], h["head"], _listed(h["writes"]), _listed(h["seeks"])) for h in view.heads]
+        made.append(Table(f"{view.model}, {view.words} through every head", ("layer", "head", "VO", "QK"), through))
+    return made
+
+
+def seeds_records(view: SeedsPageView) -> Iterator[Record]:
+    for rank, place in enumerate(view.results, 1):
+        record: Record = {"rank": rank}
+        record |= {name: place[name] for name in ("kind", "layer", "index", "head", "subhead", "score")}
+        for at, (seed, score) in enumerate(zip(view.seeds, place["scores"], strict=True), 1):
+            record |= {f"word_{at}": seed.word, f"weight_{at}": seed.weight, f"score_{at}": score}
+        yield record | _padded("top", place["top"], TOKENS)
+
+
+def _pair(source: WordView, target: WordView) -> str:
+    return f"{source.word} > {target.word}"
+
+
+def relation_tables(view: RelationView) -> list[Table]:
+    names = [_pair(pair.source, pair.target) for pair in view.pairs]
+    rows = [
+        (head["layer"], head["head"], head["rank"], head["score"], head["rank_from_bottom"], *head["ranks"])
+        for head in view.heads
+    ]
+    columns = ("layer", "head", "mean rank", "mean score", "mean rank from the bottom", *names)
+    return [Table(f"{view.model}, heads that carry {', '.join(names)} ({view.lens})", columns, rows)]
+
+
+def relation_records(view: RelationView) -> Iterator[Record]:
+    for head in view.heads:
+        record: Record = {name: head[name] for name in ("layer", "head", "rank", "score", "rank_from_bottom")}
+        for at, pair in enumerate(view.pairs):
+            record |= {
+                f"source_{at + 1}": pair.source.word, f"target_{at + 1}": pair.target.word,
+                f"rank_{at + 1}": head["ranks"][at], f"score_{at + 1}": head["scores"][at],
+            }  # fmt: skip
+        yield record

@@ -1,0 +1,147 @@
+"""What visitors type into live pages, read and written back in one way: words with weights, pairs, changes to a run.
+What a word means to a model is for the worker."""
+
+import re
+from collections.abc import Iterable
+
+from app.wire import HeadOff, Intervention, NeuronSet, Term, WordPair
+from precompute.errors import BadRequest
+
+LONGEST_WORD = 100
+LARGEST = 1e6  # of weights and coefficients
+
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
+_PART = re.compile(
+    rf"""
+    (?P<gap>[\s,]+)
+    | (?P<sign>[+\-−])
+    | (?P<times>{_NUMBER})\s*[*×·]
+    | "(?P<quoted>[^"]*)"
+    | (?P<word>[^\s,"][^\s,]*)
+    """,
+    re.VERBOSE,
+)
+_PLAIN = re.compile(rf"""(?!{_NUMBER}\s*[*×·])[^\s,"+\-−][^\s,]*""")
+_NEURON = re.compile(r"[Ll]?([0-9]{1,9})(?:\.|[Nn])([0-9]{1,9})")
+_HEAD = re.compile(r"[Ll]?([0-9]{1,9})(?:\.[Hh]|[Hh])([0-9]{1,9})")
+_SET = re.compile(rf"([^:=]+)[:=]([+\-−]?(?:{_NUMBER}))")
+
+
+def parse_terms(text: str) -> tuple[Term, ...]:
+    """`horse, dog`, `king - man + woman`, `2*dog`, `"New York"`: words and what each counts."""
+    terms: list[Term] = []
+    weight, pending = 1.0, False
+    for part in _PART.finditer(text):
+        match part.lastgroup:
+            case "sign":
+                weight, pending = (weight if part["sign"] == "+" else -weight), True
+            case "times":
+                weight, pending = weight * float(part["times"]), True
+            case "quoted" | "word":
+                terms.append(Term(word=_word(part[part.lastgroup], text), weight=_weight(weight)))
+                weight, pending = 1.0, False
+    if pending:
+        raise BadRequest(f"words = {text[:100]!r}: a word is missing at the end. Write king - man + woman, or 2*dog")
+    if terms and not any(term.weight for term in terms):
+        raise BadRequest(f"words = {text[:100]!r}: nothing is left. Give one word at least a weight other than 0")
+    return tuple(terms)
+
+
+def write_terms(terms: Iterable[Term]) -> str:
+    """The one way to write them: commas, or signs as soon as one of them has a weight."""
+    terms = tuple(terms)
+    if all(term.weight == 1 for term in terms):
+        return ",".join(_quoted(term.word) for term in terms)
+    signs = ["-" if term.weight < 0 else "+" for term in terms]
+    words = [_times(abs(term.weight)) + _quoted(term.word) for term in terms]
+    rest = "".join(f" {sign} {word}" for sign, word in zip(signs[1:], words[1:], strict=True))
+    return signs[0].strip("+") + words[0] + rest
+
+
+def parse_pairs(text: str) -> tuple[WordPair, ...]:
+    """`France>Paris, Italy>Rome`: also with -> or →; a line or a comma ends a pair."""
+    pairs = []
+    for part in re.split(r"[,;\n]", text):
+        if not part.strip():
+            continue
+        sides = re.split(r"-?>|→", part)
+        if len(sides) != 2:
+            raise BadRequest(f"pairs = {part.strip()[:100]!r}: a pair is two words such as France>Paris")
+        source, target = (_word(side.strip(), part) for side in sides)
+        pairs.append(WordPair(source=source, target=target))
+    return tuple(pairs)
+
+
+def write_pairs(pairs: Iterable[WordPair]) -> str:
+    return ",".join(f"{pair.source}>{pair.target}" for pair in pairs)
+
+
+def parse_off(text: str) -> tuple[Intervention, ...]:
+    """`10.2361, 8.h11`: neurons and heads that are switched off."""
+    made: list[Intervention] = []
+    for part in re.split(r"[\s,]+", text.strip()):
+        if found := _HEAD.fullmatch(part):
+            made.append(HeadOff(layer=int(found[1]), head=int(found[2])))
+        elif part:
+            layer, neuron = _neuron(part, "off")
+            made.append(NeuronSet(layer=layer, neuron=neuron))
+    return tuple(dict.fromkeys(made))
+
+
+def parse_set(text: str) -> tuple[Intervention, ...]:
+    """`10.5:2.5`: neurons whose coefficient is set; of one that is set twice, the last."""
+    made: dict[tuple[int, int], NeuronSet] = {}
+    for part in re.split(r"[\s,]+", text.strip()):
+        if not part:
+            continue
+        found = _SET.fullmatch(part)
+        if not found:
+            raise BadRequest(f"set = {part[:100]!r}: write layer.neuron:coefficient, such as 10.2361:2.5")
+        layer, neuron = _neuron(found[1], "set")
+        value = _weight(float(found[2].replace("−", "-")))
+        made[layer, neuron] = NeuronSet(layer=layer, neuron=neuron, value=value)
+    return tuple(made.values())
+
+
+def write_off(changes: Iterable[Intervention]) -> str:
+    return ",".join(map(off_name, changes))
+
+
+def write_set(changes: Iterable[Intervention]) -> str:
+    return ",".join(
+        f"{change.layer}.{change.neuron}:{change.value:.12g}" for change in changes if isinstance(change, NeuronSet)
+    )
+
+
+def off_name(change: Intervention) -> str:
+    """As `off` has it."""
+    return f"{change.layer}.h{change.head}" if isinstance(change, HeadOff) else f"{change.layer}.{change.neuron}"
+
+
+def _neuron(part: str, argument: str) -> tuple[int, int]:
+    found = _NEURON.fullmatch(part)
+    if not found:
+        raise BadRequest(f"{argument} = {part[:100]!r}: a neuron is layer.neuron such as 10.2361, a head 8.h11")
+    return int(found[1]), int(found[2])
+
+
+def _word(word: str, text: str) -> str:
+    if not word.strip():
+        raise BadRequest(f"{text.strip()[:100]!r}: a word is missing. Give words such as horse, dog, lion")
+    if len(word) > LONGEST_WORD:
+        raise BadRequest(f"a word of {len(word)} characters: up to {LONGEST_WORD} are read")
+    return word
+
+
+def _weight(value: float) -> float:
+    if abs(value) > LARGEST:
+        raise BadRequest(f"{value:g} is too large: numbers go up to {LARGEST:g}")
+    return value
+
+
+def _quoted(word: str) -> str:
+    return word if _PLAIN.fullmatch(word) else f'"{word}"'
+
+
+def _times(weight: float) -> str:
+    return "" if weight == 1 else f"{weight:.12g}*"
