@@ -7,8 +7,8 @@ active parameter, with
   those of its value with W_U, at the end to which its coefficient pushes (top if positive, bottom if negative: the
   stored lists); a head's are those of its output at the position, sum of weight times message, with W_U. A neuron or
   head that adds nothing has no tokens.
-- chance: as many values as these (100 and the number of heads) drawn from the same layer's neurons with a
-  fixed seed, the same for every prompt, each at the end of its own coefficient (top if it is 0).
+- chance: as many values as these (100 and the number of heads) drawn from the same layer's neurons, each at an
+  end drawn as well, with a fixed seed: the same for every prompt.
 k = 10. Models with fewer neurons use all they have.
 """
 
@@ -64,15 +64,19 @@ def coverage(
         strongest = (coefficients.abs() * value_norms[layer]).topk(min(ACTIVE, s.d_mlp)).indices
         strongest = strongest[coefficients[strongest] != 0]
         active = lists.of(layer, strongest, coefficients[strongest] < 0)
-        drawn = random_neurons(s.d_mlp, ACTIVE + s.n_heads, layer).to(w.device)
-        chance = lists.of(layer, drawn, coefficients[drawn] < 0)
+        drawn, negative = (part.to(w.device) for part in random_values(s.d_mlp, ACTIVE + s.n_heads, layer))
         covered = torch.isin(hidden[layer], torch.cat((active.flatten().long(), of_heads[layer])))
-        shuffled = torch.isin(hidden[layer], chance.flatten().long())
-        shares = (float(found.float().mean()) for found in (covered, shuffled))
-        rows.append(CoverageRow(layer=layer, covered=next(shares), shuffled=next(shares)))
+        shuffled = torch.isin(hidden[layer], lists.of(layer, drawn, negative).flatten().long())
+        rows.append(CoverageRow(layer=layer, covered=_share(covered), shuffled=_share(shuffled)))
     return tuple(rows)
 
 
-def random_neurons(d_mlp: int, count: int, layer: int) -> Tensor:
-    """(min(count, d_mlp),) different neurons, always the same for a layer."""
-    return torch.randperm(d_mlp, generator=torch.Generator().manual_seed(layer))[:count]
+def random_values(d_mlp: int, count: int, layer: int) -> tuple[Tensor, Tensor]:
+    """Different neurons, and whether each counts at its bottom end: (min(count, d_mlp),), the same for each prompt."""
+    generator = torch.Generator().manual_seed(layer)
+    neurons = torch.randperm(d_mlp, generator=generator)[:count]
+    return neurons, torch.randint(2, (len(neurons),), generator=generator).bool()
+
+
+def _share(found: Tensor) -> float:
+    return int(found.sum()) / len(found)

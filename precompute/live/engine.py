@@ -17,6 +17,7 @@ from precompute.live.prompts import Prompts, Step
 from precompute.live.readings import Readings
 from precompute.live.relation import relation
 from precompute.live.seeds import SeedSearch
+from precompute.live.vocabulary import count_above, top_tokens
 from precompute.live.weights import Weights
 from precompute.live.wire import (
     PromptAnswer,
@@ -60,7 +61,15 @@ class Engine:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         with torch.inference_mode():
-            return cls(Weights.load(model, EXTRAS[model.shape.architecture](model), chosen), tokenizer)
+            engine = cls(Weights.load(model, EXTRAS[model.shape.architecture](model), chosen), tokenizer)
+        engine._warm_up()
+        return engine
+
+    @torch.inference_mode()
+    def _warm_up(self) -> None:
+        """Kernels are compiled when first called: now, rather than while a visitor waits."""
+        scores = torch.zeros(1, 2, device=self.device)
+        count_above(scores, top_tokens(scores, 1).values[0])
 
     def token_count(self, text: str) -> int:
         """How many tokens a prompt has; BadRequest for what is no text."""

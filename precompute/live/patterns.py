@@ -16,7 +16,7 @@ from torch import Tensor
 
 from precompute.live.forward import rotated, rotations
 from precompute.live.records import Record
-from precompute.live.vocabulary import blocks, listed
+from precompute.live.vocabulary import blocks, scored
 from precompute.live.weights import Weights
 from precompute.live.wire import Convention, HeadPattern, Message
 
@@ -109,7 +109,7 @@ def patterns(
     else:
         pattern = pattern_of(w, layer, x[position])
         sought, sent = w.norm(pattern, "final") @ w.W_E.T, w.norm(messages, "final") @ w.W_U.T
-    words = list(listed(sent, k))
+    words = list(scored(sent, k))
     places = zip(picked.indices.tolist(), picked.values.tolist(), strict=True)
     return tuple(
         HeadPattern(
@@ -120,5 +120,5 @@ def patterns(
                 for n, (at, weight) in enumerate(zip(positions, weights, strict=True))
             ),
         )
-        for head, (looks, (positions, weights)) in enumerate(zip(listed(sought, k), places, strict=True))
+        for head, (looks, (positions, weights)) in enumerate(zip(scored(sought, k), places, strict=True))
     )

@@ -5,7 +5,6 @@ The run is for forward.py, each panel for its own module.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 
 import torch
 
@@ -140,14 +139,19 @@ class Prompts:
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         predicted = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
+        finite = last.square().sum(dim=2).isfinite()  # a norm needs the squares
         likely = list(zip(predicted.ids.tolist(), predicted.p.tolist(), strict=True))
         answers: list[PromptAnswer | LexiscopeError] = []
+        row = 0
         for job, pair in zip(jobs, records, strict=True):
-            likely, mine = likely[len(pair) :], likely[: len(pair)]
-            if not all(isfinite(p) for _, row in mine for p in row):
+            mine = slice(row, row + len(pair))
+            row += len(pair)
+            if not finite[mine, : len(job.tokens)].all():
                 answers.append(BadRequest("the run overflows with these interventions: use smaller coefficients"))
             else:
-                answers.append(self._answer(job, pair, [_likely(ids, p, job.ask.k) for ids, p in mine], progress))
+                answers.append(
+                    self._answer(job, pair, [_likely(ids, p, job.ask.k) for ids, p in likely[mine]], progress)
+                )
         return answers
 
     def _answer(

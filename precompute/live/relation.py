@@ -15,14 +15,14 @@ from torch import Tensor
 from precompute.embedding import Float64
 from precompute.errors import BadRequest
 from precompute.live.proposals import error_of_products
-from precompute.live.vocabulary import BLOCK, blocks
+from precompute.live.vocabulary import BLOCK, blocks, count_above
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer, RelationAsk
 from precompute.live.words import Words
 
 
 def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], None] = lambda: None) -> RelationAnswer:
-    """`check` is called between layers; what it raises ends the search."""
+    """`check` is called between products; what it raises ends the search."""
     used = tuple(
         PairUsed(
             source=pair.source,
@@ -34,26 +34,25 @@ def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], Non
     )
     sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
     targets = torch.tensor([pair.target_tokens[0] for pair in used])
-    heads = []
-    for layer in range(w.shape.n_layers):
-        check()
-        outputs = _outputs(w, layer, torch.from_numpy(sources))  # (n_heads, pairs, d_model) float64
-        scores, above, below = _ranks(words, outputs.flatten(0, 1), targets.repeat(w.shape.n_heads), ask.lens)
-        by_head = (part.view(w.shape.n_heads, -1).tolist() for part in (scores, above + 1, below + 1))
-        for head, (of_pairs, ranks, from_bottom) in enumerate(zip(*by_head, strict=True)):
-            heads.append(
-                HeadRelation(
-                    layer=layer,
-                    head=head,
-                    rank=sum(ranks) / len(used),
-                    score=sum(of_pairs) / len(used),
-                    ranks=tuple(ranks),
-                    scores=tuple(of_pairs),
-                    rank_from_bottom=sum(from_bottom) / len(used),
-                )
-            )
+    outputs = torch.cat([_outputs(w, layer, torch.from_numpy(sources)) for layer in range(w.shape.n_layers)])
+    ranks = _ranks(words, outputs.flatten(0, 1), targets.repeat(len(outputs)), ask.lens, check)
+    by_head = (part.view(len(outputs), -1).tolist() for part in ranks)
+    heads = [_head(*divmod(n, w.shape.n_heads), *row) for n, row in enumerate(zip(*by_head, strict=True))]
     heads.sort(key=lambda head: (head.rank, -head.score, head.layer, head.head))
     return RelationAnswer(pairs=used, heads=tuple(heads))
+
+
+def _head(layer: int, head: int, scores: list[float], above: list[int], below: list[int]) -> HeadRelation:
+    n = len(scores)
+    return HeadRelation(
+        layer=layer,
+        head=head,
+        rank=1 + sum(above) / n,
+        score=sum(scores) / n,
+        ranks=tuple(1 + count for count in above),
+        scores=tuple(scores),
+        rank_from_bottom=1 + sum(below) / n,
+    )
 
 
 def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
@@ -73,7 +72,9 @@ def _outputs(w: Weights, layer: int, sources: Tensor) -> Tensor:
     return sources @ W_V.transpose(1, 2) @ W_O
 
 
-def _ranks(words: Words, outputs: Tensor, targets: Tensor, lens: str) -> tuple[Tensor, Tensor, Tensor]:
+def _ranks(
+    words: Words, outputs: Tensor, targets: Tensor, lens: str, check: Callable[[], None]
+) -> tuple[Tensor, Tensor, Tensor]:
     """outputs (n, d_model) float64, targets (n,) -> each target's score, and how many tokens have more and less."""
     vocabulary = words.writes
     W, device = vocabulary.W, vocabulary.W.device
@@ -92,6 +93,7 @@ def _ranks(words: Words, outputs: Tensor, targets: Tensor, lens: str) -> tuple[T
     scores = exact(torch.arange(len(outputs)), targets)
     above, below = torch.zeros(len(outputs), dtype=torch.long), torch.zeros(len(outputs), dtype=torch.long)
     for start in range(0, len(outputs), BLOCK):
+        check()
         some = slice(start, start + BLOCK)
         product = outputs[some].float().to(device) @ W.T  # (block, d_vocab)
         if lens == "cosine":
@@ -99,9 +101,9 @@ def _ranks(words: Words, outputs: Tensor, targets: Tensor, lens: str) -> tuple[T
         product.sub_(scores[some, None].float().to(device))
         lengths = torch.linalg.vector_norm(outputs[some], dim=1).float().to(device)[:, None] + least
         error = 2 * lengths * slack.max()
-        above[some] = (product > error).sum(dim=1).cpu()
-        below[some] = (product < -error).sum(dim=1).cpu()
-        close = torch.nonzero(product.abs_() <= error).cpu()
+        above[some] = count_above(product, error[:, 0]).cpu()
+        close = torch.nonzero(product.abs() <= error).cpu()
+        below[some] = count_above(product.neg_(), error[:, 0]).cpu()
         for part in blocks(close, 65_536):
             rows, tokens = part[:, 0] + start, part[:, 1]
             difference = exact(rows, tokens) - scores[rows]

@@ -126,13 +126,15 @@ class SeedSearch:
 
     def heads(self, q: Float64) -> tuple[HeadReading, ...]:
         """For every head the first tokens of q W_V W_O, by W_U, and of q W_Q W_Kᵀ, by W_E."""
-        w, found = self.w, []
+        w, s = self.w, self.w.shape
         x = torch.from_numpy(q).float().to(w.device)
-        for layer in range(w.shape.n_layers):
+        written, sought = [], []  # (n_heads, d_model) of each layer
+        for layer in range(s.n_layers):
             W_Q, W_K, W_V, W_O = (w.every_head(kind, layer) for kind in ("w_q", "w_k", "w_v", "w_o"))
-            written = ((W_V @ x)[:, None] @ W_O)[:, 0]  # (n_heads, d_model)
-            sought = ((W_Q @ x)[:, None] @ W_K)[:, 0]
-            writes, seeks = listed(written @ w.W_U.T, HEAD_TOKENS), listed(sought @ w.W_E.T, HEAD_TOKENS)
-            for head, (write, seek) in enumerate(zip(writes, seeks, strict=True)):
-                found.append(HeadReading(layer=layer, head=head, writes=write, seeks=seek))
-        return tuple(found)
+            written.append(((W_V @ x)[:, None] @ W_O)[:, 0])
+            sought.append(((W_Q @ x)[:, None] @ W_K)[:, 0])
+        writes, seeks = listed(w.W_U, torch.cat(written), HEAD_TOKENS), listed(w.W_E, torch.cat(sought), HEAD_TOKENS)
+        return tuple(
+            HeadReading(layer=n // s.n_heads, head=n % s.n_heads, writes=write, seeks=seek)
+            for n, (write, seek) in enumerate(zip(writes, seeks, strict=True))
+        )

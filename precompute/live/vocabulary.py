@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from precompute.live import token_kernel
 from precompute.live.weights import Weights
 from precompute.live.wire import Scored
 
-GROUP = 64  # tokens whose largest score is looked at first
 BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 
 Tick = Callable[[float], None]  # so many rows of a product with the vocabulary are done
@@ -29,30 +29,33 @@ class Top:
 
 
 def top_tokens(scores: Tensor, k: int) -> Top:
-    """The k largest of each row of scores (n, d_vocab); of those with equal scores the smaller id stands first.
-
-    Every one of them is in one of the k groups with the largest maxima, so most of a row is read only once.
-    """
-    n, d_vocab = scores.shape
-    k, groups = min(k, d_vocab), d_vocab // GROUP
-    if groups <= 2 * k:
-        best = scores.topk(k, dim=1)
-        return _ordered(best.indices, best.values)
-    largest = scores[:, : groups * GROUP].reshape(n, groups, GROUP).amax(dim=2)  # (n, groups)
-    chosen = largest.topk(k, dim=1).indices
-    inside = torch.arange(GROUP, device=scores.device)
-    ids = (chosen[:, :, None] * GROUP + inside).flatten(1)  # (n, k * GROUP)
-    rest = torch.arange(groups * GROUP, d_vocab, device=scores.device)
-    ids = torch.cat((ids, rest.expand(n, -1)), dim=1)
-    best = scores.gather(1, ids).topk(k, dim=1)
-    return _ordered(ids.gather(1, best.indices), best.values)
-
-
-def _ordered(ids: Tensor, values: Tensor) -> Top:
-    by_id = ids.argsort(dim=1)
-    ids, values = ids.gather(1, by_id), values.gather(1, by_id)
+    """The k largest of each row of scores (n, d_vocab); of those with equal scores the smaller id stands first."""
+    k = min(k, scores.shape[1])
+    if scores.device.type == "cpu":
+        ids, values = torch.empty(len(scores), k, dtype=torch.long), torch.empty(len(scores), k)
+        token_kernel.first_tokens(scores.numpy(), ids.numpy(), values.numpy())
+        return Top(ids, values)
+    best = scores.topk(k, dim=1)
+    by_id = best.indices.argsort(dim=1)
+    ids, values = best.indices.gather(1, by_id), best.values.gather(1, by_id)
     order = values.argsort(dim=1, descending=True, stable=True)
     return Top(ids.gather(1, order), values.gather(1, order))
+
+
+def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
+    """How many of each row of scores (n, d_vocab) are larger than its bound (n,)."""
+    if scores.device.type != "cpu":
+        return (scores > bounds[:, None]).sum(dim=1)
+    counts = torch.empty(len(scores), dtype=torch.long)
+    token_kernel.count_above(scores.numpy(), bounds.contiguous().numpy(), counts.numpy())
+    return counts
+
+
+def _sums_of_exponentials(logits: Tensor, highest: Tensor) -> Tensor:
+    """(n, d_vocab) and (n, 1) -> (n, 1). On a CPU a few rows at a time, which its cache holds; logits are lost."""
+    size = 8 if logits.device.type == "cpu" else len(logits)
+    parts = zip(blocks(logits, size), blocks(highest, size), strict=True)
+    return torch.cat([part.sub_(most).exp_().sum(dim=1, keepdim=True) for part, most in parts])
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,21 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
         top = top_tokens(logits, k)
         wanted = top.ids[:, :1] if answers is None else answers[start : start + BLOCK, None]
         answer = logits.gather(1, wanted)
-        rank = 1 + (logits > answer).sum(dim=1)
+        rank = 1 + count_above(logits, answer[:, 0])
         highest = top.values[:, :1]
-        total = logits.sub_(highest).exp_().sum(dim=1, keepdim=True)
+        total = _sums_of_exponentials(logits, highest)
         p, answer_p = (top.values - highest).exp() / total, (answer - highest).exp() / total
         parts.append((top.ids, p, answer_p[:, 0], rank))
         tick(len(x))
     return Likelihoods(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def listed(scores: Tensor, k: int) -> Iterator[tuple[Scored, ...]]:
+def listed(W: Tensor, vectors: Tensor, k: int) -> list[tuple[Scored, ...]]:
+    """The k tokens with the largest products of each of vectors (n, d_model) with a vocabulary W (d_vocab, d_model)."""
+    return [row for part in blocks(vectors) for row in scored(part @ W.T, k)]
+
+
+def scored(scores: Tensor, k: int) -> Iterator[tuple[Scored, ...]]:
     """The k tokens with the largest scores of each row of (n, d_vocab)."""
     top = top_tokens(scores, k)
     for ids, values in zip(top.ids.tolist(), top.values.tolist(), strict=True):
