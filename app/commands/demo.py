@@ -3,13 +3,13 @@ Everything it does is another command, which it prints."""
 
 import argparse
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.commands import options, precompute, serve
+from app.live.child import command
 from precompute.errors import NotFound
 
 if TYPE_CHECKING:
@@ -60,10 +60,8 @@ def explorer(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]"
     """
     words = ["serve", "--child", "--data", str(args.data), *(["--host", args.host] if args.host else [])]
     words += ["--port", str(args.port)] if args.port is not None else ["--or-any-port"]
-    # With the same packages as this process, whatever lies in the folder where it was started.
-    code = f"import sys; sys.path[:] = {sys.path!r}; from app.cli import main; sys.exit(main({words!r}))"
     pipe = subprocess.PIPE
-    with subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True) as child:
+    with subprocess.Popen(command(words), stdin=pipe, stdout=pipe, text=True) as child:
         assert child.stdin
         assert child.stdout
         try:
@@ -78,9 +76,9 @@ def tour(data: Path) -> None:
     """With --layers some of what it shows may not be built; the rest is shown."""
     from app.cli import make_parser
 
-    for question, command in TOUR:
-        print(f"\n{question}\n$ lexiscope {command}", flush=True)
-        step = make_parser().parse_args([*command.split(), "--data", str(data)])
+    for question, words in TOUR:
+        print(f"\n{question}\n$ lexiscope {words}", flush=True)
+        step = make_parser().parse_args([*words.split(), "--data", str(data)])
         try:
             step.run(step)
         except NotFound as error:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from math import log
 from typing import TYPE_CHECKING
 
-from app.live.errors import LiveFailed
+from app.live.errors import LiveFailed, TooLarge
 from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
 from app.worker.batching import Job
 from precompute.errors import LexiscopeError
@@ -49,7 +49,7 @@ class Computing:
             if len(wanted) > 1:
                 results = {job: self([job])[0] for job in wanted}
             else:
-                results = {job: self._failure(error) for job in wanted if job.wanted}
+                results = {job: _failure(error) for job in wanted if job.wanted}
         return [results.get(job) or LiveFailed("nobody waited for it") for job in batch]
 
     def _answers(self, jobs: Sequence[Job]) -> list[bytes | Exception]:
@@ -67,13 +67,21 @@ class Computing:
                 found = [self._engine.reading(ask)]
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
-        return [answer if isinstance(answer, Exception) else answer.model_dump_json().encode() for answer in found]
+        return [
+            _failure(answer) if isinstance(answer, Exception) else answer.model_dump_json().encode() for answer in found
+        ]
 
-    def _failure(self, error: Exception) -> Exception:
-        if isinstance(error, LexiscopeError):
-            return error
-        log_failure("a live computation", error)
-        return LiveFailed("this computation failed, which is a fault of the program: the worker's log says more")
+
+def _failure(error: Exception) -> Exception:
+    """What to tell who asked."""
+    from precompute.live.faults import NoMemory  # needs torch, as every worker does
+
+    if isinstance(error, NoMemory):
+        return TooLarge(str(error))
+    if isinstance(error, LexiscopeError):
+        return error
+    log_failure("a live computation", error)
+    return LiveFailed("this computation failed, which is a fault of the program: the worker's log says more")
 
 
 def log_failure(what: str, error: Exception) -> None:

@@ -1,0 +1,158 @@
+"""Servers in threads for tests of live pages: a worker around a real engine that can be held up, and a site that asks.
+The pages themselves are not needed: one address asks whatever a test wants, through the real client and error pages."""
+
+import socket
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import uvicorn
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.types import ASGIApp
+
+from app.error_pages import ErrorPages
+from app.guard import Guard
+from app.live.paths import PATHS
+from app.settings import Settings
+from app.site import Site, open_site
+from app.wire import PromptAnswer, PromptAsk
+from app.worker.limits import Limits
+from app.worker.service import create_worker
+from precompute.checkpoint import Checkpoint
+from precompute.errors import LexiscopeError
+from precompute.live.engine import Engine
+from precompute.live.faults import Cancelled
+from precompute.manifest import Manifest
+
+SEEDS = {"terms": [{"word": "dog"}, {"word": "lion"}], "kinds": ["ff_value"], "n": 5}
+PROMPT = {"text": "The dog and the lion", "panels": ["evolution"]}
+
+
+class HeldEngine(Engine):
+    """Prompts wait while `hold` is set; what was computed together, and what was given up, is written down."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.hold = threading.Event()
+        self.batches: list[list[str]] = []
+        self.given_up: list[list[str]] = []
+
+    def prompts(
+        self,
+        asks: Sequence[PromptAsk],
+        step: Callable[[str, float], None] = lambda *_: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[PromptAnswer | LexiscopeError]:
+        texts = [ask.text for ask in asks]
+        self.batches.append(texts)
+        while self.hold.is_set():
+            if cancelled():
+                self.given_up.append(texts)
+                raise Cancelled
+            time.sleep(0.005)
+        return super().prompts(asks, step, cancelled)
+
+
+def held_engine(data: Path, model: str) -> tuple[HeldEngine, str]:
+    """Of the weights that an index was made from, and their hash."""
+    manifest = Manifest.load(data / model)
+    engine = HeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
+    assert isinstance(engine, HeldEngine)
+    return engine, manifest.weights_sha256
+
+
+def worker_app(engine: Engine, model: str, weights: str, **settings: Any) -> ASGIApp:
+    return create_worker(engine, model, weights, Limits.of(Settings(**settings)))
+
+
+def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
+    """POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
+    site = open_site(Settings(data=data, **settings))
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        site.live.start()
+        yield
+        await site.live.close()
+
+    app = FastAPI(lifespan=life)
+
+    @app.get("/still")
+    async def still() -> str:
+        return "here"
+
+    @app.post("/{model}/events")
+    async def events(model: str, request: Request) -> Response:
+        stream = site.live.stream(model, PromptAsk.model_validate_json(await request.body()))
+        first = await anext(stream)
+
+        async def lines() -> AsyncIterator[str]:
+            yield f"{type(first).__name__}\n"
+            async for item in stream:
+                yield f"{type(item).__name__}\n"
+
+        return StreamingResponse(lines())
+
+    @app.post("/{model}/{path}")
+    async def asked(model: str, path: str, request: Request) -> Response:
+        shape = next(ask for ask, (where, _) in PATHS.items() if where == f"/{path}")
+        ask = shape.model_validate_json(await request.body())
+        answer = await site.live.ask(model, ask, request)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    errors = ErrorPages(site)
+    errors.install(app)
+    return Guard(app, site.settings.url_limit, site.metrics, errors.respond), site
+
+
+@contextmanager
+def listening(app: ASGIApp) -> Iterator[str]:
+    """The app at an address, in a thread of its own."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: server.started)
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def until(true: Callable[[], Any], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it does not happen"
+        time.sleep(0.01)
+
+
+def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeout: float = 60) -> httpx2.Response:
+    accepted = {"accept": "application/json", **(headers or {})}
+    return httpx2.post(url, json=content, timeout=timeout, headers=accepted, verify=False)
+
+
+def get(url: str) -> httpx2.Response:
+    return httpx2.get(url, timeout=30, verify=False)  # there are no certificates to load for each
+
+
+def in_thread(call: Callable[[], httpx2.Response]) -> tuple[threading.Thread, list[Any]]:
+    """A request under way; its response, or what went wrong, is put into the list."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(call())
+        except httpx2.HTTPError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread, found
