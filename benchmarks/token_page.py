@@ -12,6 +12,7 @@ from app.views.token import token_page
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import gpt2_shape, write_random_index
 from precompute.index import Index
+from precompute.shape import MATRICES
 
 LAYERS = 36
 TOKENS = 30
@@ -29,10 +30,12 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def scan(index: Index, token: int) -> int:
-    """Every place of a token under one lens, found by looking at every list."""
+    """Every place of a token under one lens and preset, found by looking at every list."""
     found = 0
     for layer in index.layers:
         shard = index.shard(layer)
         for kind in index.shape.kinds:
             found += len(np.argwhere(shard.array(f"{kind}.ids")[:, 0] == token))
+        for matrix in MATRICES:
+            found += len(np.argwhere(shard.array(f"{matrix}.ids")[:, 0, 0] == token))
     return found
