@@ -93,10 +93,10 @@ def strongest(heads: Sequence[SeedHead], part: str, n: int = 12) -> list[SeedHea
     return sorted(found, key=lambda head: -head[part][0]["score"])[:n]  # type: ignore[literal-required]
 
 
-def relation_cells(model: str, heads: Sequence[RelationHead], d_vocab: int) -> Markup:
+def relation_cells(model: str, heads: Sequence[RelationHead], d_vocab: int, lens: str) -> Markup:
     """A layer's heads: the mean rank of the targets, the darker the better."""
     cells = [
-        f'<td><a href="{addresses.pairs(model, head["layer"], head["head"], "vo")}"'
+        f'<td><a href="{addresses.pairs(model, head["layer"], head["head"], "vo", lens=lens)}"'
         f" data-heat={rank_heat(head['rank'], d_vocab)}"
         f' title="L{head["layer"]}H{head["head"]}: mean rank {head["rank"]:,.1f}, from the bottom'
         f' {head["rank_from_bottom"]:,.1f}">{short(head["rank"])}</a>'

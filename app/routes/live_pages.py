@@ -3,12 +3,14 @@ Asking it is for app/live, filling the views for views/; pages of stored lists a
 
 from app import addresses
 from app.live.errors import LiveOff
-from app.live_types import SeedsPageView
+from app.live_types import RelationView, SeedsPageView
 from app.routes import live_arguments as arg
+from app.routes.arguments import Lens
 from app.routes.table import Call, page
-from app.terms import parse_terms
+from app.terms import parse_pairs, parse_terms
+from app.views.relation import relation_page
 from app.views.seeds import seeds_page
-from app.wire import SeedsAsk
+from app.wire import RelationAsk, SeedsAsk
 
 
 @page("/{model:name}/seeds", addresses.seeds, arg.SEED_RESULTS, many=("kind",))
@@ -28,10 +30,23 @@ async def seeds(
     return seeds_page(call.index, words, kind, answer)
 
 
+@page("/{model:name}/relation", addresses.relation, many=("pairs",))
+async def relation(call: Call, pairs: arg.RelationPairs = "", lens: Lens = "dot") -> RelationView:
+    """The heads that carry the first word of each pair to the second: computed by the worker, for any words.
+
+    A head's rank is that of the second word among all tokens, for the first word through W_V W_O; the mean over the
+    pairs counts. Heads that suppress it have a small `rank_from_bottom`."""
+    _there(call)
+    if not pairs:
+        return relation_page(call.index, lens, None)
+    answer = await call.site.live.ask(call.model, RelationAsk(pairs=parse_pairs(pairs), lens=lens), call.request)
+    return relation_page(call.index, lens, answer)
+
+
 def _there(call: Call) -> None:
     """Also the page that only asks for words says at once that nobody will answer."""
     if not call.site.live.serves(call.model):
         raise LiveOff(call.site.live._why_off(call.model))
 
 
-LIVE = (seeds,)
+LIVE = (seeds, relation)
