@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import build, index, pairs, server, token_page, vectors
+from benchmarks import build, index, live, pairs, server, token_page, vectors
 from benchmarks.figures import Figure
 from precompute.build import Options
 from precompute.build import build as build_index
@@ -14,7 +14,7 @@ from precompute.manifest import DEMO_NAME
 from precompute.progress import Progress
 from precompute.sources import resolve
 
-PARTS = ("vectors", "pairs", "index", "build", "token", "server")
+PARTS = ("vectors", "pairs", "index", "build", "token", "server", "live")
 
 
 def main() -> None:
@@ -30,6 +30,7 @@ def main() -> None:
             "index": lambda: index.figures(_demo_index(args.data), scratch),
             "build": lambda: build.figures(scratch, _demo_tokenizer(args.data)),
             "token": lambda: token_page.figures(scratch, _demo_tokenizer(args.data)),
+            "live": lambda: live.figures(scratch, _demo_tokenizer(args.data)),
             "server": lambda: server.figures(scratch, _demo_tokenizer(args.data)),
         }
         for part in args.parts or PARTS:

@@ -195,7 +195,7 @@ def test_what_does_not_exist_says_what_does(gpt2: Index, ask: Any, said: str) ->
 def test_views_are_frozen() -> None:
     view = SeedView(word="a", tokens=())
     with pytest.raises(ValidationError, match="frozen"):
-        view.word = "b"
+        view.word = "b"  # type: ignore[misc]
 
 
 def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:

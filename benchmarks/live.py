@@ -1,0 +1,125 @@
+"""Live computations at GPT-2 small's size with random weights: against the bare products they cannot do without,
+against one at a time, and what the way through the server adds."""
+
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+import transformers
+
+from benchmarks.figures import Figure, seconds
+from benchmarks.models import SIZES, random_gpt2
+from benchmarks.random_index import gpt2_shape, write_random_index
+from benchmarks.server import serving
+from precompute.checkpoint import Checkpoint
+from precompute.live.coverage import ACTIVE
+from precompute.live.engine import Engine
+from precompute.live.patterns import MESSAGES
+from precompute.live.wire import Panel, PromptAsk, SeedsAsk, Term
+
+WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")
+TOKENS = 32
+ROUNDS = 5
+hf: Any = transformers
+
+
+def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
+    layers = SIZES["small"][0]
+    checkpoint = random_gpt2(scratch / "live-small", "small", layers, tokenizer)
+    engine = Engine.load(checkpoint, "cpu")
+    yield from seeds(engine)
+    yield from prompts(engine, checkpoint)
+    yield from round_trip(scratch, checkpoint, tokenizer)
+
+
+def seeds(engine: Engine) -> Iterator[Figure]:
+    ask = SeedsAsk(terms=tuple(Term(word=word) for word in WORDS[:3]), kinds=("ff_value",))
+    values = torch.cat(tuple(engine.weights.vectors["ff_value"]))  # (n_layers * d_mlp, d_model)
+    query = torch.randn(values.shape[1])
+    engine.seeds([ask])
+    bare = seconds(lambda: values @ query, 20)
+    ours = seconds(lambda: engine.seeds([ask]), 20)
+    yield Figure("live: seeds over all FF values, less 5 ms / bare product", (ours - 0.005) / bare, 1.5)
+    many = [ask.model_copy(update={"terms": (Term(word=WORDS[n % 8]), Term(word=WORDS[n // 8]))}) for n in range(32)]
+    together = seconds(lambda: engine.seeds(many), 3)
+    apart = seconds(lambda: [engine.seeds([one]) for one in many], 3)
+    yield Figure("live: 32 seed searches, one at a time / together", apart / together, 4, at_least=True)
+
+
+def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
+    """A panel against transformers' bare run and the bare products with W_E that the panel needs."""
+    text = text_of(engine, TOKENS)
+    model = hf.GPT2LMHeadModel.from_pretrained(checkpoint.folder, dtype=torch.float32).eval()
+    ids = torch.tensor([engine.words.prompt(text)])
+    s = engine.shape
+    needed: dict[Panel, int] = {  # rows of products with the vocabulary
+        "evolution": (2 * s.n_layers + 1) * TOKENS,
+        "attention": 1,
+        "patterns": s.n_heads * (1 + MESSAGES),
+        "neurons": 1,
+        "coverage": s.n_layers * (1 + 2 * ACTIVE),
+    }
+    W_E = engine.weights.W_U
+    with torch.inference_mode():
+        for panel, rows in needed.items():
+            ask = PromptAsk(text=text, panels=frozenset({panel}))
+            states = torch.randn(rows, s.d_model)
+            engine.prompts([ask])
+            ratios = []
+            for _ in range(ROUNDS):
+                bare = seconds(lambda: model(ids)) + seconds(lambda states=states: states @ W_E.T)  # type: ignore[misc]
+                ratios.append(seconds(lambda ask=ask: engine.prompts([ask])) / bare)  # type: ignore[misc]
+            yield Figure(f"live: prompt of {TOKENS} tokens, {panel} / bare run and products", median(ratios), 1.5)
+    asks = [PromptAsk(text=text_of(engine, TOKENS - n % 3), panels=frozenset({"neurons"})) for n in range(16)]
+    together = seconds(lambda: engine.prompts(asks), 3)
+    apart = seconds(lambda: [engine.prompts([one]) for one in asks], 3)
+    yield Figure("live: 16 prompts of like length, one at a time / together", apart / together, 1.2, at_least=True)
+
+
+def text_of(engine: Engine, tokens: int) -> str:
+    text = " ".join(WORDS[n % len(WORDS)] for n in range(tokens))
+    while len(engine.words.prompt(text)) > tokens:
+        text = text.rpartition(" ")[0]
+    return text
+
+
+def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterator[Figure]:
+    """The same seed search asked of the worker itself and through the server, in turn."""
+    data, name = scratch / "live-data", "live-small"
+    write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1)
+    worker = [sys.executable, "-m", "app.cli", "worker", "--model", str(checkpoint.folder), "--data", str(data)]
+    with subprocess.Popen([*worker, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            said = re.search(r"http://[^ ]+:([0-9]+)", process.stdout.readline())
+            assert said
+            os.environ["LEXISCOPE_WORKER_URL"] = f"{name}=http://127.0.0.1:{said[1]}"
+            with serving(data) as (_, port):
+                added = []
+                for n in range(60):
+                    words = f"{WORDS[n % 8]},{WORDS[n // 8]}"
+                    ask = {"terms": [{"word": word} for word in words.split(",")], "kinds": ["ff_value"]}
+                    direct = seconds(lambda ask=ask: request(int(said[1]), "POST", "/seeds", json.dumps(ask)))  # type: ignore[misc]
+                    path = f"/{name}/seeds.json?words={words}&kind=ff_value"
+                    added.append(seconds(lambda path=path: request(port, "GET", path)) - direct)  # type: ignore[misc]
+            yield Figure("live: what the way through the server adds, median", 1000 * median(added), 5, unit="ms")
+        finally:
+            os.environ.pop("LEXISCOPE_WORKER_URL", None)
+            process.terminate()
+
+
+def request(port: int, method: str, path: str, body: str | None = None) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    content = answer.read()
+    assert answer.status == 200, content
+    connection.close()
