@@ -78,24 +78,18 @@ def test_a_worker_that_cannot_start_says_why(
     assert err.count("\n") == 1
 
 
-def test_the_page_says_why_a_worker_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its weights are gone. It is tried again, and when they are back, all is well."""
-    monkeypatch.setattr(keeper, "FIRST_PAUSE", 0.1)
+def test_the_page_says_why_a_worker_cannot_start(tmp_path: Path) -> None:
     weights = small_gpt2(tmp_path / "weights", n_layers=1)
     data = quick_build(weights, tmp_path / "data").parent
-    gone = weights.rename(tmp_path / "gone")
+    shutil.rmtree(weights)
     app, _ = asking_site(data)
     with listening(app) as url:
-        monkeypatch.setattr("app.live.client.START_WAIT", 0.0)
-
-        def answer() -> httpx2.Response:
-            return post(f"{url}/weights/seeds", SEEDS)
-
-        until(lambda: "cannot start: There is no folder or file" in answer().text)
-        refused = answer()
-        assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (503, True)
-        gone.rename(weights)
-        until(lambda: answer().status_code == 200, 60)
+        until(lambda: "is loading the model" not in post(f"{url}/weights/seeds", SEEDS).text)
+        refused = post(f"{url}/weights/seeds", SEEDS)
+        assert refused.status_code == 503
+        assert int(refused.headers["retry-after"]) >= 1
+        said = refused.json()["error"]["detail"]
+        assert said.startswith("the worker of weights cannot start: There is no folder or file")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

@@ -13,7 +13,7 @@ from app.wire import PromptAsk
 from app.worker.batching import Batcher, Job
 from app.worker.limits import Limits
 
-ASK = PromptAsk(text="x")
+ASK = PromptAsk(text="x", k=5)
 
 
 class Computer:

@@ -15,12 +15,12 @@ PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(laye
 
 
 @pytest.mark.parametrize(("ask", "said"), [
-    (SeedsAsk(terms=(TERM,) * 3, kinds=("ff_key",)), None),
-    (SeedsAsk(terms=(TERM,) * 4, kinds=("ff_key",)), "4 words: up to 3 are taken (the setting seeds_limit)"),
-    (SeedsAsk(terms=(TERM,), kinds=("ff_key",) * 100), "100 kinds"),
+    (SeedsAsk(terms=(TERM,) * 3, kinds=("ff_key",), n=5), None),
+    (SeedsAsk(terms=(TERM,) * 4, kinds=("ff_key",), n=5), "4 words: up to 3 are taken (the setting seeds_limit)"),
+    (SeedsAsk(terms=(TERM,), kinds=("ff_key",) * 100, n=5), "100 kinds"),
     (RelationAsk(pairs=(PAIR,) * 3), None),
     (RelationAsk(pairs=(PAIR,) * 4), "4 pairs: up to 3"),
-    (PromptAsk(text="a", interventions=(OFF,) * 4), "4 changes: up to 3"),
+    (PromptAsk(text="a", k=5, interventions=(OFF,) * 4), "4 changes: up to 3"),
 ])  # fmt: skip
 def test_numbers_of_things(ask: Any, said: str | None) -> None:
     if said is None:

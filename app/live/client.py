@@ -155,7 +155,7 @@ async def _ready(keeper: Keeper) -> Place:
     patience = time.monotonic() + START_WAIT
     while (state := keeper.state).place is None:
         now = time.monotonic()
-        if now >= patience or state.retry_at > patience:
+        if now >= patience or state.failed or state.retry_at > patience:
             raise LiveDown(state.said, max(2, round(state.retry_at - now) + 1))
         await asyncio.sleep(0.02)
     return state.place

@@ -30,6 +30,7 @@ logger = logging.getLogger("lexiscope")
 class State:
     place: Place | None = None  # where it listens, once it is ready
     said: str = ""  # why it is not
+    failed: bool = False  # it could not even start: waiting for it is in vain
     retry_at: float = 0.0  # when it is started again, by time.monotonic()
 
 
@@ -80,7 +81,7 @@ class Keeper:
                 pause = FIRST_PAUSE
             said = f"the worker of {self.model} {'has ended' if ready_at else 'cannot start'}{self._why(process)}"
             logger.warning("%s; it is started again in %g s", said, pause)
-            self.state = State(said=said, retry_at=time.monotonic() + pause)
+            self.state = State(said=said, failed=ready_at is None, retry_at=time.monotonic() + pause)
             self._changed.clear()
             if not self._closing:
                 self._changed.wait(pause)
@@ -127,7 +128,8 @@ class Keeper:
             else:
                 self._changed.wait(self._settings.worker_silence / 2)
                 self._changed.clear()
-        self.state = State(said=f"the worker of {self.model} has ended", retry_at=time.monotonic() + FIRST_PAUSE)
+        if ready_at:
+            self.state = State(said=f"the worker of {self.model} has ended", retry_at=time.monotonic() + FIRST_PAUSE)
         reader.join(GRACE)
         assert process.stdin
         with contextlib.suppress(OSError):
