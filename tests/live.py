@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.testing import assert_close
 
 from precompute.architectures import describe
 from precompute.architectures.base import Model
@@ -92,6 +93,10 @@ def run(case: Case, tokens: tuple[int, ...]) -> Run:
             hook.remove()
     hidden, attentions = tuple(h[0] for h in out.hidden_states), tuple(a[0] for a in out.attentions)
     return Run(out.logits[0], hidden, attentions, inputs, outputs)
+
+
+def close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> None:
+    assert_close(found, expected, atol=tolerance, rtol=tolerance)
 
 
 def make_case(folder: Path) -> Case:

@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.testing import assert_close
 
 from precompute.checkpoint import Checkpoint
 from precompute.errors import UnsupportedArchitecture
 from precompute.live.engine import Engine
 from precompute.live.forward import Watcher, forward
 from precompute.live.wire import HeadOff, NeuronSet
-from tests.live import TEXT, Case, case, make_case  # noqa: F401
+from tests.live import TEXT, Case, case, close, make_case  # noqa: F401
 from tests.models import _random, _save, hf, tiny_gpt2, tiny_llama
-
-CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 
 
 class Everything(Watcher):
@@ -48,15 +45,15 @@ def test_everything_equals_transformers(case: Case) -> None:  # noqa: F811
     expected, seen, w = case.run(tokens), Everything(), case.engine.weights
     with torch.inference_mode():
         last = forward(w, torch.tensor([tokens]), [()], seen)
-        assert_close(w.norm(last[0], "final") @ w.W_U.T, expected.logits, **CLOSE)
+        close(w.norm(last[0], "final") @ w.W_U.T, expected.logits)
     for layer in range(w.shape.n_layers):
         _, weights, z = seen.attentions[layer]
-        assert_close(weights[0], expected.attentions[layer], **CLOSE)
-        assert_close(z[0].transpose(0, 1).flatten(1), expected.inputs[layer, "w_o"], **CLOSE)
-        assert_close(seen.coefficients[layer][0], expected.inputs[layer, "ff_value"], **CLOSE)
-        assert_close(seen.streams[2 * layer][0], expected.hidden[layer], **CLOSE)
+        close(weights[0], expected.attentions[layer])
+        close(z[0].transpose(0, 1).flatten(1), expected.inputs[layer, "w_o"])
+        close(seen.coefficients[layer][0], expected.inputs[layer, "ff_value"])
+        close(seen.streams[2 * layer][0], expected.hidden[layer])
         read, written = seen.streams[2 * layer][0], seen.streams[2 * layer + 1][0]
-        assert_close(written - read, expected.outputs[layer, "attention"], **CLOSE)
+        close(written - read, expected.outputs[layer, "attention"])
 
 
 def test_each_heads_share_is_its_own_product(case: Case) -> None:  # noqa: F811
@@ -73,7 +70,7 @@ def test_each_heads_share_is_its_own_product(case: Case) -> None:  # noqa: F811
     bias = w.bias("w_o", layer)
     if bias is not None:
         expected = expected + bias
-    assert_close(seen.streams[-2][0] - seen.streams[-3][0], expected, **CLOSE)
+    close(seen.streams[-2][0] - seen.streams[-3][0], expected)
 
 
 @pytest.mark.parametrize("value", [0.0, 2.5])
@@ -94,7 +91,7 @@ def test_a_neuron_that_is_set_equals_transformers_with_the_same_change(case: Cas
     with torch.inference_mode():
         touches = [NeuronSet(layer=0, neuron=5, value=value)]
         last = forward(w, torch.tensor([tokens]), [touches], Watcher())
-        assert_close(w.norm(last[0], "final") @ w.W_U.T, expected, **CLOSE)
+        close(w.norm(last[0], "final") @ w.W_U.T, expected)
     assert not torch.allclose(expected, case.run(tokens).logits, atol=1e-3)
 
 
@@ -105,7 +102,7 @@ def test_padding_reaches_no_position_of_the_text(case: Case) -> None:  # noqa: F
     with torch.inference_mode():
         both = forward(w, torch.tensor(padded), [(), ()], Watcher())
         alone = forward(w, torch.tensor([short]), [()], Watcher())
-    assert_close(both[0, : len(short)], alone[0], atol=1e-5, rtol=1e-5)
+    close(both[0, : len(short)], alone[0], 1e-5)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_rotary_positions_of_every_known_type(tmp_path: Path, rope: dict[str, An
     path.write_text(json.dumps(config))
     made = make_case(tmp_path)
     tokens = made.engine.words.prompt(TEXT)
-    assert_close(logits_of(made, tokens), made.run(tokens).logits, **CLOSE)
+    close(logits_of(made, tokens), made.run(tokens).logits)
 
 
 def test_biases_of_the_mlp(tmp_path: Path) -> None:
@@ -153,7 +150,7 @@ def test_biases_of_the_mlp(tmp_path: Path) -> None:
     _save(_random(hf.LlamaForCausalLM(config), 0, True), tmp_path, torch.float32, "1GB")
     made = make_case(tmp_path)
     tokens = made.engine.words.prompt(TEXT)
-    assert_close(logits_of(made, tokens), made.run(tokens).logits, **CLOSE)
+    close(logits_of(made, tokens), made.run(tokens).logits)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +169,7 @@ def test_what_a_gpt2_config_may_change(tmp_path: Path, changes: dict[str, Any]) 
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
     made = make_case(tmp_path)
     tokens = made.engine.words.prompt(TEXT)
-    assert_close(logits_of(made, tokens), made.run(tokens).logits, **CLOSE)
+    close(logits_of(made, tokens), made.run(tokens).logits)
 
 
 @pytest.mark.parametrize(

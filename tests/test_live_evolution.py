@@ -1,0 +1,102 @@
+"""Token evolution: the last row is the model's own prediction, every other row its stream read the same way."""
+
+import numpy as np
+import torch
+from torch.testing import assert_close
+
+from precompute.live.evolution import appears
+from precompute.live.wire import EvolutionRow
+from tests.live import TEXT, Case, case  # noqa: F401
+
+
+def expected_logits(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], torch.Tensor]:  # noqa: F811
+    """By transformers' own norm and head: (T, d_vocab) for each row."""
+    run, model = case.run(tokens), case.reference
+    norm = model.transformer.ln_f if case.gpt2 else model.model.norm
+    last = case.engine.shape.n_layers - 1
+    rows = {(0, "embedding"): run.hidden[0]}
+    for layer in range(last + 1):
+        rows[layer, "attention"] = run.hidden[layer] + run.outputs[layer, "attention"]
+        if layer < last:
+            rows[layer, "ff"] = run.hidden[layer + 1]
+    with torch.no_grad():
+        logits = {key: model.lm_head(norm(stream)) for key, stream in rows.items()}
+    return logits | {(last, "ff"): run.logits}
+
+
+def test_every_row_is_the_stream_through_the_final_norm(case: Case) -> None:  # noqa: F811
+    answer = case.ask(panels={"evolution"}, k=7)
+    assert answer.evolution is not None
+    logits = expected_logits(case, answer.tokens)
+    assert [(row.layer, row.after) for row in answer.evolution] == sorted(
+        logits, key=lambda key: (key[0], ("embedding", "attention", "ff").index(key[1]))
+    )
+    answers = logits[case.engine.shape.n_layers - 1, "ff"].argmax(dim=1)
+    for row in answer.evolution:
+        expected = logits[row.layer, row.after]
+        p = expected.softmax(dim=1)
+        assert len(row.cells) == len(answer.tokens)
+        for position, cell in enumerate(row.cells):
+            assert [likely.id for likely in cell] == expected[position].topk(7).indices.tolist()
+            assert_close(torch.tensor([likely.p for likely in cell]), p[position].topk(7).values, atol=1e-5, rtol=1e-3)
+            token = int(answers[position])
+            assert abs(row.answer[position] - float(p[position, token])) < 1e-4
+            assert row.answer_rank[position] == 1 + int((expected[position] > expected[position, token]).sum())
+    assert all(rank == 1 for rank in answer.evolution[-1].answer_rank)
+    last = answer.evolution[-1].cells[-1]
+    assert [likely.id for likely in answer.prediction] == [likely.id for likely in last]
+    np.testing.assert_allclose([likely.p for likely in answer.prediction], [likely.p for likely in last], atol=1e-5)
+    assert answer.evolution_untouched is None
+
+
+def test_the_last_row_holds_the_models_logits(case: Case) -> None:  # noqa: F811
+    """Up to a constant for each position, which a softmax takes away."""
+    answer = case.ask(panels={"evolution"}, k=50)
+    assert answer.evolution is not None
+    logits = case.run(answer.tokens).logits
+    for position, cell in enumerate(answer.evolution[-1].cells):
+        ids, p = [likely.id for likely in cell], torch.tensor([likely.p for likely in cell])
+        expected = logits[position, ids] - logits[position].logsumexp(dim=0)
+        assert_close(p.log(), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -> None:  # noqa: F811
+    touches = [{"kind": "head", "layer": 0, "head": 1}, {"kind": "neuron", "layer": 1, "neuron": 3, "value": 4.0}]
+    plain, touched = (case.ask(panels={"evolution"}, interventions=some) for some in ([], touches))
+    assert plain.evolution is not None
+    assert touched.evolution is not None
+    assert touched.evolution_untouched is not None
+    assert touched.evolution != plain.evolution
+    for row, same in zip(touched.evolution_untouched, plain.evolution, strict=True):
+        np.testing.assert_allclose(row.answer, same.answer, atol=1e-5)
+        assert row.answer_rank == same.answer_rank
+    np.testing.assert_allclose([x.p for x in touched.untouched], [x.p for x in plain.prediction], atol=1e-5)
+
+
+def rows(*ranks: int) -> list[EvolutionRow]:
+    steps = [(0, "embedding"), (0, "attention"), (0, "ff"), (1, "attention"), (1, "ff"), (2, "attention"), (2, "ff")]
+    return [
+        EvolutionRow.model_validate({"layer": layer, "after": after, "cells": [], "answer": [0], "answer_rank": [rank]})
+        for (layer, after), rank in zip(steps, ranks, strict=True)
+    ]
+
+
+def test_where_the_answer_appears() -> None:
+    assert appears(rows(9, 9, 9, 9, 9, 9, 1), 0) == 2
+    assert appears(rows(9, 9, 9, 9, 9, 1, 1), 0) == 2  # it leads already within layer 2, but not after layer 1
+    assert appears(rows(9, 9, 9, 9, 1, 1, 1), 0) == 1
+    assert appears(rows(9, 9, 1, 2, 1, 1, 1), 0) == 1  # it has to stay
+    assert appears(rows(1, 1, 1, 1, 1, 1, 1), 0) == 0
+
+
+def test_where_the_answer_appears_in_a_run(case: Case) -> None:  # noqa: F811
+    answer = case.ask(TEXT, panels={"evolution"}, position=3)
+    assert answer.evolution is not None
+    after = {row.layer: row for row in answer.evolution if row.after == "ff"}
+    assert answer.appears is not None
+    for row in answer.evolution:
+        if row.layer > answer.appears or (row.layer == answer.appears and row.after == "ff"):
+            assert row.answer_rank[3] == 1
+    if answer.appears:
+        later = [row for row in answer.evolution if row.layer == answer.appears and row.after == "attention"]
+        assert any(row.answer_rank[3] != 1 for row in [after[answer.appears - 1], *later])

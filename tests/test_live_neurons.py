@@ -1,0 +1,79 @@
+"""Active neurons and attention: what `transformers` computes, arranged."""
+
+import numpy as np
+import pytest
+import torch
+
+from precompute.live import neurons
+from precompute.live.records import Record
+from tests.live import TEXT, Case, case  # noqa: F401
+
+
+@pytest.mark.parametrize("position", [0, 3, None])
+def test_the_strongest_neurons_of_each_layer(case: Case, position: int | None) -> None:  # noqa: F811
+    answer = case.ask(panels={"neurons"}, position=position)
+    assert answer.neurons is not None
+    run, s = case.run(answer.tokens), case.engine.shape
+    for layer in range(s.n_layers):
+        coefficients = run.inputs[layer, "ff_value"]
+        here = coefficients[answer.position]
+        strength = here.abs() * case.model.vectors(layer, "ff_value").norm(dim=1)
+        found = [neuron for neuron in answer.neurons if neuron.layer == layer]
+        best = strength.topk(neurons.OF_EACH_LAYER)
+        assert [neuron.neuron for neuron in found] == best.indices.tolist()
+        np.testing.assert_allclose([neuron.strength for neuron in found], best.values, atol=1e-4)
+        np.testing.assert_allclose([neuron.coefficient for neuron in found], here[best.indices], atol=1e-4)
+        first, others = coefficients[0].abs(), coefficients[1:].abs().amax(dim=0)
+        assert [neuron.first_only for neuron in found] == (first >= 10 * others)[best.indices].tolist()
+    assert [n.strength for n in answer.neurons] == sorted((n.strength for n in answer.neurons), reverse=True)
+
+
+def test_neurons_that_fire_on_the_first_token_only_are_marked(case: Case) -> None:  # noqa: F811
+    w = case.engine.weights
+    zero, one = torch.zeros(w.shape.d_mlp), torch.ones(w.shape.d_mlp)
+    first, others = 5 * one, one.clone()
+    first[:4], others[2] = torch.tensor([10.0, 9.9, 0.0, 30.0]), 0.0
+    record = Record((1, 2), (), 0, 0, frozenset({"neurons"}))
+    record.coefficients = [first, zero, zero][: w.shape.n_layers]
+    record.first, record.others = [first] * w.shape.n_layers, [others] * w.shape.n_layers
+    norms = torch.zeros(w.shape.n_layers, w.shape.d_mlp)
+    norms[0, :4] = 1
+    marked = {n.neuron: n.first_only for n in neurons.active_neurons(w, norms, record) if n.layer == 0}
+    assert [marked[n] for n in (0, 1, 3)] == [True, False, True]
+    assert sum(marked.values()) == 2
+
+
+def test_the_only_token_is_not_marked_as_the_first(case: Case) -> None:  # noqa: F811
+    answer = case.ask("dog"[:1], panels={"neurons"})
+    assert len(answer.tokens) == 1
+    assert not any(neuron.first_only for neuron in answer.neurons or ())
+
+
+def test_a_coefficient_that_was_set_is_shown(case: Case) -> None:  # noqa: F811
+    touches = [{"kind": "neuron", "layer": 1, "neuron": 7, "value": -50.0}]
+    answer = case.ask(panels={"neurons"}, interventions=touches)
+    assert answer.neurons is not None
+    strongest = answer.neurons[0]
+    assert (strongest.layer, strongest.neuron, strongest.coefficient) == (1, 7, -50.0)
+
+
+def test_attention_of_every_head(case: Case) -> None:  # noqa: F811
+    answer = case.ask(panels={"attention"})
+    assert answer.attention is not None
+    run, s = case.run(answer.tokens), case.engine.shape
+    assert [(a.layer, a.head) for a in answer.attention] == [
+        (x, y) for x in range(s.n_layers) for y in range(s.n_heads)
+    ]
+    for each in answer.attention:
+        expected = run.attentions[each.layer][each.head]
+        for query, weights in enumerate(each.weights):
+            assert len(weights) == query + 1
+            np.testing.assert_allclose(weights, expected[query, : query + 1], atol=1e-4)
+
+
+def test_of_a_long_prompt_only_the_chosen_layers_heads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    T = case.engine.token_count(TEXT)
+    monkeypatch.setattr(neurons, "MOST_WEIGHTS", case.engine.shape.n_layers * 4 * T * (T + 1) // 2 - 1)
+    answer = case.ask(panels={"attention"}, layer=1)
+    assert [(each.layer, each.head) for each in answer.attention or ()] == [(1, head) for head in range(4)]
+    assert torch.tensor([each.weights[-1] for each in answer.attention or ()]).sum(dim=1).allclose(torch.ones(4))

@@ -1,0 +1,139 @@
+"""Prompts in company: the same answers as alone, interventions that stay with their own, limits, progress, an end."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.live.faults import Cancelled
+from precompute.live.wire import PromptAnswer, PromptAsk
+from tests.live import TEXT, Case, case  # noqa: F401
+
+PANELS = ("evolution", "attention", "patterns", "neurons", "coverage")
+TOUCHES: list[dict[str, Any]] = [
+    {"kind": "head", "layer": 1, "head": 2},
+    {"kind": "neuron", "layer": 0, "neuron": 1, "value": 3.0},
+]
+TEXTS = (TEXT, "The dog", "a lion and a horse in the grass of the farm", "The dog and the lion saw the horse in Rome")
+
+
+def same(one: Any, other: Any) -> None:
+    """Equal, numbers to 1e-5."""
+    if isinstance(one, float):
+        assert abs(one - other) <= 1e-5 * (1 + abs(one))
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key, value in one.items():
+            same(value, other[key])
+    elif isinstance(one, tuple | list):
+        assert len(one) == len(other)
+        for x, y in zip(one, other, strict=True):
+            same(x, y)
+    else:
+        assert one == other
+
+
+def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
+    asks = [
+        PromptAsk.model_validate({"text": text, "panels": PANELS, "layer": 0, "interventions": touches})
+        for text in TEXTS
+        for touches in ([], TOUCHES)
+    ]
+    for ask, answer in zip(asks, case.engine.prompts(asks), strict=True):
+        assert isinstance(answer, PromptAnswer)
+        (alone,) = case.engine.prompts([ask])
+        assert isinstance(alone, PromptAnswer)
+        same(answer.model_dump(), alone.model_dump())
+
+
+def test_interventions_stay_with_their_own_prompt(case: Case) -> None:  # noqa: F811
+    plain = PromptAsk(text=TEXT)
+    touched = PromptAsk.model_validate({"text": TEXT, "interventions": TOUCHES})
+    alone = case.ask()
+    first, second, third = case.engine.prompts([plain, touched, plain])
+    assert isinstance(first, PromptAnswer)
+    assert isinstance(second, PromptAnswer)
+    assert isinstance(third, PromptAnswer)
+    for answer in (first, third):
+        same(answer.model_dump(), alone.model_dump())
+    np.testing.assert_allclose([x.p for x in second.untouched], [x.p for x in alone.prediction], atol=1e-5)
+    assert [x.p for x in second.prediction] != pytest.approx([x.p for x in alone.prediction], abs=1e-4)
+    assert alone.untouched == ()
+
+
+@pytest.mark.parametrize("panel", [None, *PANELS])
+def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | None) -> None:  # noqa: F811
+    answer = case.ask(panels={panel} if panel else set())
+    for each in PANELS:
+        assert (getattr(answer, each) is not None) == (each == panel)
+    assert (answer.appears is not None) == (panel == "evolution")
+
+
+def test_the_prediction_is_the_models(case: Case) -> None:  # noqa: F811
+    for position in (None, 0, 4):
+        answer = case.ask(position=position, k=10)
+        p = case.run(answer.tokens).logits[answer.position].softmax(dim=0).topk(10)
+        assert [likely.id for likely in answer.prediction] == p.indices.tolist()
+        np.testing.assert_allclose([likely.p for likely in answer.prediction], p.values, atol=1e-5)
+    assert answer.layer == case.engine.shape.n_layers - 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "kind", "said"),
+    [
+        ({"text": "dog " * 200}, BadRequest, "only 64 positions"),
+        ({"text": "do\udcffg"}, BadRequest, "not UTF-8"),
+        ({"position": 99}, NotFound, "position 99"),
+        ({"position": -1}, NotFound, "position -1"),
+        ({"layer": 7}, NotFound, "layer 7"),
+        ({"interventions": [{"kind": "head", "layer": 0, "head": 4}]}, NotFound, "head 4"),
+        ({"interventions": [{"kind": "head", "layer": -1, "head": 0}]}, NotFound, "layer -1"),
+        ({"interventions": [{"kind": "neuron", "layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
+        ({"interventions": [{"kind": "neuron", "layer": 0, "neuron": 1, "value": 1e38}]}, BadRequest, "overflows"),
+    ],
+    ids=str,
+)
+def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
+    case: Case,  # noqa: F811
+    fields: dict[str, Any],
+    kind: type[LexiscopeError],
+    said: str,
+) -> None:
+    wrong = PromptAsk.model_construct(**{**PromptAsk(text=TEXT).__dict__, **_typed(fields)})
+    bad, good = case.engine.prompts([wrong, PromptAsk(text=TEXT)])
+    assert isinstance(bad, kind)
+    assert said in str(bad)
+    assert isinstance(good, PromptAnswer)
+    same(good.model_dump(), case.ask().model_dump())
+
+
+def _typed(fields: dict[str, Any]) -> dict[str, Any]:
+    """A text that is none cannot be had from JSON; everything else as it is checked."""
+    if "interventions" in fields:
+        return {"interventions": PromptAsk.model_validate({"text": "x", **fields}).interventions}
+    return fields
+
+
+def test_progress_rises_to_the_end(case: Case) -> None:  # noqa: F811
+    steps: list[tuple[str, float]] = []
+    asks = [PromptAsk.model_validate({"text": text, "panels": PANELS, "interventions": TOUCHES}) for text in TEXTS]
+    case.engine.prompts(asks, step=lambda stage, share: steps.append((stage, share)))
+    shares = [share for _, share in steps]
+    assert shares == sorted(shares)
+    assert 0 <= shares[0] < 0.5 < 0.9 < shares[-1] <= 1
+    assert {stage for stage, _ in steps} == {"run", "evolution", "coverage"}
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_run_ends_when_nobody_waits(case: Case, after: int) -> None:  # noqa: F811
+    asked = iter(range(10_000))
+    with pytest.raises(Cancelled):
+        case.engine.prompts(
+            [PromptAsk(text=TEXT, panels=frozenset({"evolution"}))], cancelled=lambda: next(asked) >= after
+        )
+    assert next(asked) == after + 1
+
+
+def test_no_asks_no_answers(case: Case) -> None:  # noqa: F811
+    assert case.engine.prompts([]) == [] == case.engine.seeds([])
