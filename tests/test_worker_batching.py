@@ -10,6 +10,7 @@ import pytest
 
 from app.live.errors import LiveFull
 from app.wire import PromptAsk
+from app.worker import batching
 from app.worker.batching import Batcher, Job
 from app.worker.limits import Limits
 
@@ -87,6 +88,13 @@ def test_those_of_one_key_leave_together(arriving: str, batches: list[str]) -> N
     run(test())
 
 
+@pytest.fixture
+def crowd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many are about."""
+    monkeypatch.setattr(batching, "CROWDED", float("inf"))
+
+
+@pytest.mark.usefixtures("crowd")
 def test_those_who_come_soon_after_are_waited_for() -> None:
     async def test() -> None:
         async with Line(batch_wait=0.5) as line:
@@ -97,12 +105,29 @@ def test_those_who_come_soon_after_are_waited_for() -> None:
     run(test())
 
 
+@pytest.mark.usefixtures("crowd")
 def test_nobody_is_waited_for_long() -> None:
     async def test() -> None:
-        async with Line(batch_wait=0.5) as line:
+        async with Line(batch_wait=1.0) as line:
             started = time.monotonic()
             await line.put("a").answer
-            assert time.monotonic() - started < 0.4  # not the whole wait: nobody else came
+            assert 0.4 < time.monotonic() - started < 0.9  # not the whole wait: nobody else came
+
+    run(test())
+
+
+def test_who_is_alone_need_not_wait() -> None:
+    async def test() -> None:
+        async with Line(batch_wait=1.0) as line:
+            started = time.monotonic()
+            for _ in range(3):
+                await line.put("a").answer
+            assert time.monotonic() - started < 0.4
+            first = line.put("a")
+            await asyncio.sleep(0)
+            await asyncio.gather(first.answer, line.put("b").answer)  # from here on others are waited for
+            await line.put("a").answer
+            assert time.monotonic() - started > 0.4
 
     run(test())
 
@@ -146,6 +171,7 @@ def test_who_leaves_is_not_computed() -> None:
     run(test())
 
 
+@pytest.mark.usefixtures("crowd")
 def test_all_may_leave_while_they_are_gathered() -> None:
     async def test() -> None:
         async with Line(batch_wait=0.05) as line:

@@ -13,7 +13,8 @@ from app.live.errors import LiveFull
 from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk
 from app.worker.limits import Limits
 
-QUIET = 0.2  # the share of the wait after which, if nobody else came, nobody is waited for
+CROWDED = 1.0  # seconds after two were here at once for which others are waited for: who is alone need not wait
+QUIET = 0.5  # the share of the wait after which, if nobody else came, nobody is waited for
 
 
 @dataclass(eq=False)
@@ -51,6 +52,7 @@ class Batcher:
         self._job_seconds = 0.1  # about what one took lately
         self._busy_since: float | None = None
         self._running: Sequence[Job] = ()
+        self._crowded_at = float("-inf")  # when somebody came while another was here
 
     @property
     def waiting(self) -> int:
@@ -65,6 +67,8 @@ class Batcher:
         if len(self._waiting) >= self._limits.queue:
             seconds = min(60, max(1, ceil(len(self._waiting) * self._job_seconds)))
             raise LiveFull(f"{len(self._waiting)} requests wait already (the setting queue)", seconds)
+        if self._waiting or self._running:
+            self._crowded_at = job.arrived
         self._waiting.append(job)
         self._news.set()
 
@@ -101,15 +105,16 @@ class Batcher:
                 job.answer.set_result(result)
 
     async def _gathered(self) -> list[Job]:
-        """The oldest job and those that may go with it; waits for such, but not long and not if nobody comes."""
+        """The oldest job and those that may go with it; where many are about, it waits for such, but not long."""
         while True:
             self._news.clear()
             if not self._waiting:
                 await self._news.wait()
                 continue
             batch, full = self._batch()
-            left = batch[0].arrived + self._limits.batch_wait - time.monotonic()
-            if not full and left > 0:
+            now = time.monotonic()
+            left = batch[0].arrived + self._limits.batch_wait - now
+            if not full and left > 0 and now - self._crowded_at <= CROWDED:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._news.wait(), min(left, QUIET * self._limits.batch_wait))
                     continue
