@@ -4,8 +4,12 @@ Used by templates, searches and tests; the routes are declared in routes/."""
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from app.packed_text import pack, unpack
+
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 SEED_KIND = "ff_value"
+PROMPT_DEFAULTS = {"panel": "evolution", "convention": "final", "off": "", "set": ""}
+LONG_TEXT = 1200  # characters, escaped for an address
 
 
 def home() -> str:
@@ -58,6 +62,16 @@ def seeds(name: str, **query: Any) -> str:
 def relation(name: str, **query: Any) -> str:
     query["pairs"] = query.get("pairs") or None
     return _with(f"/{quote(name)}/relation", query)
+
+
+def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str:
+    """A long text is packed; the panel and the convention are left out where they are the first."""
+    text = unpack(z) if z else text
+    long = len(quote(text)) > LONG_TEXT
+    said = {"text": None if long else text or None, "z": pack(text) if long else None}
+    for argument, default in PROMPT_DEFAULTS.items():
+        query[argument] = None if query.get(argument) in (default, "") else query.get(argument)
+    return _with(f"/{quote(name)}/prompt", said | query)
 
 
 def random(name: str) -> str:

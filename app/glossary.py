@@ -70,6 +70,18 @@ TERMS = {
         "seed words",
         "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding.",
     ),
+    "evolution": Term(
+        "evolution", "What the stream would predict after each step of a run, through the final norm and unembedding."
+    ),
+    "attention": Term("attention", "From each position, how much of what a head carries comes from each one before."),
+    "patterns": Term(
+        "patterns and messages",
+        "What a position looks for at a head (h W_Q W_Kᵀ), and what one attended to sends (h W_V W_O), as words.",
+    ),
+    "neurons": Term("active neurons", "Those that move the stream most in a run: coefficient times norm of the value."),
+    "coverage": Term(
+        "coverage (R_k)", "The share of a hidden state's first k tokens that the active parameters' lists hold."
+    ),
     "worker": Term(
         "worker", "The process with the model in memory that computes live pages; stored pages do without it."
     ),

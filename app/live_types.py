@@ -69,3 +69,81 @@ class RelationView(View):
     lens: str
     pairs: tuple[RelationPair, ...]
     heads: tuple[RelationHead, ...]  # best mean rank first
+
+
+class LikelyView(TokenView):
+    p: float
+
+
+class EvolutionView(TypedDict):
+    """The stream after a step, at every position, read as a prediction."""
+
+    layer: int
+    after: str  # embedding, attention or ff
+    cells: tuple[tuple[LikelyView, ...], ...]  # by position
+    answer: tuple[float, ...]  # by position: how likely the token is that the run ends up with there
+    answer_rank: tuple[int, ...]
+
+
+class AttentionView(TypedDict):
+    layer: int
+    head: int
+    weights: tuple[tuple[float, ...], ...]  # by position that attends, up to itself
+
+
+class MessageView(TypedDict):
+    position: int
+    weight: float
+    tokens: tuple[ScoredView, ...]
+
+
+class PatternView(TypedDict):
+    head: int
+    pattern: tuple[ScoredView, ...]
+    messages: tuple[MessageView, ...]
+
+
+class ActiveView(TypedDict):
+    layer: int
+    neuron: int
+    coefficient: float
+    strength: float
+    first_only: bool
+    key: tuple[TokenView, ...]
+    value: tuple[TokenView, ...]  # of the end to which its coefficient pushes
+    end: str
+
+
+class CoverageView(TypedDict):
+    layer: int
+    covered: float
+    shuffled: float
+
+
+class ChangeView(TypedDict):
+    """What was changed in a run: a neuron's coefficient, or a head switched off."""
+
+    layer: int
+    neuron: int | None
+    head: int | None
+    value: float
+
+
+class PromptView(View):
+    model: str
+    text: str
+    panel: str
+    convention: str
+    position: int | None  # None while there is no text
+    layer: int | None
+    changes: tuple[ChangeView, ...]
+    tokens: tuple[TokenView, ...]
+    prediction: tuple[LikelyView, ...]
+    untouched: tuple[LikelyView, ...]  # without the changes; empty if there are none
+    appears: int | None  # the layer from which on the answer leads
+    evolution: tuple[EvolutionView, ...] | None = None
+    evolution_untouched: tuple[EvolutionView, ...] | None = None
+    attention: tuple[AttentionView, ...] | None = None
+    patterns: tuple[PatternView, ...] | None = None
+    neurons: tuple[ActiveView, ...] | None = None
+    coverage: tuple[CoverageView, ...] | None = None

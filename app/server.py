@@ -14,6 +14,7 @@ from app.openapi_docs import ERRORS, HAS_FACES, LIVE_ERRORS, document_of
 from app.routes import arguments
 from app.routes.answers import PageRoute, endpoint
 from app.routes.live_pages import LIVE
+from app.routes.live_prompt import prompt_router
 from app.routes.pages import HOME, MODEL, PAGES
 from app.routes.system import system_router
 from app.routes.table import Page
@@ -31,6 +32,7 @@ def create_app(settings: Settings) -> ASGIApp:
         _add(app, site, page, page.path + "{face:face}", live=True)
     _add(app, site, HOME, "/")
     _add(app, site, HOME, "/index{face:twin}", documented=False)
+    app.include_router(prompt_router(site))
     app.include_router(system_router(site, document_of(app)))
     _add(app, site, MODEL, MODEL.path + "{face:face}")  # last: its path could be many another
     errors = ErrorPages(site)

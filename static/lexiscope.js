@@ -105,10 +105,59 @@
   document.addEventListener("htmx:after:swap", (event) => {
     const { target } = event.detail.ctx;
     if (target?.id === "suggestions") return show(true);
-    if (target?.id !== "page") return;
+    if (target?.id === "page") arrived();
+  });
+  function arrived() {
     const main = find("#main");
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     if (!location.hash) main.focus({ preventScroll: true });
-  });
+    const retry = find("[data-retry]", main); // a page loaded as a whole does so by itself
+    if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry);
+  }
+
+  // Runs of the model: the worker says how far it is while it computes. Whatever goes wrong, the plain address tells.
+  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "looking up lists" };
+  let run;
+  function follow(address) {
+    const working = find("#working");
+    run?.close();
+    run = new EventSource(address.replace(/[?]/, ".events?"));
+    working.hidden = false;
+    run.addEventListener("progress", (event) => {
+      const { stage, share } = JSON.parse(event.data);
+      find("progress", working).value = share;
+      find("span", working).textContent = STAGES[stage] ?? stage;
+    });
+    run.addEventListener("page", (event) => {
+      run.close();
+      const { html, canonical } = JSON.parse(event.data);
+      const made = new DOMParser().parseFromString(html, "text/html");
+      document.title = made.title;
+      if (!history.state) history.replaceState({ htmx: true }, "", location.href); // so that htmx goes back there
+      history.pushState({ htmx: true }, "", canonical);
+      find("#page").replaceChildren(...made.body.childNodes);
+      htmx.process(find("#page"));
+      arrived();
+    });
+    for (const wrong of ["fault", "error"]) run.addEventListener(wrong, () => { run.close(); location.assign(address); });
+  }
+  addEventListener("popstate", () => run?.close());
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.("main a[href]");
+    if (!link || !find("#working") || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    const { origin, pathname, search } = new URL(link.href);
+    if (origin !== location.origin || !pathname.endsWith("/prompt") || !/[?&](text|z)=/.test(search)) return;
+    event.preventDefault();
+    event.stopImmediatePropagation(); // htmx would ask for the page as well
+    follow(pathname + search);
+  }, true);
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("form.run");
+    if (!form) return;
+    const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    if (String(said).length > 1500) return; // the server packs it
+    event.preventDefault();
+    follow(`${new URL(form.action).pathname}?${said}`);
+  }, true);
 })();

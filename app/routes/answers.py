@@ -51,16 +51,12 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         view = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
-        twins = {name: twin(canonical, name) for name in page.faces}
-        headers["link"] = _links(canonical, twins)
+        headers["link"] = _links(canonical, _twins(page, canonical))
         if index and index.changed:  # since its version was taken
             del headers["etag"]
         if face in BARE_FACES:
             return Response(bare_face(face, view), 200, headers, MEDIA_TYPES[face])
-        query = {**arguments, "model": model}
-        live = model is not None and site.live.serves(model)
-        origin = origin_of(request)
-        about = PageRequest(request.scope["path"], canonical, origin, twins, query, index, site.models, live)
+        about = page_request(site, request, page, canonical, arguments, index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
         return Response(body, 200, headers, MEDIA_TYPES[face])
@@ -69,6 +65,26 @@ def endpoint(site: Site, page: Page) -> Endpoint:
     respond.__name__ = page.name
     respond.__doc__ = page.make.__doc__
     return respond
+
+
+def page_request(
+    site: Site, request: Request, page: Page, canonical: str, arguments: Mapping[str, Any], index: LiveIndex | None
+) -> PageRequest:
+    model = index.manifest.model if index else None
+    return PageRequest(
+        path=request.scope["path"],
+        canonical=canonical,
+        origin=origin_of(request),
+        twins=_twins(page, canonical),
+        query={**arguments, "model": model},
+        index=index,
+        models=site.models,
+        live=model is not None and site.live.serves(model),
+    )
+
+
+def _twins(page: Page, canonical: str) -> dict[str, str]:
+    return {face: twin(canonical, face) for face in page.faces}
 
 
 async def _view(page: Page, call: Call, arguments: Mapping[str, Any]) -> View:

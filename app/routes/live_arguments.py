@@ -1,16 +1,29 @@
 """The arguments of live pages: what visitors type, each brought into its one form, so that one view has one address.
 How it is read is for terms.py; arguments of stored pages are in arguments.py."""
 
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
 from fastapi import Query
 from pydantic import AfterValidator
 
-from app.terms import parse_pairs, parse_terms, write_pairs, write_terms
+from app.packed_text import unpack
+from app.terms import (
+    parse_off,
+    parse_pairs,
+    parse_set,
+    parse_terms,
+    write_off,
+    write_pairs,
+    write_set,
+    write_terms,
+)
+from app.wire import Panel
 from precompute.errors import BadRequest
 from precompute.shape import SIDES
 
 SEED_RESULTS = 50
+LIKELY = 5  # tokens of a cell
+PANELS: tuple[Panel, ...] = get_args(Panel)
 
 
 def _kinds(text: str) -> str:
@@ -26,6 +39,23 @@ def _words(text: str) -> str:
 
 def _pairs(text: str) -> str:
     return write_pairs(parse_pairs(text))
+
+
+def _panels(text: str) -> str:
+    named = {part.strip() for part in text.split(",") if part.strip()}
+    if unknown := named - set(PANELS):
+        raise BadRequest(f"panel = {sorted(unknown)[0][:100]!r}: there are {', '.join(PANELS)}; several with commas")
+    return ",".join(panel for panel in PANELS if panel in named) or PANELS[0]
+
+
+def _lines(text: str) -> str:
+    """Forms send both characters at the end of a line."""
+    return text.replace("\r\n", "\n")
+
+
+def _packed(packed: str) -> str:
+    unpack(packed)
+    return packed
 
 
 SeedWords = Annotated[
@@ -51,3 +81,38 @@ RelationPairs = Annotated[
     ),
     AfterValidator(_pairs),
 ]
+
+Text = Annotated[
+    str,
+    Query(description="The prompt, as it is", examples=["The capital of France is"]),
+    AfterValidator(_lines),
+]
+Packed = Annotated[
+    str | None,
+    Query(description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"),
+    AfterValidator(lambda packed: packed and _packed(packed)),
+]
+Position = Annotated[int | None, Query(ge=0, le=10**6, description="Which token to look at, from 0; the last")]
+ChosenLayer = Annotated[
+    int | None, Query(ge=0, le=10**6, description="Which layer to look at in `attention` and `patterns`; the last")
+]
+Panels = Annotated[
+    str,
+    Query(description=f"What to compute, with commas between: {', '.join(PANELS)}", examples=["evolution,neurons"]),
+    AfterValidator(_panels),
+]
+Off = Annotated[
+    str,
+    Query(description="Neurons and heads to switch off in this run", examples=["10.2361,8.h11"]),
+    AfterValidator(lambda text: write_off(parse_off(text))),
+]
+Set = Annotated[
+    str,
+    Query(description="Neurons whose coefficient is set in this run, at all positions", examples=["10.5:2.5"]),
+    AfterValidator(lambda text: write_set(parse_set(text))),
+]
+HowCompared = Annotated[
+    Literal["final", "vocabulary", "exact"],
+    Query(description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly"),
+]
+Likeliest = Annotated[int, Query(ge=1, le=50, description="Tokens of each cell and prediction")]

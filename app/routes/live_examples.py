@@ -34,4 +34,16 @@ LIVE_EXAMPLES: dict[str, Any] = {
             }
         ],
     },
+    "prompt": {
+        "model": _MODEL, "text": "The capital of France is", "panel": "evolution", "convention": "final",
+        "position": 4, "layer": 29, "changes": [], "tokens": [{"id": 504, "token": "The"}],
+        "prediction": [{"id": 7042, "token": " Paris", "p": 0.62}], "untouched": [], "appears": 27,
+        "evolution": [
+            {
+                "layer": 29, "after": "ff", "cells": [[{"id": 7042, "token": " Paris", "p": 0.62}]],
+                "answer": [0.62], "answer_rank": [1],
+            }
+        ],
+        "evolution_untouched": None, "attention": None, "patterns": None, "neurons": None, "coverage": None,
+    },
 }  # fmt: skip

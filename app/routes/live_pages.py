@@ -3,14 +3,16 @@ Asking it is for app/live, filling the views for views/; pages of stored lists a
 
 from app import addresses
 from app.live.errors import LiveOff
-from app.live_types import RelationView, SeedsPageView
+from app.live_types import PromptView, RelationView, SeedsPageView
+from app.packed_text import unpack
 from app.routes import live_arguments as arg
 from app.routes.arguments import Lens
 from app.routes.table import Call, page
-from app.terms import parse_pairs, parse_terms
+from app.terms import parse_off, parse_pairs, parse_set, parse_terms
+from app.views.prompt import prompt_form, prompt_page
 from app.views.relation import relation_page
 from app.views.seeds import seeds_page
-from app.wire import RelationAsk, SeedsAsk
+from app.wire import Convention, PromptAsk, RelationAsk, SeedsAsk
 
 
 @page("/{model:name}/seeds", addresses.seeds, arg.SEED_RESULTS, many=("kind",))
@@ -43,10 +45,46 @@ async def relation(call: Call, pairs: arg.RelationPairs = "", lens: Lens = "dot"
     return relation_page(call.index, lens, answer)
 
 
+@page("/{model:name}/prompt", addresses.prompt, arg.LIKELY, faces=("json",), many=("panel", "off", "set"))
+async def prompt(
+    call: Call, text: arg.Text = "", z: arg.Packed = None, position: arg.Position = None, layer: arg.ChosenLayer = None,
+    panel: arg.Panels = "evolution", off: arg.Off = "", set: arg.Set = "",  # noqa: A002
+    convention: arg.HowCompared = "final", k: arg.Likeliest = arg.LIKELY,
+) -> PromptView:  # fmt: skip
+    """A run of the model, read as words: computed by the worker, for any text.
+
+    Only the panels that are named are computed: `evolution`, what the stream would predict after each step;
+    `attention` of every head; `patterns` and messages of every head at one position; the most active `neurons`;
+    `coverage`, the paper's R_k. `off` and `set` change the run; `untouched` is then the prediction without. A text
+    that is too long for an address as it is goes by POST, as the field `text` of a form, and gets one with `z`."""
+    _there(call)
+    ask = prompt_ask(call, text, z, position, layer, panel, off, set, convention, k)
+    if ask is None:
+        return prompt_form(call.index, panel, convention, (*parse_off(off), *parse_set(set)))
+    return prompt_page(call.index, ask, panel, await call.site.live.ask(call.model, ask, call.request))
+
+
+def prompt_ask(
+    call: Call, text: str, z: str | None, position: int | None, layer: int | None,
+    panel: str, off: str, set: str, convention: Convention, k: int,  # noqa: A002
+) -> PromptAsk | None:  # fmt: skip
+    """None while there is no text."""
+    _there(call)
+    text = unpack(z) if z else text
+    if not text:
+        return None
+    return PromptAsk.model_validate(
+        {
+            "text": text, "panels": panel.split(","), "position": position, "layer": layer,
+            "interventions": (*parse_off(off), *parse_set(set)), "convention": convention, "k": k,
+        }
+    )  # fmt: skip
+
+
 def _there(call: Call) -> None:
     """Also the page that only asks for words says at once that nobody will answer."""
     if not call.site.live.serves(call.model):
         raise LiveOff(call.site.live._why_off(call.model))
 
 
-LIVE = (seeds, relation)
+LIVE = (seeds, relation, prompt)

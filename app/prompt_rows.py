@@ -1,0 +1,138 @@
+"""What a prompt's page has by the hundred: tokens to choose from, cells of the evolution, maps of attention, neurons.
+The tables around them are in templates/."""
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from app import addresses
+from app.figures import HEAT_STEPS, heat, number, steps_per
+from app.live_types import ActiveView, AttentionView, ChangeView, CoverageView, EvolutionView, LikelyView, PromptView
+from app.markup import SHOWN, chipper
+from app.terms import off_name
+from app.token_text import shown
+from app.view_types import TokenView
+from app.wire import HeadOff, NeuronSet
+
+WINDOW = 24  # positions beside each other
+
+
+def percent(p: float) -> str:
+    """A probability in little room."""
+    if p >= 0.9995:
+        return "100%"
+    if p >= 0.0995:
+        return f"{p:.0%}"
+    return f"{p:.1%}" if p >= 0.0005 else "<0.1%"
+
+
+def window(view: PromptView) -> range:
+    """The positions that a table has room for: all, or those around the chosen one."""
+    total, at = len(view.tokens), view.position or 0
+    if total <= WINDOW:
+        return range(total)
+    start = min(max(0, at - WINDOW // 2), total - WINDOW)
+    return range(start, start + WINDOW)
+
+
+def evolution_cells(model: str, row: EvolutionView, positions: range, chosen: int, final: EvolutionView) -> Markup:
+    """After a step, the likeliest token at each position; marked where it is the one the run ends up with."""
+    made = chipper(model, "dot")
+    cells = []
+    for at in positions:
+        first, *rest = row["cells"][at]
+        more = ", ".join(f"{shown(entry['token'])} {percent(entry['p'])}" for entry in rest)
+        same = " same" if first["id"] == final["cells"][at][0]["id"] else ""
+        here = " here" if at == chosen else ""
+        cells.append(
+            f'<td class="e{same}{here}" data-heat={heat(first["p"])} title="then {escape(more)}">'
+            f"{made(first)}<span class=num>{percent(first['p'])}</span>"
+        )
+    return Markup("".join(cells))
+
+
+def likely(model: str, entries: Sequence[LikelyView]) -> Markup:
+    """Tokens with their probabilities, in a line."""
+    made = chipper(model, "dot")
+    return Markup(" ".join(f"{made(entry)} <span class=num>{percent(entry['p'])}</span>" for entry in entries))
+
+
+def likely_rows(model: str, entries: Sequence[LikelyView]) -> Markup:
+    """Rank, token, probability."""
+    made, steps = chipper(model, "dot"), steps_per(max((entry["p"] for entry in entries), default=0.0))
+    rows = [
+        f"<tr><td>{rank}<td>{made(entry)}<td data-bar={entry['p'] * steps:.0f}>{percent(entry['p'])}"
+        for rank, entry in enumerate(entries, 1)
+    ]
+    return Markup("\n".join(rows))
+
+
+def attention_paths(weights: Sequence[Sequence[float]]) -> Markup:
+    """A head's weights as squares, row by row: one path for each step of heat, by the square root of the weight."""
+    paths: dict[int, list[str]] = {}
+    for y, row in enumerate(weights):
+        for x, weight in enumerate(row):
+            if step := round(HEAT_STEPS * weight**0.5):
+                paths.setdefault(min(step, HEAT_STEPS), []).append(f"M{x} {y}h1v1h-1z")
+    return Markup("".join(f'<path data-heat="{step}" d="{"".join(d)}"/>' for step, d in sorted(paths.items())))
+
+
+def attended(each: AttentionView, position: int, n: int = 3) -> list[tuple[int, float]]:
+    """The positions to which this one attends most."""
+    row = each["weights"][position]
+    return sorted(enumerate(row), key=lambda pair: (-pair[1], pair[0]))[:n]
+
+
+def neuron_run_rows(view: PromptView, neurons: Sequence[ActiveView], links: Sequence[str]) -> Markup:
+    """Where, on or off, coefficient, strength, key, value; `links` switch each off."""
+    made = chipper(view.model, "dot")
+    steps = steps_per(max((each["strength"] for each in neurons), default=0.0))
+
+    def tokens(entries: Sequence[Any], end: str = "top") -> str:
+        listed = " ".join(map(made, entries)) if entries else "<span class=none>layer not built yet</span>"
+        return f"<small>bottom</small> {listed}" if end == "bottom" and entries else listed
+
+    only = " <small class=only>first token only</small>"
+    rows = [
+        f'<tr><th scope=row><a href="{addresses.ff(view.model, each["layer"], each["neuron"])}">'
+        f"L{each['layer']}N{each['neuron']}</a>{only if each['first_only'] else ''}"
+        f'<td><a href="{escape(link)}" class=off title="Run again without this neuron">off</a>'
+        f"<td class=n>{number(each['coefficient'])}<td class=n data-bar={each['strength'] * steps:.0f}>"
+        f"{each['strength']:.2f}<td class=many>{tokens(each['key'])}<td class=many>{tokens(each['value'], each['end'])}"
+        for each, link in zip(neurons, links, strict=True)
+    ]
+    return Markup("\n".join(rows))
+
+
+def change_name(change: ChangeView) -> str:
+    """As `off` and `set` name it."""
+    layer, neuron, head = change["layer"], change["neuron"], change["head"]
+    return off_name(HeadOff(layer=layer, head=head) if head is not None else NeuronSet(layer=layer, neuron=neuron or 0))
+
+
+def without(said: str, name: str) -> str:
+    """What `set` says, less what it says about one neuron."""
+    return ",".join(part for part in said.split(",") if part.partition(":")[0] != name)
+
+
+def token_bare(token: TokenView) -> Markup:
+    """The token's text inside of an element that is there already."""
+    return Markup(SHOWN[token["token"]])
+
+
+def coverage_line(rows: Sequence[CoverageView], part: str, width: int = 640, height: int = 180) -> Markup:
+    """A line through the layers, as the points of an SVG of that size."""
+    step = width / max(1, len(rows) - 1)
+    points = [f"{i * step:.1f},{height * (1 - row[part]):.1f}" for i, row in enumerate(rows)]  # type: ignore[literal-required]
+    return Markup(" ".join(points))
+
+
+FUNCTIONS: dict[str, Any] = {
+    made.__name__: made
+    for made in (
+        percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, neuron_run_rows, change_name,
+        coverage_line, without, token_bare,
+    )
+}  # fmt: skip
