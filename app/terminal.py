@@ -136,7 +136,7 @@ def _titled(title: str, details: str, table: Table) -> Group:
 def _vector_table(vector: VectorView) -> Table:
     table = _table()
     _add_columns(table, ("#", "top", "score", "bottom", "score"))
-    for rank, (high, low) in enumerate(zip_longest(vector.top, vector.bottom)):
+    for rank, (high, low) in enumerate(zip_longest(vector.top, vector.bottom), 1):
         table.add_row(str(rank), *_scored_cells(high), *_scored_cells(low))
     return table
 
@@ -144,7 +144,7 @@ def _vector_table(vector: VectorView) -> Table:
 def _pairs_table(columns: tuple[str, str], pairs: Sequence[PairView]) -> Table:
     table = _table()
     _add_columns(table, ("#", *columns, "score"))
-    for rank, pair in enumerate(pairs):
+    for rank, pair in enumerate(pairs, 1):
         table.add_row(str(rank), _token(pair["from"]), _token(pair["to"]), _score(pair["score"]))
     if not pairs:
         table.add_row("", "no pairs", "", "")

@@ -145,6 +145,13 @@ def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> No
     assert "At most" not in run(capsys, f"show tiny vo 1 0 --k {PAIRS}")[1]
 
 
+@pytest.mark.parametrize(("command", "rows"), [("show tiny ff 1 0 --k 3", 3), ("show tiny vo 1 0 --k 4", 4)])
+def test_ranks_count_from_one(capsys: pytest.CaptureFixture[str], command: str, rows: int) -> None:
+    _, out, _ = run(capsys, command)
+    ranks = {int(number) for number in re.findall(r"^ *(\d+)  ", out, re.MULTILINE)}
+    assert ranks == set(range(1, rows + 1))
+
+
 @pytest.mark.parametrize("words", ["show tiny ff 1 0", "models", "--version", "show tiny ff 1 0 --json"])
 @pytest.mark.parametrize(
     ("where", "said"), [(">/dev/full", "cannot write to standard output: No space left"), (">&-", "output is closed")]
