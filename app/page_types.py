@@ -119,6 +119,7 @@ class MatrixGlance(View):
     bottom: tuple[PairView, ...]
     coherence: float | None
     columns: tuple[str, str] = Field(exclude=True)
+    hidden: int = Field(0, exclude=True)  # of as many of the best pairs: how many the preset leaves out
 
 
 class HeadView(View):

@@ -61,6 +61,8 @@ class FFView(View):
     value: VectorView
     up: VectorView | None = Field(None, exclude_if=lambda up: up is None)  # only where neurons are gated
     similarity: float
+    shared: tuple[TokenView, ...] = Field((), exclude=True)  # at the top of key and value, of all that is stored
+    opposed: tuple[TokenView, ...] = Field((), exclude=True)  # of these, at the bottom of up
 
 
 class PairsView(View):

@@ -39,6 +39,8 @@ def test_every_head(index: Index, lens: str, preset: str) -> None:
         assert set(json.loads(view.json_bytes())) == set(HeadView.model_fields) - {"note"}
         for matrix in MATRICES:
             glance = getattr(view, matrix)
+            everything = getattr(head_view(index, 1, head, lens), matrix).pairs[: len(glance.pairs)]
+            assert glance.hidden == len([pair for pair in everything if pair not in glance.pairs])
             for end, shown in (("top", glance.pairs), ("bottom", glance.bottom)):
                 place = (matrix, head, lens, preset, end)
                 expected = [p for p in pairs if (p.matrix, p.head, p.lens, p.preset, p.end) == place][:PAIRS]
@@ -57,6 +59,7 @@ def test_every_head(index: Index, lens: str, preset: str) -> None:
 def test_notes(index: Index) -> None:
     note = head_view(index, 1, 1).note
     assert ("rotary" in note) == (index.shape.positions == "rotary")
+    assert note.count("share") <= 1
     assert ("share" in note) == (index.shape.n_kv_heads < index.shape.n_heads)
     assert head_view(index, 1, 0).vo.columns == ("reads", "writes")
 

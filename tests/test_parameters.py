@@ -126,6 +126,7 @@ def test_subhead_of_grouped_heads(llama: Index) -> None:
             "o": expected_vector(arrays, "w_o", head * 3 + 1, 0),
         }
         assert "Heads 2 to 3 share" in view.note
+        assert "mix channel 1 with 2:" in view.note
 
 
 def test_heads_that_share_nothing_say_nothing(gpt2: Index) -> None:
@@ -150,6 +151,8 @@ def test_columns_and_notes(gpt2: Index, llama: Index) -> None:
     assert pairs_view(gpt2, "qk", 1, 0).columns == ("query", "key")
     assert "left out" in pairs_view(gpt2, "qk", 1, 0).note
     assert "distance zero only" in pairs_view(llama, "qk", 1, 0).note
+    for matrix in ("vo", "qk"):
+        assert "Heads 0 to 1 share" in pairs_view(llama, matrix, 1, 0).note
 
 
 def test_what_people_see_and_scripts_do_not(gpt2: Index) -> None:
@@ -206,6 +209,18 @@ def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:
         text = gpt2.tokens.text(token)
         view = SeedView(word=text, tokens=({"id": token, "token": text},))
         assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}]}
+
+
+def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:
+    """Whatever k shows: of all that is stored, in the order of the value."""
+    manifest = write_index(tmp_path / "small", make_manifest(LLAMA, "small"), (0,))
+    arrays = {name: part.copy() for name, part in shard_arrays(LLAMA).items()}
+    value, key, up = ([*range(10, 10 + K)], [*range(12, 12 + K)][::-1], [*range(13, 13 + K)])
+    arrays["ff_value.ids"][1, 0, 0], arrays["ff_key.ids"][1, 0, 0], arrays["ff_up.ids"][1, 0, 1] = value, key, up
+    rewrite_shard(tmp_path / "small", manifest, 0, arrays)
+    view = ff_view(Index.open(tmp_path / "small"), 0, 1, k=1)
+    assert [token["id"] for token in view.shared] == value[2:]
+    assert [token["id"] for token in view.opposed] == value[3:]
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -5,7 +5,8 @@ import numpy as np
 
 from app.page_types import HeadView, MatrixGlance, SubheadRow
 from app.views.layer import first_tokens
-from app.views.parameters import pairs_view, subhead_view
+from app.views.notes import head_note
+from app.views.parameters import pairs_view
 from app.views.parts import token_views
 from precompute.index import Index
 from precompute.shape import MATRICES
@@ -15,14 +16,16 @@ PAIRS, TOKENS = 10, 4  # of each end of a matrix, of each vector of a subhead
 
 
 def head_view(index: Index, layer: int, head: int, lens: str = "dot", preset: str = "all") -> HeadView:
-    glances, notes = {}, []
+    glances = {}
     for matrix in MATRICES:
         view = pairs_view(index, matrix, layer, head, lens, preset, PAIRS)
         glances[matrix] = MatrixGlance.of(
-            pairs=view.pairs, bottom=view.bottom, coherence=view.coherence[0], columns=view.columns
+            pairs=view.pairs,
+            bottom=view.bottom,
+            coherence=view.coherence[0],
+            columns=view.columns,
+            hidden=view.hidden,
         )
-        notes.append(view.note)
-    notes.append(subhead_view(index, layer, head, 0, lens, 1).note)
     return HeadView.of(
         model=index.manifest.model,
         layer=layer,
@@ -31,7 +34,7 @@ def head_view(index: Index, layer: int, head: int, lens: str = "dot", preset: st
         preset=preset,
         **glances,
         subheads=_subheads(index, index.shard(layer), head, lens),
-        note=" ".join(note for note in notes if note),
+        note=head_note(index.shape, head),
     )
 
 

@@ -17,37 +17,43 @@ from app.view_types import (
     TokenView,
     VectorView,
 )
+from app.views.notes import pairs_note, subhead_note
 from precompute.errors import NotFound
 from precompute.index import Index
-from precompute.shape import MATRICES, Shape
-from precompute.shard_reader import Array, Pairs, Shard
+from precompute.shape import MATRICES
+from precompute.shard_reader import Array, Pairs, Shard, VectorLists
 from precompute.tokens import TokenTable
 
 # What the two columns of a head's pairs are.
 COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}
-POSITION_NOTES = {
-    "rotary": "Positions are rotary: these are the scores at distance zero only.",
-    "learned": "Positions are learned, and left out: these are the scores of the tokens alone.",
-}
 
 
 def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> FFView:
     shard, shape = index.shard(layer), index.shape
     _check("neuron", neuron, shape.d_mlp, index)
 
-    def vector(kind: str) -> VectorView:
-        return _vector(index.tokens, shard, kind, neuron, lens, k)
-
+    key, value = (shard.vector(kind, neuron, lens) for kind in ("ff_key", "ff_value"))
+    up = shard.vector("ff_up", neuron, lens) if shape.gated else None
+    shared = _in_both(value.top_ids.tolist(), key.top_ids)
+    opposed = _in_both(shared, up.bottom_ids) if up else []
     return FFView.of(
         model=index.manifest.model,
         layer=layer,
         neuron=neuron,
         lens=lens,
-        key=vector("ff_key"),
-        value=vector("ff_value"),
-        up=vector("ff_up") if shape.gated else None,
+        key=_vector(index.tokens, key, k),
+        value=_vector(index.tokens, value, k),
+        up=_vector(index.tokens, up, k) if up else None,
         similarity=shard.similarity(neuron, lens),
+        shared=_tokens(index.tokens, shared),
+        opposed=_tokens(index.tokens, opposed),
     )
+
+
+def _in_both(first: list[int], second: Array) -> list[int]:
+    """In the order of the first."""
+    known = set(second.tolist())
+    return [token for token in first if token in known]
 
 
 class Ranking(Protocol):
@@ -75,18 +81,17 @@ def seeds_view(
 ) -> SeedsView:
     """Each result with the first tokens of its list, where its layer is built."""
 
-    def tokens(ids: Iterable[int]) -> tuple[TokenView, ...]:
-        return tuple(token_view(index.tokens, token) for token in ids)
-
     def top(result: Ranking) -> tuple[TokenView, ...]:
         if result.layer not in index.layers:
             return ()
-        return tokens(index.shard(result.layer).vector(result.kind, result.index, "dot").top_ids[:first].tolist())
+        return _tokens(
+            index.tokens, index.shard(result.layer).vector(result.kind, result.index, "dot").top_ids[:first].tolist()
+        )
 
     return SeedsView.of(
         model=index.manifest.model,
         kind=",".join(kinds),
-        seeds=tuple(SeedView.of(word=seed.word, tokens=tokens(seed.tokens)) for seed in seeds),
+        seeds=tuple(SeedView.of(word=seed.word, tokens=_tokens(index.tokens, seed.tokens)) for seed in seeds),
         results=tuple(
             RankedView.of(kind=r.kind, layer=r.layer, index=r.index, score=r.score, top=top(r)) for r in results
         ),
@@ -113,7 +118,7 @@ def pairs_view(
         columns=COLUMNS[matrix],
         coherence=(_number(top.coherence), _number(bottom.coherence)),
         hidden=_hidden(shard, matrix, head, lens, top.ids[_cut(k)]) if preset != "all" else 0,
-        note=POSITION_NOTES[index.shape.positions] if matrix == "qk" else "",
+        note=pairs_note(index.shape, matrix, head),
     )
 
 
@@ -125,7 +130,7 @@ def subhead_view(
     _check("subhead", subhead, shape.d_head, index)
 
     def vector(kind: str) -> VectorView:
-        return _vector(index.tokens, shard, kind, shape.row(kind, head, subhead), lens, k)
+        return _vector(index.tokens, shard.vector(kind, shape.row(kind, head, subhead), lens), k)
 
     return SubheadView.of(
         model=index.manifest.model,
@@ -137,12 +142,11 @@ def subhead_view(
         k=vector("w_k"),
         v=vector("w_v"),
         o=vector("w_o"),
-        note=_sharing_note(shape, head),
+        note=subhead_note(shape, head, subhead),
     )
 
 
-def _vector(tokens: TokenTable, shard: Shard, kind: str, row: int, lens: str, k: int | None) -> VectorView:
-    lists = shard.vector(kind, row, lens)
+def _vector(tokens: TokenTable, lists: VectorLists, k: int | None) -> VectorView:
     return VectorView.of(
         top=_scored(tokens, lists.top_ids, lists.top_scores, k),
         bottom=_scored(tokens, lists.bottom_ids, lists.bottom_scores, k),
@@ -174,6 +178,10 @@ def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> in
     return len(set(map(tuple, best.tolist())) - set(map(tuple, shown.tolist())))
 
 
+def _tokens(tokens: TokenTable, ids: Iterable[int]) -> tuple[TokenView, ...]:
+    return tuple(token_view(tokens, token) for token in ids)
+
+
 def token_view(tokens: TokenTable, token: int) -> TokenView:
     return {"id": token, "token": tokens.texts[token]}
 
@@ -182,14 +190,6 @@ def _cut(k: int | None) -> slice:
     if k is not None and k < 1:
         raise NotFound(f"k = {k}: a list is cut to 1 entry or more")
     return slice(k)
-
-
-def _sharing_note(shape: Shape, head: int) -> str:
-    group = shape.n_heads // shape.n_kv_heads
-    if group == 1:
-        return ""
-    first = head // group * group
-    return f"Heads {first} to {first + group - 1} share their keys and values: k and v are the same for all of them."
 
 
 def _check(what: str, number: int, count: int, index: Index) -> None:

@@ -1,0 +1,40 @@
+"""What must be said beside a head's lists: how positions come in, and what grouped heads share.
+The lists themselves are in parameters.py."""
+
+from precompute.shape import Shape
+
+POSITIONS = {
+    "rotary": "Positions are rotary: these are the scores at distance zero only.",
+    "learned": "Positions are learned, and left out: these are the scores of the tokens alone.",
+}
+
+
+def pairs_note(shape: Shape, matrix: str, head: int) -> str:
+    return _joined(POSITIONS[shape.positions] if matrix == "qk" else "", _sharing(shape, head))
+
+
+def head_note(shape: Shape, head: int) -> str:
+    return _joined(POSITIONS[shape.positions], _sharing(shape, head))
+
+
+def subhead_note(shape: Shape, head: int, subhead: int) -> str:
+    return _joined(_sharing(shape, head), _rotary(shape, subhead))
+
+
+def _sharing(shape: Shape, head: int) -> str:
+    group = shape.n_heads // shape.n_kv_heads
+    if group == 1:
+        return ""
+    first = head // group * group
+    return f"Heads {first} to {first + group - 1} share their keys and values: k and v are the same for all of them."
+
+
+def _rotary(shape: Shape, subhead: int) -> str:
+    if shape.positions != "rotary":
+        return ""
+    other = (subhead + shape.d_head // 2) % shape.d_head
+    return f"Rotary positions mix channel {subhead} with {other}: q and k of one channel meet only at distance zero."
+
+
+def _joined(*notes: str) -> str:
+    return " ".join(note for note in notes if note)
