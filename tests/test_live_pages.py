@@ -1,0 +1,306 @@
+"""Live pages over HTTP, with a real worker on a small model: every face, links, addresses, and what is refused.
+What a worker computes is for test_live_*.py, what happens when it fails for test_worker_*.py."""
+
+import csv
+import io
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import orjson
+import pytest
+from starlette.testclient import TestClient
+
+from app.faces import MEDIA_TYPES
+from app.guard import HEADERS
+from app.packed_text import unpack
+from app.routes.live_arguments import PANELS
+from app.routes.live_pages import LIVE
+from tests.pages import parsed
+from tests.site import GPT2, visit
+
+TEXT = "the dog and the lion"
+SEEDS = f"/{GPT2}/seeds?words=dog,lion"
+RELATION = f"/{GPT2}/relation?pairs=dog%3Edogs,lion%3Ehorse"
+PROMPT = f"/{GPT2}/prompt?text=the+dog+and+the+lion"
+
+
+@pytest.fixture(scope="module")
+def live(client: TestClient) -> TestClient:
+    """The site, when its worker has loaded the model: one worker, for the whole run of the tests."""
+    for _ in range(60):
+        answer = client.get(f"/{GPT2}/seeds.json?words=dog")
+        if answer.status_code == 200:
+            return client
+        assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
+        time.sleep(0.5)
+    raise TimeoutError(answer.text)
+
+
+def twin(path: str, face: str) -> str:
+    path, _, query = path.partition("?")
+    return f"{path}{'' if face == 'html' else '.' + face}?{query}"
+
+
+@pytest.mark.parametrize(("path", "face"), [
+    (path, face) for page, path in zip(LIVE, (SEEDS, RELATION, PROMPT), strict=True) for face in ("html", *page.faces)
+])  # fmt: skip
+def test_every_page_in_every_face(live: TestClient, path: str, face: str) -> None:
+    answer = live.get(twin(path, face))
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA_TYPES[face]
+    assert HEADERS.items() <= answer.headers.items()
+    assert f'<{path}>; rel="canonical"' in answer.headers["link"]
+    again = live.get(twin(path, face), headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    if face == "html":
+        part = live.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial"})
+        assert part.text.strip().partition("\n")[2] in answer.text
+        assert "<html" not in part.text
+
+
+@pytest.mark.parametrize("name", [page.name for page in LIVE])
+def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None:
+    page = parsed(live.get(f"/{GPT2}/{name}").text)
+    assert any(element.attributes.get("action") == f"/{GPT2}/{name}" for element in page.all("form"))
+    examples = [link for link in page.links() if link.startswith(f"/{GPT2}/{name}?")]
+    assert examples
+    assert live.get(f"/{GPT2}/{name}.json").status_code == 200
+
+
+def test_seeds_as_data(live: TestClient) -> None:
+    view = live.get(f"/{GPT2}/seeds.json", params={"words": "2*dog - lion", "kind": "ff_value,w_o", "k": 7}).json()
+    assert {"model", "kind", "seeds", "results"} <= view.keys()
+    assert (view["words"], view["kind"]) == ("2*dog - lion", "ff_value,w_o")
+    assert [(seed["word"], seed["weight"]) for seed in view["seeds"]] == [("dog", 2.0), ("lion", -1.0)]
+    assert len(view["results"]) == 7
+    scores = [result["score"] for result in view["results"]]
+    assert scores == sorted(scores, reverse=True)
+    for result in view["results"]:
+        assert result["kind"] in ("ff_value", "w_o")
+        assert result["score"] == pytest.approx((2 * result["scores"][0] - result["scores"][1]) / 3, abs=1e-5)
+        assert (result["top"] == []) == (result["layer"] == 0)  # which is not built
+        if result["top"]:
+            place = f"ff/{result['layer']}/{result['index']}" if result["head"] is None else (
+                f"head/{result['layer']}/{result['head']}/sub/{result['subhead']}"
+            )  # fmt: skip
+            stored = live.get(f"/{GPT2}/{place}.json").json()["value" if result["head"] is None else "o"]
+            assert [token["id"] for token in result["top"]] == [token["id"] for token in stored["top"][:8]]
+    rows = list(csv.DictReader(io.StringIO(live.get(f"/{GPT2}/seeds.csv?words=dog,lion&k=7").text, newline="")))
+    assert len(rows) == 7
+    assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= rows[0].keys()
+
+
+def test_seeds_through_every_head(live: TestClient) -> None:
+    assert live.get(twin(SEEDS, "json")).json()["heads"] == []
+    view = live.get(twin(SEEDS, "json") + "&heads=1").json()
+    assert {(head["layer"], head["head"]) for head in view["heads"]} == {
+        (layer, h) for layer in range(3) for h in range(4)
+    }
+    assert all(head["writes"] and head["seeks"] for head in view["heads"])
+    page = parsed(live.get(SEEDS + "&heads=1").text)
+    assert {f"/{GPT2}/head/{layer}/{h}/{m}" for layer in range(3) for h in range(4) for m in ("vo", "qk")} <= set(
+        page.links()
+    )
+
+
+@pytest.mark.parametrize(("asked", "canonical"), [
+    ("seeds?words=dog+lion", "seeds?words=dog,lion"),
+    ("seeds?words=+dog%2C%20lion&kind=ff_value&k=50&heads=0&utm=1", "seeds?words=dog,lion"),
+    ("seeds?words=dog&kind=w_o&kind=ff_key", "seeds?words=dog&kind=ff_key,w_o"),
+    ("seeds?words=dog-%20-2*lion", "seeds?words=dog-+-+2*lion"),
+    ("relation?pairs=dog+->+cat&lens=dot", "relation?pairs=dog%3Ecat"),
+    ("prompt?text=a+dog&panel=evolution&off=&convention=final&k=5", "prompt?text=a+dog"),
+    (
+        "prompt?text=a+dog&panel=neurons&panel=evolution&off=L1N3,1.h2",
+        "prompt?text=a+dog&panel=evolution,neurons&off=1.3,1.h2",
+    ),
+    ("prompt?text=a%0D%0Adog&set=1.3:2.50", "prompt?text=a%0Adog&set=1.3:2.5"),
+])  # fmt: skip
+def test_one_view_has_one_address(live: TestClient, asked: str, canonical: str) -> None:
+    answer = live.get(f"/{GPT2}/{asked}")
+    assert answer.status_code == 200, answer.text
+    assert f'</{GPT2}/{canonical}>; rel="canonical"' in answer.headers["link"]
+    assert live.get(f"/{GPT2}/{canonical}").headers["etag"] == answer.headers["etag"]
+
+
+def test_relation_as_data(live: TestClient) -> None:
+    view = live.get(twin(RELATION, "json")).json()
+    assert [(pair["source"]["word"], pair["target"]["word"]) for pair in view["pairs"]] == [
+        ("dog", "dogs"), ("lion", "horse"),
+    ]  # fmt: skip
+    assert len(view["heads"]) == 12
+    assert [head["rank"] for head in view["heads"]] == sorted(head["rank"] for head in view["heads"])
+    for head in view["heads"]:
+        assert head["rank"] == pytest.approx(sum(head["ranks"]) / 2)
+        assert head["score"] == pytest.approx(sum(head["scores"]) / 2, abs=1e-5)
+    page = parsed(live.get(RELATION).text)
+    assert f"/{GPT2}/head/{view['heads'][0]['layer']}/{view['heads'][0]['head']}/vo" in page.links()
+    assert live.get(twin(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
+
+
+def test_a_prompt_as_data(live: TestClient) -> None:
+    view = live.get(twin(PROMPT, "json")).json()
+    assert "".join(token["token"] for token in view["tokens"]) == TEXT
+    assert view["position"] == len(view["tokens"]) - 1
+    assert _close(view["evolution"][-1]["cells"][-1], view["prediction"])
+    assert view["evolution"][-1]["answer_rank"] == [1] * len(view["tokens"])
+    assert [row["after"] for row in view["evolution"]] == ["embedding", *(["attention", "ff"] * 3)]
+    assert view["untouched"] == view["changes"] == []
+    earlier = live.get(twin(PROMPT, "json") + "&position=1&k=3").json()
+    assert (earlier["position"], len(earlier["prediction"])) == (1, 3)
+
+
+def _close(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    """The same tokens, as likely: products of other shapes round differently."""
+    return [each["id"] for each in some] == [each["id"] for each in others] and [each["p"] for each in some] == (
+        pytest.approx([each["p"] for each in others], abs=1e-5)
+    )
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -> None:
+    view = live.get(twin(PROMPT, "json"), params={"text": TEXT, "panel": panel, "layer": 1}).json()
+    assert [name for name in PANELS if view[name] is not None] == [panel]
+    page = parsed(live.get(PROMPT, params={"text": TEXT, "panel": panel, "layer": 1, "position": 2}).text)
+    assert panel in page.ids()
+    for link in {link for link in page.links() if link.startswith("/")}:
+        path = urlsplit(link)
+        if not path.path.endswith("/prompt") and "/0" not in path.path:  # layer 0 is not built
+            assert live.get(link).status_code in (200, 303), link
+
+
+def test_changes_are_undone_link_by_link(live: TestClient) -> None:
+    view = live.get(twin(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
+    assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
+        (1, 3, None, 0.0), (2, None, 1, 0.0), (1, 5, None, 2.5),
+    ]  # fmt: skip
+    assert _close(view["untouched"], live.get(twin(PROMPT, "json")).json()["prediction"])
+    assert view["prediction"] != view["untouched"]
+    assert len(view["evolution_untouched"]) == len(view["evolution"])
+    links = parsed(live.get(PROMPT + "&off=1.3,2.h1&set=1.5:2.5").text).links()
+    for kept in ("&off=2.h1&set=1.5:2.5", "&off=1.3&set=1.5:2.5", "&off=1.3,2.h1", ""):
+        assert PROMPT + kept in links
+    assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
+
+
+def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
+    view = live.get(twin(PROMPT, "json") + "&panel=neurons").json()
+    first = view["neurons"][0]
+    links = parsed(live.get(PROMPT + "&panel=neurons&off=1.h0").text).links()
+    assert f"{PROMPT}&panel=neurons&off=1.h0,{first['layer']}.{first['neuron']}" in links
+    assert f"/{GPT2}/ff/{first['layer']}/{first['neuron']}" in links
+    for panel in ("attention", "patterns"):
+        assert (
+            f"{PROMPT}&layer=1&panel={panel}&off=1.h2"
+            in parsed(live.get(f"{PROMPT}&panel={panel}&layer=1").text).links()
+        )
+    for neuron in view["neurons"]:
+        assert neuron["end"] == ("top" if neuron["coefficient"] >= 0 else "bottom")
+
+
+def test_a_text_by_post_gets_an_address_that_opens_cold(live: TestClient) -> None:
+    short = _post(live, text=TEXT, panel="neurons", off="")
+    assert (short.status_code, short.headers["location"]) == (303, PROMPT + "&panel=neurons")
+    long = " ".join(["the dog and the lion\r\n"] * 60)
+    answer = _post(live, text=long)
+    assert answer.status_code == 303
+    where = urlsplit(answer.headers["location"])
+    assert unpack(parse_qs(where.query)["z"][0]) == long.replace("\r\n", "\n")
+    opened = live.get(answer.headers["location"])
+    assert opened.status_code in (200, 413)  # 413: more tokens than a run may have
+    assert (
+        f'<{answer.headers["location"]}>; rel="canonical"' in opened.headers.get("link", "") or "tokens" in opened.text
+    )
+
+
+@pytest.mark.parametrize(("fields", "status", "said"), [
+    ({"panel": "neurons"}, 422, "there is no text"),
+    ({"text": "".join(chr(0x4E00 + n * 7919 % 20000) for n in range(9000))}, 413, "url_limit"),
+    ({"text": "x" * (1 << 20)}, 413, "form"),
+    ({"text": TEXT, "off": "nobody"}, 422, "a neuron is layer.neuron"),
+])  # fmt: skip
+def test_a_post_that_cannot_have_an_address(live: TestClient, fields: dict[str, str], status: int, said: str) -> None:
+    answer = _post(live, **fields)
+    assert (answer.status_code, said in answer.text) == (status, True), answer.text[-600:]
+
+
+def _post(client: TestClient, **fields: str) -> Any:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    return client.post(f"/{GPT2}/prompt", content=urlencode(fields), headers=headers)
+
+
+@pytest.mark.parametrize(("path", "status", "said"), [
+    ("seeds?words=dog+-", 422, "a word is missing"),
+    ("seeds?words=dog&kind=ff_valu", 422, "ff_value"),
+    ("seeds?words=dog&kind=ff_up", 404, "ff_up"),
+    ("seeds?words=dog&k=1001", 422, "1000"),
+    ("seeds?words=" + ",".join(["dog"] * 65), 413, "64"),
+    ("relation?pairs=dog", 422, "two words"),
+    ("prompt?text=dog&panel=evolutio", 422, "evolution"),
+    ("prompt?text=dog&off=9.1", 404, "0 to 2"),
+    ("prompt?text=dog&position=9", 404, "position"),
+    ("prompt?text=dog&layer=9", 404, "layer"),
+    ("prompt?text=dog&convention=other", 422, "exact"),
+    ("prompt?z=damaged", 422, "damaged"),
+    ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
+    ("prompt.csv?text=dog", 404, "json"),
+    ("prompt.events", 422, "no text"),
+    ("prompt.events?text=dog&k=0", 422, "greater"),
+])  # fmt: skip
+def test_what_cannot_be_answered_says_why(live: TestClient, path: str, status: int, said: str) -> None:
+    answer = live.get(f"/{GPT2}/{path}", headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["status"]) == (status, status), answer.text
+    assert said in answer.json()["error"]["detail"]
+
+
+def test_a_run_tells_how_far_it_is(live: TestClient) -> None:
+    answer = live.get(f"/{GPT2}/prompt.events?text=the+dog&panel=neurons")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [event.split("\n") for event in answer.text.strip().split("\n\n")]
+    names = [name.removeprefix("event: ") for name, _ in events]
+    assert set(names[:-1]) == {"progress"}
+    assert names[-1] == "page"
+    shares = [orjson.loads(data.removeprefix("data: "))["share"] for _, data in events[:-1]]
+    assert shares == sorted(shares)
+    page = orjson.loads(events[-1][1].removeprefix("data: "))
+    assert page["canonical"] == f"/{GPT2}/prompt?text=the+dog&panel=neurons"
+    part = {"HX-Request": "true", "HX-Request-Type": "partial"}
+    assert page["html"] == live.get(page["canonical"], headers=part).text
+
+
+def test_a_run_that_fails_says_so_as_an_event(live: TestClient) -> None:
+    *_, last = live.get(f"/{GPT2}/prompt.events?text=dog&off=9.1").text.strip().split("\n\n")
+    name, data = last.split("\n")
+    assert name == "event: fault"
+    assert orjson.loads(data.removeprefix("data: ")) == {
+        "status": 404, "detail": "layer 9 does not exist here: 0 to 2 do",
+    }  # fmt: skip
+
+
+def test_text_is_text(live: TestClient) -> None:
+    for path in ("seeds?words=%3Cscript%3E", "relation?pairs=%3Cscript>dog", "prompt?text=%3C/textarea%3E%3Cscript%3E"):
+        page = live.get(f"/{GPT2}/{path}")
+        assert page.status_code in (200, 404, 422)
+        assert "<script>" not in page.text
+        assert page.text.count("</textarea>") <= 1
+
+
+def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
+    for path, wanted in {
+        "": "seeds", "/ff/1/5": "prompt?panel=neurons&layer=1&off=1.5", "/head/1/2": "prompt?off=1.h2",
+        "/search?q=dog": "seeds?words=dog",
+    }.items():  # fmt: skip
+        assert f"/{GPT2}/{wanted}" in parsed(live.get(f"/{GPT2}{path}").text).links(), path
+
+
+def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
+    with visit(site_data, worker="off") as visitor:
+        for path in ("", "/ff/1/5", "/head/1/2", "/search?q=dog"):
+            links = parsed(visitor.get(f"/{GPT2}{path}").text).links()
+            assert not [link for link in links if urlsplit(link).path.endswith(("/seeds", "/relation", "/prompt"))]
+        for path in ("seeds", "seeds?words=dog", "relation", "prompt", "prompt?text=dog", "prompt.events?text=dog"):
+            answer = visitor.get(f"/{GPT2}/{path}")
+            assert answer.status_code == 404
+            assert "LEXISCOPE_WORKER=auto" in answer.text

@@ -1,0 +1,23 @@
+"""Long texts in addresses: packed and unpacked they are the same, damaged ones are refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.packed_text import LONGEST, pack, unpack
+from precompute.errors import BadRequest
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",))))
+def test_there_and_back(text: str) -> None:
+    packed = pack(text)
+    assert unpack(packed) == text
+    assert packed.replace("-", "").replace("_", "").isalnum() or packed == ""
+
+
+@pytest.mark.parametrize("damaged", [
+    "", "x", "!!!", "é", pack("a long text")[:-3], pack("a" * (LONGEST + 1)), pack("\xff" * 9)[:5] + "AAAA",
+])  # fmt: skip
+def test_what_is_damaged_or_too_long_is_refused(damaged: str) -> None:
+    with pytest.raises(BadRequest, match="damaged"):
+        unpack(damaged)
