@@ -10,10 +10,19 @@ from app import addresses
 from precompute.shape import MATRICES, Shape
 
 _NEURON = re.compile(r"L(\d{1,9})N(\d{1,9})", re.ASCII | re.IGNORECASE)
-_HEAD = re.compile(r"L(\d{1,9})H(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII | re.IGNORECASE)
+_HEAD = re.compile(r"L(\d{1,9})H(\d{1,9})(?:[–-]\d{1,9})?(?:\.(\d{1,9}))?", re.ASCII | re.IGNORECASE)
 _DOTTED = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
-_ARGUMENTS = ("lens", "preset", "k", "page", "sort", "kind", "token", "q")
+_ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page takes: whatever else is pasted is dropped
+    addresses.model: ("lens", "preset"),
+    addresses.search: ("q", "lens", "kind", "page"),
+    addresses.layer: ("lens", "sort", "token", "page"),
+    addresses.token: ("lens", "preset", "kind", "page"),
+    addresses.ff: ("lens", "k"),
+    addresses.head: ("lens", "preset"),
+    addresses.pairs: ("lens", "preset", "k", "group"),
+    addresses.subhead: ("lens", "k"),
+}
 _FACES = (".json", ".csv", ".md", ".tex")
 
 
@@ -21,6 +30,31 @@ def jump(model: str, shape: Shape, text: str) -> str | None:
     """The path of the page that a text names; None if it names none of this model."""
     text = text.strip()
     return _named(model, shape, text) or _pasted(model, shape, text)
+
+
+def out_of_range(model: str, shape: Shape, text: str) -> str | None:
+    """What there is, for a text that names a parameter which is not there."""
+    text = text.strip()
+    if not any(kind.fullmatch(text) for kind in (_NEURON, _HEAD, _DOTTED)) or jump(model, shape, text):
+        return None
+    counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads, "subheads": shape.d_head}
+    return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
+
+
+def examples(shape: Shape) -> dict[str, str]:
+    """Names of parameters that a model of this shape has."""
+    layer, neuron, head = shape.n_layers * 5 // 6, max(shape.n_heads, shape.d_mlp * 3 // 4), shape.n_heads - 1
+    neuron = min(neuron, shape.d_mlp - 1)
+    return {
+        "neuron": f"L{layer}N{neuron}",
+        "neuron_dotted": f"{layer}.{neuron}",
+        "head": f"L{layer}H{head}",
+        "head_dotted": f"{layer}.{head}",
+        "subhead": f"{layer}.{head}.{min(5, shape.d_head - 1)}",
+    }
+
+
+FUNCTIONS: dict[str, Any] = {"out_of_range": out_of_range, "examples": examples}
 
 
 def _named(model: str, shape: Shape, text: str) -> str | None:
@@ -50,17 +84,15 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
     name, *words = path.strip("/").split("/")
     if name != model or "/" not in text:
         return None
-    known = dict(parse_qsl(parts.query)).items()
     query: dict[str, Any] = {
         name: int(value) if _NUMBER.fullmatch(value) and name != "q" else value
-        for name, value in known
-        if name in _ARGUMENTS
+        for name, value in parse_qsl(parts.query)
     }
     match words:
         case []:
-            return addresses.model(model, **query)
+            return _checked(shape, addresses.model, model, query)
         case ["search"]:
-            return addresses.search(model, **query)
+            return _checked(shape, addresses.search, model, query)
         case ["layer", layer]:
             return _checked(shape, addresses.layer, model, query, layer=layer)
         case ["token", token]:
@@ -93,4 +125,5 @@ def _checked(
         if not _NUMBER.fullmatch(str(number)) or int(number) >= counts[name]:
             return None
         numbers[name] = int(number)
-    return address(model, *numbers.values(), **(query or {}))
+    taken = {name: value for name, value in (query or {}).items() if name in _ARGUMENTS[address]}
+    return address(model, *numbers.values(), **taken)

@@ -38,6 +38,10 @@ from tests.synthetic import D_VOCAB, GPT2
         ("/tiny/ff/3/5", "/tiny/ff/3/5"),
         ("tiny/ff/3/5", "/tiny/ff/3/5"),
         ("/tiny/ff/3/5.json?k=7", "/tiny/ff/3/5?k=7"),
+        ("/tiny/token/5?token=7&name=x&kind=ff_key", "/tiny/token/5?kind=ff_key"),
+        ("/tiny/layer/2?token=7&layer=1&k=3", "/tiny/layer/2?token=7"),
+        ("/tiny/head/1/1/vo?matrix=qk&head=0&group=from", "/tiny/head/1/1/vo?group=from"),
+        ("/tiny?name=x&q=7&lens=cosine", "/tiny?lens=cosine"),
         ("/tiny/ff/3/6", None),
         ("/tiny/ff/3/x", None),
         ("/tiny/ff/3/-1", None),
@@ -64,3 +68,13 @@ from tests.synthetic import D_VOCAB, GPT2
 )
 def test_jumps(text: str, path: str | None) -> None:
     assert jump("tiny", GPT2, text) == path
+
+
+def test_a_pasted_page_may_take_what_jumps_keep() -> None:
+    """The arguments that jumps keep are those of the routes."""
+    from app.jumps import _ARGUMENTS
+    from app.routes.pages import MODEL, PAGES
+
+    for page in (*PAGES, MODEL):
+        given = [name for name, at in page.signature.parameters.items() if at.default is not at.empty]
+        assert sorted(_ARGUMENTS[page.address]) == sorted(given), page.name
