@@ -21,10 +21,6 @@ class ModelCard(View):
     faults: tuple[str, ...]  # what is wrong with it, for people
 
 
-class HomeView(View):
-    models: tuple[ModelCard, ...]
-
-
 class Provenance(View):
     """Where the lists come from: a link shows the same lists as long as this is the same."""
 
@@ -62,8 +58,24 @@ class HeadCard(TypedDict):
     layer: int
     head: int
     matrix: str
-    number: float
-    pairs: tuple[PairView, ...]
+    lens: str  # of number and pairs, whichever the maps are of
+    preset: str
+    number: float  # coherence
+    pairs: tuple[PairView, ...]  # the first that repeat no word
+
+
+class Start(View):
+    """What a visitor who knows nothing of a model may look at first."""
+
+    model: str
+    lens: str  # of the neuron
+    neuron: NeuronCard | None  # whose key and value agree
+    head: HeadCard | None  # one of the clearest, the one with the most words
+
+
+class HomeView(View):
+    models: tuple[ModelCard, ...]
+    start: Start | None = None  # None while no layer is ready
 
 
 class ModelView(View):

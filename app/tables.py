@@ -22,6 +22,7 @@ from app.table_text import Cell, Table
 from app.token_text import shown
 from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, View
 from app.views.parameters import COLUMNS
+from app.views.worth_reading import HEAD_LENS, HEAD_PRESET
 from precompute.index import ranges
 
 
@@ -102,7 +103,7 @@ def _(view: ModelView) -> list[Table]:
         neurons("most coherent neurons", "coherence", view.neurons),
         neurons("neurons whose key and value agree", "similarity", view.agreeing),
         Table(
-            f"{view.model}, most coherent heads ({view.lens}, {view.preset})",
+            f"{view.model}, most coherent heads ({HEAD_LENS}, {HEAD_PRESET})",
             ("layer", "head", "matrix", "coherence", "pairs"),
             heads,
         ),

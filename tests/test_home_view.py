@@ -3,8 +3,13 @@
 import json
 from pathlib import Path
 
+from starlette.testclient import TestClient
+
+from app import addresses
 from app.library import Library
 from app.views.home import home_view
+from tests.pages import parsed
+from tests.site import GPT2 as TINY
 from tests.synthetic import GPT2, LLAMA, make_manifest, unflushed, write_index
 
 
@@ -18,6 +23,18 @@ def test_home(tmp_path: Path) -> None:
     assert (tiny["model"], tiny["layers"], tiny["n_layers"], tiny["faults"]) == ("tiny", [3], 4, [])
     assert (small["model"], small["layers"], small["n_layers"]) == ("small", [], 0)
     assert "is missing" in small["faults"][0]
+
+
+def test_where_to_start(client: TestClient) -> None:
+    """In the first model, by what its own page calls worth reading."""
+    start = client.get("/index.json").json()["start"]
+    view = client.get(f"/{TINY}.json").json()
+    assert (start["model"], start["lens"]) == (TINY, "dot")
+    assert start["neuron"] == (view["agreeing"][0] if view["agreeing"] else None)
+    assert start["head"] in (view["heads"] or [None])
+    shown = parsed(client.get("/").text).links()
+    assert addresses.model(TINY) in shown
+    assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/"))
 
 
 def test_no_models(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import pytest
 
 from app.page_types import ModelView
 from app.views.model import STEPS, model_view, random_neuron
-from app.views.worth_reading import CARDS, TOKENS
-from app.views.worth_reading import PAIRS as PAIRS_SHOWN
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import LENSES, MATRICES, PRESETS
@@ -74,34 +72,6 @@ def test_maps(index: Index, lens: str, preset: str) -> None:
                 assert cell["first"] == (expected[0] if expected else None)
 
 
-@pytest.mark.parametrize("lens", LENSES)
-def test_worth_reading(index: Index, lens: str) -> None:
-    view, arrays, at = model_view(index, lens, "distinct"), stored(index), LENSES.index(lens)
-    for cards, name in ((view.neurons, "ff_value.coherence"), (view.agreeing, "ff.similarity")):
-        numbers = [
-            (float(np.atleast_1d(row)[0]), layer, neuron)
-            for layer in arrays
-            for neuron, row in enumerate(arrays[layer][name][:, at])
-        ]
-        best = sorted((number for number, *_ in numbers if not math.isnan(number)), reverse=True)[:CARDS]
-        assert [card["number"] for card in cards] == best
-        for card in cards:
-            assert (card["number"], card["layer"], card["neuron"]) in numbers
-            ids = arrays[card["layer"]]["ff_value.ids"][card["neuron"], at, 0, :TOKENS].tolist()
-            assert card["tokens"] == tuple(map(token, ids))
-    heads = {
-        (layer, head, matrix): arrays[layer][f"{matrix}.coherence"][head, at, 1, 0].item()
-        for layer in arrays
-        for matrix in MATRICES
-        for head in range(index.shape.n_heads)
-    }
-    best = sorted((number for number in heads.values() if not math.isnan(number)), reverse=True)[:CARDS]
-    assert [card["number"] for card in view.heads] == best
-    for head_card in view.heads:
-        assert heads[head_card["layer"], head_card["head"], head_card["matrix"]] == head_card["number"]
-        assert len(head_card["pairs"]) <= PAIRS_SHOWN
-
-
 def test_provenance(index: Index) -> None:
     provenance, manifest = model_view(index).provenance, index.manifest
     assert (provenance.build, provenance.weights_sha256) == (manifest.build, manifest.weights_sha256)
@@ -147,7 +117,7 @@ def test_a_damaged_layer_does_not_take_the_page_with_it(tmp_path: Path, array: s
     if array != "ff_value.ids":  # which the maps do not show
         assert not rows[1].ready
         assert "layer-1.g1.lxs is damaged" in str(rows[1].fault)
-    assert {card["layer"] for card in view.neurons} == {0}
+    assert {card["layer"] for card in view.neurons} <= {0}
 
 
 def test_a_layer_that_cannot_be_opened(tmp_path: Path) -> None:

@@ -39,7 +39,8 @@ EXAMPLES: dict[str, Any] = {
         ],
         "neurons": [_NEURON],
         "agreeing": [_NEURON],
-        "heads": [{"layer": 27, "head": 5, "matrix": "vo", "number": 0.61, "pairs": [_PAIR]}],
+        "heads": [{"layer": 27, "head": 5, "matrix": "vo", "lens": "cosine", "preset": "words",
+                   "number": 0.61, "pairs": [_PAIR]}],
     },
     "layer": {
         "model": _MODEL, "layer": 29, "lens": "dot", "sort": "neuron", "token": None, "page": 1, "pages": 31,

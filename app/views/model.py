@@ -54,7 +54,7 @@ def _model_view(index: Index, lens: str, preset: str) -> ModelView:
             rows.append(_blank(layer, str(fault)))
         except NotFound:
             rows.append(_blank(layer, None))
-    neurons, agreeing, heads = worth_reading(index, whole, lens, preset)
+    neurons, agreeing, heads = worth_reading(index, whole, lens)
     return ModelView.of(
         model=manifest.model,
         lens=lens,

@@ -1,52 +1,85 @@
-"""What is worth reading first in a model: its most coherent neurons and heads, and keys and values that agree.
-Showing it is for the model's page."""
+"""What is worth reading first in a model: its clearest neurons and heads, and keys and values that agree.
+Which tokens people can read is for readable.py; showing the choice, for the model's page and the home page."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 
 from app.page_types import HeadCard, NeuronCard
+from app.view_types import PairView
 from app.views.layer import first_tokens
 from app.views.parameters import pairs_view
 from app.views.parts import token_views
+from app.views.readable import Readable, readable
 from precompute.errors import IndexFault
 from precompute.index import Index
 from precompute.shape import LENSES, MATRICES, PRESETS
 from precompute.shard_reader import Array, Shard
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
+LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
+SAME = 0.75  # a coherence from here on is of tokens that the model cannot tell apart: it has not learned them
+DIFFERENT = 3  # words in the first tokens of a neuron: fewer are forms of one
+HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with itself and of rare pieces come first
+HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
+STRONG = 0.75  # of the heads have a weaker first pair: what is weak is mostly chance
 
 At = TypeVar("At")
 Card = TypeVar("Card")
 Cards = tuple[tuple[NeuronCard, ...], tuple[NeuronCard, ...], tuple[HeadCard, ...]]
 
 
-def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, preset: str) -> Cards:
-    """Most coherent values, most alike keys and values, most coherent heads."""
-    lens_at, at = LENSES.index(lens), (LENSES.index(lens), PRESETS.index(preset), 0)
+def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards:
+    """Most coherent values, most alike keys and values, most coherent heads, of those that people can read."""
+    lens_at = LENSES.index(lens)
     coherences = {layer: shard.array("ff_value.coherence")[:, lens_at, 0] for layer, shard in shards.items()}
     similarities = {layer: shard.array("ff.similarity")[:, lens_at] for layer, shard in shards.items()}
-    heads = {
-        (layer, matrix): shard.array(f"{matrix}.coherence")[(slice(None), *at)]
-        for layer, shard in shards.items()
-        for matrix in MATRICES
-    }
-    return (
-        _cards(lambda layer, n, number: _neuron(index, shards[layer], n, number, lens), coherences),
-        _cards(lambda layer, n, number: _neuron(index, shards[layer], n, number, lens), similarities),
-        _cards(lambda place, head, number: _head(index, *place, head, number, lens, preset), heads),
-    )
+    learned = {layer: np.where(column < SAME, 0, np.nan) for layer, column in coherences.items()}
+
+    def neurons(numbers: Mapping[int, Array]) -> tuple[NeuronCard, ...]:
+        words = _Fresh(readable(index))
+        wanted = {layer: column + learned[layer] for layer, column in numbers.items()}
+        return _cards(lambda layer, n, value: _neuron(index, words, shards[layer], n, value, lens), wanted)
+
+    words = _Fresh(readable(index))
+    heads = _cards(lambda place, head, value: _head(index, words, *place, head, value), _head_numbers(shards))
+    return neurons(coherences), neurons(similarities), heads
 
 
-def _cards(make: Callable[[At, int, float], Card], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
-    """One card for each of the largest; a damaged layer does not take the page with it."""
-    cards: list[Card] = []
-    for entry in _largest(numbers):
-        with suppress(IndexFault):
-            cards.append(make(*entry))
-    return tuple(cards)
+def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
+    """The head that has the most to say: whose pairs hold the most words."""
+    return max(cards, key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None)
+
+
+class _Fresh:
+    """The words of cards so far: the next card should have others."""
+
+    def __init__(self, words: Readable) -> None:
+        self.words = words
+        self._seen: set[str] = set()
+
+    def take(self, stems: Sequence[str]) -> bool:
+        """Whether at least half of these are new; then they are so no longer."""
+        different = set(stems)
+        if 2 * len(different & self._seen) > len(different):
+            return False
+        self._seen |= different
+        return True
+
+
+def _cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
+    """Of the largest that make a card; a damaged layer does not take the page with it."""
+
+    def made() -> Iterator[Card]:
+        for entry in _largest(numbers):
+            with suppress(IndexFault):
+                if card := make(*entry):
+                    yield card
+
+    return tuple(islice(made(), CARDS))
 
 
 def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
@@ -54,23 +87,63 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
     found: list[tuple[At, int, float]] = []
     for place, column in numbers.items():
         values = np.where(np.isfinite(column), column, -np.inf)
-        least = np.partition(values, -CARDS)[-CARDS] if len(values) > CARDS else -np.inf
+        least = np.partition(values, -LOOKED_AT)[-LOOKED_AT] if len(values) > LOOKED_AT else -np.inf
         few = np.flatnonzero((values >= least) & np.isfinite(values))
-        best = few[np.argsort(-values[few], kind="stable")[:CARDS]]
-        found += [(place, int(at), float(column[at])) for at in best]
-    return sorted(found, key=lambda entry: -entry[2])[:CARDS]
+        found += [(place, at, value) for at, value in zip(few.tolist(), column[few].tolist(), strict=True)]
+    return sorted(found, key=lambda entry: -entry[2])[:LOOKED_AT]
 
 
-def _neuron(index: Index, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard:
-    ids = first_tokens(index, shard, "ff_value", np.array([neuron]), lens, TOKENS)[0]
-    return {
-        "layer": shard.layer,
-        "neuron": neuron,
-        "number": number,
-        "tokens": token_views(index.tokens, ids.tolist()),
-    }
+def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:
+    """If two thirds of its first tokens are words."""
+    ids = first_tokens(index, shard, "ff_value", np.array([neuron]), lens, TOKENS)[0].tolist()
+    stems = fresh.words.stems(ids)
+    if 3 * len(stems) < 2 * len(ids) or len(set(stems)) < DIFFERENT or not fresh.take(stems):
+        return None
+    return {"layer": shard.layer, "neuron": neuron, "number": number, "tokens": token_views(index.tokens, ids)}
 
 
-def _head(index: Index, layer: int, matrix: str, head: int, number: float, lens: str, preset: str) -> HeadCard:
-    pairs = pairs_view(index, matrix, layer, head, lens, preset, PAIRS).pairs
-    return {"layer": layer, "head": head, "matrix": matrix, "number": number, "pairs": pairs}
+def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
+    """The coherence of every head with a strong first pair, by layer and matrix."""
+    at = LENSES.index(HEAD_LENS), PRESETS.index(HEAD_PRESET), 0
+    found: dict[tuple[int, str], Array] = {}
+    for matrix in MATRICES:
+        first = {layer: shard.array(f"{matrix}.scores")[:, *at, 0] for layer, shard in shards.items()}
+        least = np.quantile([*first.values()], STRONG) if first else 0
+        for layer, shard in shards.items():
+            coherence = shard.array(f"{matrix}.coherence")[:, *at]
+            found[layer, matrix] = np.where(first[layer] >= least, coherence, np.nan)
+    return found
+
+
+def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, number: float) -> HeadCard | None:
+    card: HeadCard = {
+        "layer": layer, "head": head, "matrix": matrix, "lens": HEAD_LENS, "preset": HEAD_PRESET,
+        "number": number, "pairs": (),
+    }  # fmt: skip
+    pairs = _pairs(index, card)
+    if min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
+        return None
+    card["pairs"], stems = _without_repetition(fresh.words, pairs)
+    return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
+
+
+def _pairs(index: Index, card: HeadCard) -> tuple[PairView, ...]:
+    where = card["matrix"], card["layer"], card["head"], card["lens"], card["preset"]
+    return pairs_view(index, *where, HEAD_PAIRS).pairs
+
+
+def _sides(words: Readable, pairs: Sequence[PairView]) -> tuple[set[str], set[str]]:
+    """The words in each column."""
+    return set(words.stems(p["from"]["id"] for p in pairs)), set(words.stems(p["to"]["id"] for p in pairs))
+
+
+def _without_repetition(words: Readable, pairs: Sequence[PairView]) -> tuple[tuple[PairView, ...], list[str]]:
+    """The first pairs that repeat no word, and their words."""
+    chosen: list[PairView] = []
+    seen: list[str] = []
+    for pair in pairs:
+        ends = words.stems((pair["from"]["id"], pair["to"]["id"]))
+        if len(ends) == 2 and not {*ends} & {*seen} and len(chosen) < PAIRS:
+            chosen.append(pair)
+            seen += ends
+    return tuple(chosen), seen

@@ -1,0 +1,63 @@
+"""Which tokens a newcomer can read: words of three letters or more that the model has learned.
+Choosing what to show by it is for worth_reading.py."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from app.token_search import surface
+from precompute.errors import IndexFault
+from precompute.index import Index
+from precompute.shape import LENSES
+from precompute.shard_reader import Array
+
+UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
+RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing
+STEM = 5  # letters: words that begin alike, as forms of one word do, count as one
+SHORTEST = 3  # letters of a word, in scripts that need as many
+
+_made: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Readable:
+    texts: Sequence[str]
+    learned: Array  # (d_vocab,) bool
+
+    def stem(self, token: int) -> str | None:
+        """How a word begins; None if the token is none, or has not been learned."""
+        text, word = self.texts[token].strip(), surface(self.texts[token])
+        letters = word.replace("'", "").replace("’", "").replace("-", "")
+        is_code = text[1:] != word[1:] and not text.isupper()  # such as nameOfThing
+        is_short = len(letters) < SHORTEST and letters.isascii()
+        return letters[:STEM] if letters.isalpha() and self.learned[token] and not is_short and not is_code else None
+
+    def stems(self, tokens: Iterable[int]) -> list[str]:
+        """Of those that are words."""
+        return [stem for stem in map(self.stem, tokens) if stem]
+
+
+def readable(index: Index) -> Readable:
+    """Kept as long as the index is."""
+    if (found := _made.get(index)) is None:
+        found = _made[index] = Readable(index.tokens.texts, _learned(index))
+    return found
+
+
+def _learned(index: Index) -> Array:
+    """By the embedding, by the unembedding where it is another, and by how many lists of vectors hold it."""
+    learned = np.ones(index.shape.d_vocab, bool)
+    for name, array in index.vocabulary.arrays.items():
+        if name.endswith(".centred_norm"):
+            norms = np.asarray(array)
+            learned &= norms >= UNLEARNED * np.median(norms)
+    lists = np.zeros(index.shape.d_vocab, np.int64)
+    for layer in index.layers:
+        with suppress(IndexFault):
+            lists += np.diff(index.shard(layer).array("inverted.offsets")[LENSES.index("dot"), 0].astype(np.int64))
+    usual = np.median(lists)
+    learned &= (lists >= RARE * usual) & (lists <= EVERYWHERE * usual)
+    return learned
