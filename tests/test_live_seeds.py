@@ -74,7 +74,7 @@ def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
         ask({"dog": 1.0}, "ff_value", n=5),
         ask(EQUATION, "ff_key", "w_o", n=40),
         ask({"lion": 2.0, "Paris": 1.0}, "ff_value", "ff_key", n=17, heads=True),
-        *(ask({word: 1.0}, "ff_value") for word in ("week", "France", "river", "years")),
+        *(ask({word: 1.0}, "ff_value") for word in ("week", "France", "river", "years", "Italy", "seas")),
     ]
     together, alone = case.engine.seeds(asks), [answer_of(case, each) for each in asks]
     for one, other in zip(together, alone, strict=True):
@@ -134,6 +134,6 @@ def test_proposals_hold_whoever_may_be_among_the_largest(size: int, n: int) -> N
     true = torch.randn(size, generator=generator)
     error = 0.01 * torch.rand(size, generator=generator)
     scores = true + error * (2 * torch.rand(size, generator=generator) - 1)
-    found = set(proposals(scores, error, n).tolist())
+    found = set(proposals(scores, error / 4, 4.0, n).tolist())
     assert set(true.topk(min(n, size)).indices.tolist()) <= found
     assert len(found) <= min(n, size) + size // 10

@@ -51,13 +51,11 @@ def coverage(
     """value_norms (n_layers, d_mlp)."""
     s = w.shape
     states = w.norm(torch.stack(record.states), "final")  # (n_layers, d_model)
-    outputs = [mixed[:, None] @ w.heads("w_o", layer) for layer, mixed in enumerate(record.mixed)]
-    outputs_flat = torch.cat(outputs)[:, 0]  # (n_layers * n_heads, d_model)
-    hidden, of_heads = (
-        torch.cat([top_tokens(part @ w.W_U.T, K).ids for part in blocks(vectors, BLOCK)])
-        for vectors in (states, outputs_flat)
-    )
-    of_heads = of_heads.masked_fill((outputs_flat == 0).all(dim=1)[:, None], -1).view(s.n_layers, -1)
+    heads = torch.cat([mixed[:, None] @ w.heads("w_o", layer) for layer, mixed in enumerate(record.mixed)])[:, 0]
+    both = torch.cat((states, heads))  # (n_layers + n_layers * n_heads, d_model)
+    first = torch.cat([top_tokens(part @ w.W_U.T, K).ids for part in blocks(both)])
+    first = first.masked_fill((both == 0).all(dim=1)[:, None], -1)
+    hidden, of_heads = first[: s.n_layers], first[s.n_layers :].view(s.n_layers, -1)
     rows = []
     for layer, coefficients in enumerate(record.coefficients):
         tick(1 / s.n_layers)

@@ -17,7 +17,7 @@ from precompute.live.prompts import Prompts, Step
 from precompute.live.readings import Readings
 from precompute.live.relation import relation
 from precompute.live.seeds import SeedSearch
-from precompute.live.vocabulary import count_above, top_tokens
+from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
 from precompute.live.weights import Weights
 from precompute.live.wire import (
     PromptAnswer,
@@ -28,6 +28,7 @@ from precompute.live.wire import (
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
+    Term,
 )
 from precompute.live.words import Words
 
@@ -69,7 +70,10 @@ class Engine:
     def _warm_up(self) -> None:
         """Kernels are compiled when first called: now, rather than while a visitor waits."""
         scores = torch.zeros(1, 2, device=self.device)
-        count_above(scores, top_tokens(scores, 1).values[0])
+        highest = top_tokens(scores, 1).values[0]
+        count_above(scores, highest)
+        sums_of_exponentials(scores, highest)
+        self._seeds.answers([SeedsAsk(terms=(Term(word="a"),), kinds=("ff_value",), n=1)])
 
     def token_count(self, text: str) -> int:
         """How many tokens a prompt has; BadRequest for what is no text."""

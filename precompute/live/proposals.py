@@ -1,15 +1,19 @@
 """Who may be among the n largest: float32 products propose, float64 decides, so that company and device do not matter.
 The bounds are those of precompute/rounding.py.
 """
+# mypy: allow-untyped-decorators
 
 import numpy as np
 import torch
+from numba import njit
+from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.embedding import Float64
+from precompute.embedding import Float32, Float64
 from precompute.rounding import TINY, gamma
 
 GROUP = 64
+NOTHING = np.float32(-np.inf)
 
 
 def error_of_products(d_model: int) -> tuple[float, float]:
@@ -17,20 +21,49 @@ def error_of_products(d_model: int) -> tuple[float, float]:
     return gamma(d_model + 16), (d_model * TINY) ** 0.5
 
 
-def proposals(scores: Tensor, error: Tensor, n: int) -> Tensor:
-    """Numbers, rising, of all that may be among the n largest when each of scores (N,) is off by up to error (N,).
+def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
+    """Numbers, rising, of all that may be among the n largest when each of scores (N,) is off by up to error * factor.
 
     The n-th largest of any set of lower bounds is one of the n-th largest score: first over groups, then over those
     found by it.
     """
     n = min(n, len(scores))
-    lower, groups = scores - error, len(scores) // GROUP
-    if n > groups // 2:
-        return torch.nonzero(scores + error >= lower.topk(n).values[-1])[:, 0]
-    floor = lower[: groups * GROUP].view(groups, GROUP).amax(dim=1).topk(n).values[-1]
-    found = torch.nonzero(scores + error >= floor)[:, 0]
-    floor = lower[found].topk(n).values[-1]
-    return found[scores[found] + error[found] >= floor]
+    if scores.device.type == "cpu":
+        found = np.empty(len(scores), np.int64)
+        count = _propose(scores.numpy(), error.numpy(), np.float32(factor), n, found)
+        return torch.from_numpy(found[:count].copy())
+    error = error * factor
+    return torch.nonzero(scores + error >= (scores - error).topk(n).values[-1])[:, 0]
+
+
+@njit(cache=True, nogil=True)
+def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, found: NDArray[np.int64]) -> int:
+    """Writes into `found`, and says how many."""
+    groups = len(scores) // GROUP
+    floor = NOTHING
+    if n <= groups:
+        lower = np.empty(groups, np.float32)
+        for g in range(groups):
+            most = NOTHING
+            for i in range(g * GROUP, g * GROUP + GROUP):
+                most = max(most, scores[i] - error[i] * factor)
+            lower[g] = most
+        floor = np.partition(lower, groups - n)[groups - n]
+    count = 0
+    for i in range(len(scores)):
+        if scores[i] + error[i] * factor >= floor:
+            found[count] = i
+            count += 1
+    best = np.empty(count, np.float32)
+    for c in range(count):
+        best[c] = scores[found[c]] - error[found[c]] * factor
+    floor = np.partition(best, count - n)[count - n]
+    kept = 0
+    for c in range(count):
+        if scores[found[c]] + error[found[c]] * factor >= floor:
+            found[kept] = found[c]
+            kept += 1
+    return kept
 
 
 def exact_products(rows: Tensor, queries: Float64) -> Float64:

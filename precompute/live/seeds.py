@@ -2,7 +2,7 @@
 All asks of a batch share one product for each kind; scores are float64, as in precompute/seeds.py.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from precompute.embedding import Float64
 from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.live.nearest import Coarse
 from precompute.live.proposals import error_of_products, exact_products, proposals
 from precompute.live.vocabulary import listed
 from precompute.live.weights import Weights
@@ -20,6 +21,7 @@ from precompute.shape import SIDES
 
 NEAREST = 12
 HEAD_TOKENS = 5
+FEW = 8  # queries: more of them are searched faster by one product
 LARGEST_PRODUCT = 2**26  # numbers: more asks than fit are searched one part after the other
 
 
@@ -56,8 +58,12 @@ class SeedSearch:
 
     @cached_property
     def norms(self) -> dict[str, Tensor]:
-        """By kind: (n_layers * count,) |v|."""
-        return {kind: torch.linalg.vector_norm(V, dim=2).flatten() for kind, V in self.w.vectors.items()}
+        """By kind: (n_layers * count,) |v|, by which a product is off."""
+        return {kind: torch.linalg.vector_norm(V, dim=2).flatten() + self.least for kind, V in self.w.vectors.items()}
+
+    @cached_property
+    def coarse(self) -> Coarse:
+        return Coarse.of(self.words.reads.embedding)
 
     def answers(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         queries: list[Query | LexiscopeError] = []
@@ -80,8 +86,7 @@ class SeedSearch:
         """Adds to `found` the best of one kind."""
         count, V, side = self.w.shape.count(kind), self.w.vectors[kind].flatten(0, 1), SIDES[kind]
         for query, scores in self._products(V, queries, side):
-            error = self._error(self.norms[kind], query.q[side])
-            best = proposals(scores, error, query.ask.n)
+            best = proposals(scores, self.norms[kind], self._factor(query.q[side]), query.ask.n)
             exact = exact_products(V[best], np.vstack((query.q[side][None], query.terms[side])))
             for row, numbers in zip(best.tolist(), exact.tolist(), strict=True):
                 layer, index = divmod(row, count)
@@ -92,18 +97,25 @@ class SeedSearch:
     def _nearest(self, queries: Sequence[Query]) -> list[tuple[Scored, ...]]:
         """Tokens with the largest cosine of their centred embedding with the query."""
         vocabulary, answers = self.words.reads, []
-        for query, products in self._products(vocabulary.W, queries, "reads"):
+        for query, best in self._near(queries):
             q = query.q["reads"]
-            length, shift = float(np.linalg.norm(q)), float(vocabulary.mean @ q)
-            scores = (products - shift) * vocabulary.inverse
-            error = self._error(vocabulary.norm + float(np.linalg.norm(vocabulary.mean)), q) * vocabulary.inverse
-            best = proposals(scores, error, NEAREST)
-            exact = exact_products(vocabulary.W[best], q[None])[:, 0] - shift
-            cosines = exact * vocabulary.exact_inverse[best.cpu().numpy()] / length
-            order = np.argsort(-cosines, kind="stable")[:NEAREST]
-            ids = best.tolist()
+            products = exact_products(vocabulary.W[best], q[None])[:, 0] - float(vocabulary.mean @ q)
+            cosines = products * vocabulary.exact_inverse[best.cpu().numpy()] / np.linalg.norm(q)
+            order, ids = np.argsort(-cosines, kind="stable")[:NEAREST], best.tolist()
             answers.append(tuple(Scored(id=ids[at], score=float(cosines[at])) for at in order))
         return answers
+
+    def _near(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
+        """Tokens, rising, that may be among the nearest. Few queries on a CPU read a coarse copy of the vocabulary."""
+        vocabulary = self.words.reads
+        if self.w.device.type == "cpu" and len(queries) < FEW:
+            for query in queries:
+                yield query, proposals(*self.coarse.cosines(query.q["reads"]), 1.0, NEAREST)
+            return
+        norms = (vocabulary.norm + float(np.linalg.norm(vocabulary.mean)) + self.least) * vocabulary.inverse
+        for query, products in self._products(vocabulary.W, queries, "reads"):
+            scores = (products - float(vocabulary.mean @ query.q["reads"])) * vocabulary.inverse
+            yield query, proposals(scores, norms, self._factor(query.q["reads"]), NEAREST)
 
     def _products(self, V: Tensor, queries: Sequence[Query], side: str) -> "list[tuple[Query, Tensor]]":
         """V (N, d_model) with the q of each query: (N,) each."""
@@ -112,12 +124,12 @@ class SeedSearch:
         for start in range(0, len(queries), part):
             some = queries[start : start + part]
             Q = torch.from_numpy(np.stack([query.q[side] for query in some])).float().to(V.device)
-            products = V @ Q[0][:, None] if len(some) == 1 else V @ Q.T  # (N, len(some))
+            products = (V @ Q[0])[:, None] if len(some) == 1 else V @ Q.T  # (N, len(some))
             found += zip(some, products.T.contiguous(), strict=True)
         return found
 
-    def _error(self, norms: Tensor, q: Float64) -> Tensor:
-        return (norms + self.least) * (self.share * (float(np.linalg.norm(q)) + self.least))
+    def _factor(self, q: Float64) -> float:
+        return self.share * (float(np.linalg.norm(q)) + self.least)
 
     def _answer(self, query: Query, results: list[SeedResult], nearest: tuple[Scored, ...]) -> SeedsAnswer:
         results.sort(key=lambda r: (-r.score, r.kind, r.layer, r.index))

@@ -3,7 +3,9 @@ Which states, and what they mean, is for the panels.
 """
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -33,7 +35,7 @@ def top_tokens(scores: Tensor, k: int) -> Top:
     k = min(k, scores.shape[1])
     if scores.device.type == "cpu":
         ids, values = torch.empty(len(scores), k, dtype=torch.long), torch.empty(len(scores), k)
-        token_kernel.first_tokens(scores.numpy(), ids.numpy(), values.numpy())
+        _by_rows(token_kernel.first_tokens, scores, ids, values)
         return Top(ids, values)
     best = scores.topk(k, dim=1)
     by_id = best.indices.argsort(dim=1)
@@ -47,15 +49,38 @@ def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
     if scores.device.type != "cpu":
         return (scores > bounds[:, None]).sum(dim=1)
     counts = torch.empty(len(scores), dtype=torch.long)
-    token_kernel.count_above(scores.numpy(), bounds.contiguous().numpy(), counts.numpy())
+    _by_rows(token_kernel.count_above, scores, bounds.contiguous(), counts)
     return counts
 
 
-def _sums_of_exponentials(logits: Tensor, highest: Tensor) -> Tensor:
-    """(n, d_vocab) and (n, 1) -> (n, 1). On a CPU a few rows at a time, which its cache holds; logits are lost."""
-    size = 8 if logits.device.type == "cpu" else len(logits)
-    parts = zip(blocks(logits, size), blocks(highest, size), strict=True)
-    return torch.cat([part.sub_(most).exp_().sum(dim=1, keepdim=True) for part, most in parts])
+def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:
+    """Of each row of (n, d_vocab) the sum of exp(score - highest), where highest (n,) is its largest."""
+    if scores.device.type != "cpu":
+        return (scores - highest[:, None]).exp_().sum(dim=1)
+    sums = torch.empty(len(scores))
+    _by_rows(token_kernel.sums_of_exponentials, scores, highest.contiguous(), sums)
+    return sums
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+def _by_rows(kernel: Callable[..., None], *arrays: Tensor) -> None:
+    """Calls a kernel of token_kernel with as many threads as torch has, each for its share of the rows of all arrays.
+
+    Threads that meet only at the end: torch's own passes over so much meet often, and wait long on a busy machine.
+    """
+    threads = torch.get_num_threads()
+    share = -(-len(arrays[0]) // threads)
+    if threads == 1 or share < 8:
+        kernel(*(array.numpy() for array in arrays))
+        return
+    starts = range(0, len(arrays[0]), share)
+    parts = ([array[start : start + share].numpy() for array in arrays] for start in starts)
+    for done in [_pool(threads).submit(kernel, *part) for part in parts]:
+        done.result()
 
 
 @dataclass(frozen=True)
@@ -82,7 +107,7 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
         answer = logits.gather(1, wanted)
         rank = 1 + count_above(logits, answer[:, 0])
         highest = top.values[:, :1]
-        total = _sums_of_exponentials(logits, highest)
+        total = sums_of_exponentials(logits, highest[:, 0])[:, None]
         p, answer_p = (top.values - highest).exp() / total, (answer - highest).exp() / total
         parts.append((top.ids, p, answer_p[:, 0], rank))
         tick(len(x))
