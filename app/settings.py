@@ -26,6 +26,18 @@ class Settings(BaseSettings):
     url_limit: int = Field(
         default=8192, ge=256, le=65536, description="bytes of path and query; a longer address answers 414"
     )
+    header_limit: int = Field(
+        default=65536, ge=1024, le=1 << 20,
+        description="bytes of a request before its body; more answer 431, or 414 where the address is that long",
+    )  # fmt: skip
+    header_seconds: float = Field(
+        default=10.0, gt=0, le=3600, description="seconds in which a request must have arrived; then it is dropped"
+    )
+    connections: int = Field(
+        default=4096, ge=1, le=65536,
+        description="visitors connected at once, at most three quarters of the files the system lets us open; one "
+        "more answers 503",
+    )  # fmt: skip
     layer_rows: int = Field(default=50, ge=1, le=1000, description="neurons on a page of a layer")
     token_rows: int = Field(
         default=100, ge=1, le=1000, description="places on a page of a token, once a kind is chosen"

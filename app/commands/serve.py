@@ -73,8 +73,11 @@ def serve(settings: "Settings", listener: socket.socket, child: bool = False) ->
 def run_app(app: "ASGIApp", settings: "Settings", listener: socket.socket, child: bool = False) -> None:
     import uvicorn
 
+    from app.connection import connection_class
+
     config = uvicorn.Config(
         app,
+        http=connection_class(settings),
         log_level=settings.log_level,
         access_log=settings.access_log,
         ws="none",
