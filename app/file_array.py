@@ -28,7 +28,7 @@ class OpenFile:
             status = os.fstat(self._descriptor)
         except OSError as error:
             raise unreadable(path, error) from error
-        self.stamp = (status.st_size, status.st_ino, status.st_mtime_ns)
+        self.stamp = (status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
     def read(self, n_bytes: int, offset: int) -> bytes:
         try:
@@ -120,8 +120,8 @@ class FileShard(Shard):
         self._container, self.stamp = unmapped(shard._container)
 
 
-def unmapped(container: Container) -> tuple[Container, tuple[int, int, int]]:
-    """The same container without its map, and size, inode and time of the file that is read in its place."""
+def unmapped(container: Container) -> tuple[Container, tuple[int, int, int, int]]:
+    """The same container without its map, and size, inode and times of the file that is read in its place."""
     file = OpenFile(container.path)
     arrays: Any = {
         name: FileArray(file, _offset(array), array.dtype, array.shape, name.endswith(KEPT))

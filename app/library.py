@@ -1,6 +1,7 @@
 """All indexes of a data folder, each opened once and kept up to date while builds add layers and files come and go.
 What is in an index is for the views; how its files are guarded is for live_index.py."""
 
+import gc
 import threading
 import time
 from dataclasses import dataclass
@@ -81,8 +82,11 @@ class Library:
             try:
                 found: LiveIndex | LexiscopeError = self._opened(name, seen)
             except LexiscopeError as error:
-                found = error.with_traceback(None)
+                found = error.bare()
             looked = self._seen[name] = _Seen(time.monotonic(), found)
+            if seen and isinstance(seen.found, LiveIndex) and seen.found is not found:
+                del seen
+                gc.collect()  # what was replaced holds open files
             return looked
 
     def _opened(self, name: str, before: _Seen | None) -> LiveIndex:

@@ -3,6 +3,7 @@ Which indexes there are, and when to look for new layers, is for library.py."""
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,13 +12,13 @@ from typing import TypeAlias
 
 from app.file_array import FileShard, unmapped
 from precompute.container import Container
-from precompute.errors import IndexFault, ShardDamaged
+from precompute.errors import IndexFault, ShardDamaged, ShardUnreadable
 from precompute.files import damaged, unreadable
-from precompute.index import Index
+from precompute.index import Index, open_neighbours, open_shard
 from precompute.manifest import FileEntry, Manifest
 from precompute.shard_reader import Array, Floats, Shard
 
-Stamp: TypeAlias = tuple[int, int, int] | None  # size, inode and time of a file; None if there is none
+Stamp: TypeAlias = tuple[int, int, int, int] | None  # size, inode and times of a file; None if there is none
 
 
 class LiveIndex(Index):
@@ -42,7 +43,7 @@ class LiveIndex(Index):
             try:
                 opened[layer] = FileShard(shard)
             except IndexFault as fault:
-                faults[layer] = fault.with_traceback(None)
+                faults[layer] = fault.bare()
         self._beside = os.fspath(folder / manifest.neighbours.file) if manifest.neighbours else ""
         self._beside_stamp = _stamp(self._beside)
         if neighbours:
@@ -80,7 +81,7 @@ class LiveIndex(Index):
     def current(self) -> "LiveIndex":
         """This index if no file of it has changed, else all of it opened anew."""
         same = _stamp(self._beside) == self._beside_stamp and all(map(self._unchanged, self._paths))
-        if same and not self.changed and not self.stale():
+        if same and not self.changed and not self.stale() and not self._recovered():
             return self
         fresh = LiveIndex.open(self.folder)
         if fresh.manifest.build == self.manifest.build and fresh.manifest.vocabulary == self.manifest.vocabulary:
@@ -91,19 +92,31 @@ class LiveIndex(Index):
     def _unchanged(self, layer: int) -> bool:
         return _stamp(self._paths[layer]) == self._stamps[layer]
 
+    def _recovered(self) -> bool:
+        """Whether a file that could not be read can be now, unchanged as it is: the system had refused it."""
+        if self.manifest.neighbours and not self._neighbours and open_neighbours(self.folder, self.manifest):
+            return True
+        for layer, fault in self.faults.items():
+            if isinstance(fault, ShardUnreadable):
+                with suppress(IndexFault):
+                    open_shard(self.folder, self.manifest, layer)
+                    return True
+        return False
+
     def _distrust(self, before: "LiveIndex") -> None:
         """A file that was touched since it was first opened must prove that it is still the one that was built."""
         shards, faults = dict(self._shards), dict(self.faults)
         for layer, entry in self.manifest.shards.items():
             if layer not in shards or before.manifest.shards.get(layer) != entry:
                 continue
+            known = before.faults.get(layer)
             try:
-                if before._stamps[layer] != self._stamps[layer]:
+                if before._stamps[layer] != self._stamps[layer] or isinstance(known, ShardUnreadable):
                     entry.check_sum(self.folder)
-                elif fault := before.faults.get(layer):
-                    raise fault
+                elif known:
+                    raise known.bare()
             except IndexFault as fault:
-                faults[layer] = fault.with_traceback(None)
+                faults[layer] = fault.bare()
                 del shards[layer]
         self._shards, self.faults = shards, faults
 
@@ -113,7 +126,7 @@ def _stamp(path: str) -> Stamp:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_size, status.st_ino, status.st_mtime_ns
+    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _changed(path: Path, entry: FileEntry) -> ShardDamaged:

@@ -13,6 +13,7 @@ LexiscopeError
 │   ├── ManifestDamaged          manifest unreadable, or of something else
 │   ├── NewerFormat              written by a newer version
 │   └── ShardDamaged             truncated, altered, or belonging to another build
+│       └── ShardUnreadable      missing, or refused by the system: it may be there again at the next try
 ├── BuildError                   the precompute job
 │   ├── BuildRunning             another process is building the same index
 │   ├── OptionsDiffer            the index at that place has other weights or options
@@ -22,9 +23,15 @@ LexiscopeError
 └── NotFound                     a model, layer, neuron, head or token that does not exist (or is not built yet)
 """
 
+from typing import Self
+
 
 class LexiscopeError(Exception):
     """Something the user can act on; its text is shown as it is, without a traceback."""
+
+    def bare(self) -> Self:
+        """To be kept: without its traceback and causes, whose frames would keep files open."""
+        return type(self)(str(self))
 
 
 class WeightsError(LexiscopeError):
@@ -72,6 +79,10 @@ class NewerFormat(IndexFault):
 
 
 class ShardDamaged(IndexFault):
+    pass
+
+
+class ShardUnreadable(ShardDamaged):
     pass
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from precompute.errors import BuildError, DiskFull, ShardDamaged
+from precompute.errors import BuildError, DiskFull, ShardDamaged, ShardUnreadable
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 PARTIAL = ".partial"  # what a killed writer leaves behind ends so; the next writer of the same file replaces it
@@ -93,11 +93,11 @@ def damaged(path: Path, what: str) -> ShardDamaged:
     )
 
 
-def unreadable(path: Path, error: OSError) -> ShardDamaged:
+def unreadable(path: Path, error: OSError) -> ShardUnreadable:
     model = path.parent.name
     if isinstance(error, FileNotFoundError):
-        return ShardDamaged(f"{path} is missing. Run `lexiscope precompute {model}` again to make it")
-    return ShardDamaged(
+        return ShardUnreadable(f"{path} is missing. Run `lexiscope precompute {model}` again to make it")
+    return ShardUnreadable(
         f"{path} cannot be read: {error.strerror or error}. Check the file's permissions and the disk, then try again; "
         f"`lexiscope verify {model}` checks the whole index"
     )

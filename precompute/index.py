@@ -112,10 +112,10 @@ class Index:
                 shards[layer] = before._shards[layer]
                 continue
             try:
-                shards[layer] = Shard.of(_open_listed(folder, entry), manifest, layer)
+                shards[layer] = open_shard(folder, manifest, layer)
             except IndexFault as fault:
-                faults[layer] = fault.with_traceback(None)
-        return cls(folder, manifest, signature, vocabulary, shards, faults, _open_neighbours(folder, manifest))
+                faults[layer] = fault.bare()
+        return cls(folder, manifest, signature, vocabulary, shards, faults, open_neighbours(folder, manifest))
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,11 @@ def _open_vocabulary(folder: Path, manifest: Manifest) -> Container:
     return vocabulary
 
 
-def _open_neighbours(folder: Path, manifest: Manifest) -> Container | None:
+def open_shard(folder: Path, manifest: Manifest, layer: int) -> Shard:
+    return Shard.of(_open_listed(folder, manifest.shards[layer]), manifest, layer)
+
+
+def open_neighbours(folder: Path, manifest: Manifest) -> Container | None:
     """None if they are not built or cannot be used: pages do without, and `verify` says what is wrong."""
     with suppress(IndexFault):
         if manifest.neighbours:

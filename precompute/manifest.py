@@ -130,4 +130,4 @@ def model_name(asked: str) -> str:
 
 
 def _signature(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

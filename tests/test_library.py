@@ -1,10 +1,12 @@
 """Indexes while they are served: layers appear, files vanish, shrink, change and come back, many threads read."""
 
 import os
+import resource
 import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -210,6 +212,77 @@ def test_a_harmed_layer_stays_out_when_others_come(data: Path) -> None:
     add_layer(data / "tiny", manifest, 2).save(data / "tiny")
     assert ready(library) == (0, 2, 3)
     assert "checksum" in str(library.index("tiny").faults[1])
+
+
+@contextmanager
+def few_files(spare: int) -> Iterator[None]:
+    """A process that may open that many more files."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 20, before[1]))
+    held: list[int] = []
+    try:
+        while True:
+            try:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                break
+        for _ in range(spare):
+            os.close(held.pop())
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("spare", [4, 5, 6])
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_fault_of_the_system_passes(data: Path, opened: bool, spare: int) -> None:
+    library = always(data)
+    if opened:
+        version = library.version("tiny")
+        os.utime(shard_path(data, 1), ns=(1, 1))
+    with few_files(spare):
+        assert "cannot be read: Too many open files" in str(library.index("tiny").faults)
+        library.index("tiny")  # still so
+    assert ready(library) == LAYERS
+    assert not library.index("tiny").faults
+    assert library.index("tiny") is library.index("tiny")
+    assert not opened or library.version("tiny") == version
+
+
+def test_a_file_that_could_not_be_read_must_still_be_the_one_that_was_built(data: Path) -> None:
+    library = always(data)
+    library.index("tiny")
+    alter(shard_path(data, 1))
+    with few_files(4):
+        assert 1 not in ready(library)
+    assert ready(library) == (0, 3)
+    assert "checksum" in str(library.index("tiny").faults[1])
+
+
+def test_a_change_that_hides_its_time_is_seen(data: Path) -> None:
+    library = always(data)
+    library.index("tiny")
+    path = shard_path(data, 1)
+    times = path.stat()
+    alter(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ready(library) == (0, 3)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_reloads_while_a_layer_is_harmed_leave_nothing_open(data: Path, harm: Callable[[Path], None]) -> None:
+    library = always(data)
+    library.index("tiny")
+    harm(shard_path(data, 1))
+    n_open = []
+    for time_ in range(1, 9):
+        os.utime(data / "tiny" / MANIFEST, ns=(time_, time_))
+        assert list(library.index("tiny").faults) == [1]
+        n_open.append(len(os.listdir("/proc/self/fd")))
+    assert n_open[-1] <= n_open[1]
+    assert all(fault.__cause__ is None is fault.__context__ for fault in library.index("tiny").faults.values())
 
 
 def test_an_index_that_is_built_anew(data: Path) -> None:
