@@ -73,6 +73,7 @@ def _with_faces(found: dict[str, Any]) -> dict[str, Any]:
 def _operation(declared: dict[str, Any], face: str) -> dict[str, Any]:
     """One face of a page; FastAPI declares the page with the schema of its JSON."""
     operation = copy.deepcopy(declared)
+    _let_words_be_ids(operation)
     operation["operationId"] = f"{declared['operationId']}_{face}"
     if face == "json":
         operation["responses"]["200"]["content"]["application/json"]["example"] = (EXAMPLES | LIVE_EXAMPLES)[
@@ -88,6 +89,11 @@ def _operation(declared: dict[str, Any], face: str) -> dict[str, Any]:
         if declared["operationId"] == "search":
             operation["responses"]["303"] = {"description": "The search names a parameter: goes to its page"}
     return operation
+
+
+def _let_words_be_ids(operation: dict[str, Any]) -> None:
+    if operation["operationId"] == "layer":
+        operation["responses"]["303"] = {"description": "The token is given as a word: goes to the address with its id"}
 
 
 def _let_errors_be_pages(operation: dict[str, Any]) -> None:

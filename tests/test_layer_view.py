@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.live_index import LiveIndex
 from app.page_types import LayerView
-from app.views.layer import FIRST, SORTS, layer_view
+from app.views.layer import FIRST, SORTS, layer_view, token_named
 from precompute.errors import BadRequest, NotFound, ShardDamaged
 from precompute.index import Index
 from precompute.shape import LENSES
@@ -95,6 +95,21 @@ def test_every_page(indexes: dict[str, Index], name: str, lens: str, sort: str, 
         assert view.token == (None if number is None else token(number))
         shown += view.rows
     assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [("dog", " dog"), (" dog ", " dog"), ("Dog", " Dog"), ("DOG", None), ("#40", "("), ("40", "(")]
+)
+def test_a_token_by_its_word(indexes: dict[str, Index], text: str, named: str | None) -> None:
+    index = indexes["gpt2-like"]
+    found = index.tokens.text(token_named(index, text))
+    assert found == named if named else found.strip().lower() == text.lower()
+
+
+@pytest.mark.parametrize("text", ["xyzzyqq", f"#{D_VOCAB}", "#999999999"])
+def test_a_word_that_is_no_token(indexes: dict[str, Index], text: str) -> None:
+    with pytest.raises(NotFound, match="token"):
+        token_named(indexes["gpt2-like"], text)
 
 
 @pytest.mark.parametrize(

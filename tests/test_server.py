@@ -188,6 +188,23 @@ def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     assert "HX-Target" in typed.headers["vary"]
 
 
+@pytest.mark.parametrize("face", ["", ".json", ".csv"])
+@pytest.mark.parametrize("word", ["%23300", "300"])
+def test_a_layer_filtered_by_a_word_goes_to_the_id(client: TestClient, face: str, word: str) -> None:
+    answer = client.get(f"/{GPT2}/layer/1{face}?token={word}&lens=cosine&page=1")
+    where = f"/{GPT2}/layer/1{face}?lens=cosine&token=300"
+    if word == "300":
+        assert answer.status_code == 200
+    else:
+        assert (answer.status_code, answer.headers["location"]) == (303, where)
+    assert client.get(f"/{GPT2}/layer/1{face}?token=xyzzyqq").status_code == 404
+
+
+def test_help_is_found_where_people_look(client: TestClient) -> None:
+    answer = client.get("/help")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/-/help")
+
+
 def test_static_files_never_change_under_their_address(client: TestClient) -> None:
     page = client.get("/").text
     address = next(part for part in page.split('"') if part.startswith("/static/lexiscope.css?v="))

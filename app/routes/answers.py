@@ -15,7 +15,7 @@ from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from app.routes.table import Call, Page
+from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
 from app.view_types import View
 from precompute.errors import IndexFault, NotFound
@@ -48,7 +48,11 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
-        view = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
+        try:
+            view = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
+        except Elsewhere as moved:
+            where = moved.address if face == "html" else twin(moved.address, face)
+            return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
         headers["link"] = _links(canonical, _twins(page, canonical))

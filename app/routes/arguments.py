@@ -1,15 +1,19 @@
 """The arguments that addresses take, each with its meaning: for checking them and for the OpenAPI document.
 Which page takes which is in pages.py."""
 
+import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Path, Query
+from pydantic import BeforeValidator, Field
 from starlette.convertors import Convertor, register_url_convertor
 
+from app.lengths import PAIR_ENTRIES as PAIR_ENTRIES
+from app.lengths import VECTOR_ENTRIES as VECTOR_ENTRIES
+
 FACES = ("json", "csv", "md", "tex")
+_NUMBER = re.compile(r"[0-9]{1,9}")
 Face: TypeAlias = Literal["html", "json", "csv", "md", "tex"]
-VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
-PAIR_ENTRIES = 50
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
 Layer = Annotated[int, Path(ge=0, description="A layer, from 0", examples=[27])]
@@ -40,7 +44,14 @@ Sort = Annotated[
     ],
     Query(description="By what: numbers go from large to small, and `-` turns the order round"),
 ]  # fmt: skip
-TokenFilter = Annotated[int | None, Query(ge=0, description="Only neurons whose key or value lists this token id")]
+TokenFilter = Annotated[
+    Annotated[int, Field(ge=0)] | Annotated[str, Field(max_length=100)] | None,
+    BeforeValidator(lambda said: int(said) if _NUMBER.fullmatch(str(said)) else said),
+    Query(
+        description="Only neurons whose key or value lists this token id; with a word, or an id after #, the answer is "
+        "the address with its id"
+    ),
+]
 VectorKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o"]
 PlaceKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo", "qk"]
 MatchKind = Annotated[VectorKind | None, Query(description="Only vectors of this kind")]

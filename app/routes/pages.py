@@ -4,11 +4,11 @@ Filling the views is for views/; the pages of the system are in system.py."""
 from app import addresses
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.routes import arguments as arg
-from app.routes.table import Call, page
+from app.routes.table import Call, Elsewhere, page
 from app.view_types import FFView, PairsView, SubheadView
 from app.views.head import head_view
 from app.views.home import home_view
-from app.views.layer import layer_view
+from app.views.layer import layer_view, token_named
 from app.views.model import model_view
 from app.views.parameters import ff_view, pairs_view, subhead_view
 from app.views.search import search_view, suggest_view
@@ -77,6 +77,9 @@ def layer(
     token: arg.TokenFilter = None, page: arg.PageNumber = 1,
 ) -> LayerView:  # fmt: skip
     """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity."""
+    if isinstance(token, str):
+        named = token_named(call.index, token)
+        raise Elsewhere(addresses.layer(call.model, layer, lens=lens, sort=sort, token=named))
     return layer_view(call.index, layer, lens, sort, token, page, call.site.settings.layer_rows)
 
 

@@ -59,6 +59,10 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
     async def openapi() -> Response:
         return _data(orjson.dumps(document()))
 
+    @router.get("/help", include_in_schema=False)
+    async def short_help() -> Response:
+        return RedirectResponse(addresses.help_page(), 303)
+
     @router.get("/robots.txt", include_in_schema=False)
     async def robots() -> Response:
         return Response(ROBOTS, 200, media_type="text/plain")

@@ -46,6 +46,14 @@ class Call:
         return asked or usual
 
 
+class Elsewhere(Exception):
+    """What was asked for has another address; its face stays the same."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+
 @dataclass(frozen=True)
 class Page:
     path: str  # as routes have it, without the face

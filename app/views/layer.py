@@ -1,17 +1,23 @@
 """A layer's page: its neurons as a table, sorted, filtered by a token, page by page.
 One neuron's own page is in parameters.py."""
 
+import re
+
 import numpy as np
 
 from app.page_types import LayerView, NeuronRow
+from app.token_search import token_search
 from app.views.parameters import token_view
 from app.views.parts import cut, finite, place_of, token_views
+from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES
 from precompute.shard_reader import Array, Shard
 
 SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
 FIRST = 5  # tokens of a list in a row
+
+_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
 
 
 def layer_view(
@@ -40,6 +46,22 @@ def layer_view(
         total=len(chosen),
         rows=_rows(index, shard, lens, shown),
     )
+
+
+def token_named(index: Index, text: str) -> int:
+    """The token that a word stands for, with a space before it first, then without, then in another case."""
+    word = text.strip()
+    if number := _ID.fullmatch(word):
+        index.tokens.raw(token := int(number[1]))
+        return token
+    found = token_search(index.tokens).tokens(word or text)
+    for wanted in (f" {word}", word):
+        for token in found:
+            if index.tokens.text(token) == wanted:
+                return token
+    if not found:
+        raise NotFound(f"token {text[:100]!r} is none of {index.manifest.model}: give a word that is, or an id as #2767")
+    return found[0]
 
 
 def first_tokens(index: Index, shard: Shard, kind: str, rows: Array, lens: str, count: int) -> Array:
