@@ -24,7 +24,7 @@ def formats(peak: float) -> tuple[str, str]:
 
 
 def ratio(value: float | None) -> str:
-    """A number between 0 and 1, such as a coherence, in little room."""
+    """A number that is usually between 0 and 1, such as a coherence, in little room."""
     if value is None:
         return "–"
     text = f"{abs(value):.2f}".removeprefix("0")

@@ -44,10 +44,15 @@ TERMS = {
     "w_v": Term("w_v", "A column of W_V: reads what is carried from the position attended to."),
     "w_o": Term("w_o", "A row of W_O: writes what was carried into the stream."),
     "lens": Term("lens", "How a score is read: dot or cosine. The parameters are the same, the ranking differs."),
-    "dot": Term("dot lens", "score = v · e, as in the paper. Tokens with unusual embeddings can crowd the lists."),
+    "dot": Term(
+        "dot lens",
+        "score = v · e, the paper's; the model also applies a norm with a gain per dimension, left out here. "
+        "Tokens with unusual embeddings can crowd the lists.",
+    ),
     "cosine": Term(
         "cosine lens",
-        "Token embeddings are centred and set to length one first, so only their direction counts. Rare tokens gain.",
+        "Token embeddings are centred and set to length one first, so only their direction counts. "
+        "Tokens with short embeddings, often untrained ones, gain.",
     ),
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
@@ -56,7 +61,8 @@ TERMS = {
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
     "coherence": Term(
         "coherence",
-        "How alike the first 20 tokens of a list are, from 0 to 1: the mean cosine of their centred embeddings.",
+        "How alike the first 20 tokens of a list are, hubs left out: the mean cosine of their centred embeddings, "
+        "usually 0 to 1. A head's is the mean of its two columns; – means that too few tokens are left.",
     ),
     "similarity": Term(
         "similarity", "How much the top 100 tokens of a neuron's key and value overlap: 1 all, 0 none (Jaccard)."
@@ -65,6 +71,10 @@ TERMS = {
     "reads": Term("reads", "The vector looks for this token: it is at the top of a key's or query's list."),
     "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
     "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),
+    "positive": Term("turns positive on", "At the top of up's list: with this token the neuron writes its value."),
+    "negative": Term(
+        "turns negative on", "At the bottom of up's list: with this token the neuron writes against its value."
+    ),
     "suppresses": Term("suppresses", "The vector speaks against this token: it is at the bottom of its list."),
     "seeds": Term(
         "seed words",
@@ -86,6 +96,15 @@ TERMS = {
         "worker", "The process with the model in memory that computes live pages; stored pages do without it."
     ),
     "build": Term("build", "A fingerprint of everything the lists depend on: equal builds show equal lists."),
+}
+
+ROLES = {
+    "reads": "Read by",
+    "writes": "Written by",
+    "avoids": "Avoided by",
+    "suppresses": "Suppressed by",
+    "positive": "Up turns positive on it",
+    "negative": "Up turns negative on it",
 }
 
 KINDS = {

@@ -12,7 +12,7 @@ from app import addresses
 from app.figures import HEAT_STEPS, formats, heat, number, steps_per
 from app.live_types import RelationHead, SeedHead, SeedPlace, SeedTerm
 from app.markup import SHOWN, chipper, plain
-from app.rows import place_name
+from app.place_rows import place_name
 from app.view_types import TokenView
 
 COLUMNS = 6  # as many words have a column of their own

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from app.token_text import shown
-from app.view_types import PairView, TokenView, VectorView
+from app.view_types import PairView, TokenView
 
 _MAX_SHOWN = 1 << 18
 
@@ -87,12 +87,6 @@ def grouped(entries: Iterable[PairView]) -> list[tuple[TokenView, list[PairView]
     return [(group[0]["from"], group) for group in groups.values()]
 
 
-def shared(first: VectorView, second: VectorView) -> list[TokenView]:
-    """The tokens at the top of both, in the order of the first."""
-    ids = {entry["id"] for entry in second.top}
-    return [entry for entry in first.top if entry["id"] in ids]
-
-
 def ticked(text: str) -> Markup:
     """Text in which `this` is code."""
     parts = escape(text).split("`")
@@ -102,5 +96,5 @@ def ticked(text: str) -> Markup:
 
 
 FUNCTIONS: dict[str, Any] = {
-    made.__name__: made for made in (chip, chips, pair, token_text, plain, plain_pairs, grouped, shared, ticked)
+    made.__name__: made for made in (chip, chips, pair, token_text, plain, plain_pairs, grouped, ticked)
 }

@@ -8,7 +8,9 @@ from typing_extensions import TypedDict
 
 from app.view_types import PairView, ScoredView, TokenView, View
 
-Role = Literal["reads", "writes", "avoids", "suppresses"]
+# Of a token at the top and at the bottom of what a vector reads (reads, avoids) or writes (writes, suppresses); of
+# ff_up, whose sign turns the neuron's value round: positive, negative.
+Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 
 
 class ModelCard(View):
@@ -167,7 +169,7 @@ class RoleList(View):
 
 
 class PairPlace(TypedDict):
-    """A head pair that holds a token; `other` is the token at the other side."""
+    """A head pair that holds a token; `other` is the token at the other side. A pair with itself is there once."""
 
     matrix: str
     layer: int
@@ -191,9 +193,11 @@ class TokenPageView(View):
     variants: tuple[TokenView, ...]  # with and without space, in other cases
     nearest: tuple[ScoredView, ...] | None  # by cosine of the centred embeddings; None while not built
     roles: tuple[RoleList, ...]
-    pairs: tuple[PairPlace, ...]
+    pairs: tuple[PairPlace, ...]  # of VO, then of QK, each with the best rank first
     pairs_total: int
     missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
+    totals: dict[str, int] = Field({}, exclude=True)  # of the pairs, by matrix
+    hub: float | None = Field(None, exclude=True)  # in how many times more lists than usual, if that is very many
 
 
 class TokenGroup(View):

@@ -13,7 +13,20 @@ from weakref import WeakKeyDictionary
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from app import addresses, figures, glossary, live_rows, markup, openapi_text, prompt_rows, rows, sections
+from app import (
+    addresses,
+    figures,
+    glossary,
+    jumps,
+    lengths,
+    live_rows,
+    markup,
+    openapi_text,
+    place_rows,
+    prompt_rows,
+    rows,
+    sections,
+)
 from app.resources import folder
 from precompute.index import Index, ranges
 from precompute.shape import LENSES, PRESETS
@@ -91,7 +104,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     made.globals |= {"url": addresses, "lenses": LENSES, "presets": PRESETS, "glossary": glossary, "types": TYPES}
     made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty}
     made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS | live_rows.FUNCTIONS
-    made.globals |= prompt_rows.FUNCTIONS
+    made.globals |= prompt_rows.FUNCTIONS | jumps.FUNCTIONS | lengths.FUNCTIONS | place_rows.FUNCTIONS
     return made
 
 

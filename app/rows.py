@@ -10,19 +10,20 @@ from markupsafe import Markup
 from app import addresses
 from app.figures import formats, heat, number, ratio, steps_per
 from app.markup import SHOWN, around_id, chipper, plain_pairs
-from app.page_types import LayerRow, Match, NeuronRow, Place, SubheadRow
+from app.page_types import LayerRow, NeuronRow, SubheadRow
 from app.view_types import PairView, ScoredView, TokenView
 
 
 def scored_rows(
-    model: str, entries: Sequence[ScoredView], lens: str, peak: float, marked: Collection[int] = ()
+    model: str, entries: Sequence[ScoredView], lens: str, peak: float, marked: Collection[int] = (), anchor: str = ""
 ) -> Markup:
-    """Rank, token, score; a bar as long as the score is of `peak`; `marked` tokens get a dot."""
+    """Rank, token, score; a bar as long as the score is of `peak`; `marked` tokens get a dot; a row's id is `anchor`
+    and the token's."""
     start, end = around_id(model, lens)
     steps, texts = steps_per(peak), SHOWN
     plus, minus = formats(peak)
     rows = [
-        f"<tr{' class=m' if (token := entry['id']) in marked else ''}><td>{rank}"
+        f"<tr id={anchor}{(token := entry['id'])}{' class=m' if token in marked else ''}><td>{rank}"
         f"<td>{start}{token}{end}{texts[entry['token']]}</a>"
         f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
         for rank, entry in enumerate(entries, 1)
@@ -30,26 +31,15 @@ def scored_rows(
     return Markup("\n".join(rows))
 
 
-def pair_rows(model: str, entries: Sequence[PairView], lens: str, peak: float) -> Markup:
-    """Rank, from, to, score."""
+def pair_rows(model: str, entries: Sequence[PairView], lens: str, peak: float, anchor: str = "") -> Markup:
+    """Rank, from, to, score; with `anchor`, a row's id is this and those of the tokens."""
     made, steps = chipper(model, lens), steps_per(peak)
     plus, minus = formats(peak)
     rows = [
-        f"<tr><td>{rank}<td>{made(entry['from'])}<td>{made(entry['to'])}"
+        f"<tr{pair_anchor(' id=' + anchor, entry['from']['id'], entry['to']['id']) if anchor else ''}>"
+        f"<td>{rank}<td>{made(entry['from'])}<td>{made(entry['to'])}"
         f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
         for rank, entry in enumerate(entries, 1)
-    ]
-    return Markup("\n".join(rows))
-
-
-def place_rows(model: str, places: Sequence[Place], lens: str, peak: float) -> Markup:
-    """Rank, where, score."""
-    steps = steps_per(peak)
-    plus, minus = formats(peak)
-    rows = [
-        f'<tr><td>{place["rank"]}<td><a href="{_vector(model, place, lens)}">{place_name(place)}</a>'
-        f"<td data-bar={abs(score := place['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
-        for place in places
     ]
     return Markup("\n".join(rows))
 
@@ -96,16 +86,8 @@ def map_cells(model: str, row: LayerRow, matrix: str, lens: str, preset: str, ho
     return Markup("".join(cells))
 
 
-def place_name(place: Place | Match) -> str:
-    """L10N2361, or L8H11.5: what the search understands."""
-    if place["head"] is None:
-        return f"L{place['layer']}N{place['index']}"
-    return f"L{place['layer']}H{place['head']}.{place['subhead']}"
-
-
-def _vector(model: str, place: Place, lens: str) -> str:
-    where = addresses.vector(model, place["layer"], place["index"], place["head"], place["subhead"], lens=lens)
-    return escape(where)
+def pair_anchor(before: str, first: int, second: int) -> str:
+    return f"{before}{first}-{second}"
 
 
 def _around_number(address: str) -> tuple[str, str]:
@@ -116,5 +98,5 @@ def _around_number(address: str) -> tuple[str, str]:
 
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
-    for made in (scored_rows, pair_rows, place_rows, neuron_rows, subhead_rows, map_cells, place_name)
+    for made in (scored_rows, pair_rows, neuron_rows, subhead_rows, map_cells)
 }

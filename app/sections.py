@@ -24,9 +24,10 @@ def vector_section(
     tallest = peak(vector.top, vector.bottom)
 
     def table(end: str, entries: Sequence[ScoredView], coherence: float | None, marked: Collection[int]) -> str:
+        rows = scored_rows(model, entries, lens, tallest, marked, f"{kind}-{end[0]}")
         return (
             f"<table class='list {end}'><caption>{end}<span class=u> of {name}</span>{_coherence(coherence)}</caption>"
-            f"{_FIRST}<th scope=col>token{_LAST}{scored_rows(model, entries, lens, tallest, marked)}</tbody></table>"
+            f"{_FIRST}<th scope=col>token{_LAST}{rows}</tbody></table>"
         )
 
     high, low = vector.coherence
@@ -44,8 +45,9 @@ def pair_tables(
     bottom: Sequence[PairView],
     columns: tuple[str, str],
     coherence: tuple[float | None, float | None] = (None, None),
+    anchors: bool = False,
 ) -> Markup:
-    """Both ends of a head's pairs, the columns named."""
+    """Both ends of a head's pairs, the columns named; `anchors` where they stand on the page once."""
     tallest = peak(top, bottom)
 
     def table(end: str, entries: Sequence[PairView], coherence: float | None) -> str:
@@ -53,7 +55,7 @@ def pair_tables(
         return (
             f"<table class='list pairs {end}'><caption>{end}{_coherence(coherence)}</caption>{_FIRST}"
             f"<th scope=col>{columns[0]} →<th scope=col>{columns[1]}{_LAST}"
-            f"{pair_rows(model, entries, lens, tallest)}{none}</tbody></table>"
+            f"{pair_rows(model, entries, lens, tallest, end[0] if anchors else '')}{none}</tbody></table>"
         )
 
     return Markup(table("top", top, coherence[0]) + table("bottom", bottom, coherence[1]))

@@ -14,6 +14,7 @@ from app.page_types import (
     MatrixGlance,
     ModelView,
     NeuronCard,
+    Role,
     SearchView,
     TokenPageView,
 )
@@ -24,6 +25,11 @@ from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView,
 from app.views.parameters import COLUMNS
 from app.views.worth_reading import HEAD_LENS, HEAD_PRESET
 from precompute.index import ranges
+
+ROLES: dict[Role, str] = {
+    "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",
+    "positive": "turn positive on", "negative": "turn negative on",
+}  # fmt: skip
 
 
 @singledispatch
@@ -121,7 +127,7 @@ def _(view: TokenPageView) -> list[Table]:
     name = f"{view.model}, token {view.token['id']} {shown(view.token['token'])}"
     made = [
         Table(
-            f"{name}: {role.kind} that {role.role.removesuffix('s')} it ({view.lens})",
+            f"{name}: {role.kind} that {ROLES[role.role]} it ({view.lens})",
             ("layer", "index", "head", "subhead", "rank", "score"),
             [
                 tuple(place[part] for part in ("layer", "index", "head", "subhead", "rank", "score"))

@@ -112,6 +112,7 @@
     find("link[rel=canonical]").href = main.dataset.canonical;
     all("link[rel=alternate]").forEach((link) => link.remove());
     if (!location.hash) main.focus({ preventScroll: true });
+    else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
     const retry = find("[data-retry]", main); // a page loaded as a whole does so by itself
     if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry);
   }

@@ -2,8 +2,9 @@
 
 import pytest
 
-from app.jumps import jump
-from tests.synthetic import D_VOCAB, GPT2
+from app.jumps import examples, jump, out_of_range
+from precompute.shape import Shape
+from tests.synthetic import D_VOCAB, GPT2, LLAMA
 
 # GPT2 of the tests: 4 layers, 2 heads of 4, 6 neurons.
 
@@ -68,6 +69,29 @@ from tests.synthetic import D_VOCAB, GPT2
 )
 def test_jumps(text: str, path: str | None) -> None:
     assert jump("tiny", GPT2, text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [("L2H2–3.1", "/small/head/2/2/sub/1"), ("L2H0-1.2", "/small/head/2/0/sub/2")]
+)
+def test_the_name_of_what_heads_share(text: str, path: str) -> None:
+    assert jump("small", LLAMA, text) == path
+
+
+@pytest.mark.parametrize("text", ["L99N0", "L0N999", "L0H99", "0.1.99", " 99.1 "])
+def test_what_is_out_of_range(text: str) -> None:
+    said = out_of_range("tiny", GPT2, text)
+    assert said == "tiny has layers 0 to 3, neurons 0 to 5, heads 0 to 1, subheads 0 to 3"
+
+
+@pytest.mark.parametrize("text", ["L0N0", "0.1", "dog", "", "/tiny/ff/99/0"])
+def test_what_is_not(text: str) -> None:
+    assert out_of_range("tiny", GPT2, text) is None
+
+
+@pytest.mark.parametrize("shape", [GPT2, LLAMA])
+def test_examples_exist(shape: Shape) -> None:
+    assert all(jump("tiny", shape, name) for name in examples(shape).values())
 
 
 def test_a_pasted_page_may_take_what_jumps_keep() -> None:

@@ -93,11 +93,14 @@ def test_neighbours(client: "TestClient", path: str, before: str | None, after: 
 
 def test_shared_tokens_are_marked(client: "TestClient") -> None:
     for neuron in range(20):
-        data = client.get(f"/{GPT2}/ff/1/{neuron}.json").json()
-        both = {t["id"] for t in data["key"]["top"]} & {t["id"] for t in data["value"]["top"]}
+        data = client.get(f"/{GPT2}/ff/1/{neuron}.json?k=30").json()
+        tops = [[t["id"] for t in data[part]["top"]] for part in ("key", "value")]
+        both = set(tops[0]) & set(tops[1])
         html = client.get(f"/{GPT2}/ff/1/{neuron}").text
-        marked = re.findall(r"<tr class=m>.*?/token/(\d+)", html)
-        assert sorted(map(int, marked)) == sorted([*both, *both])
+        marked = re.findall(r"<tr id=ff_\w+-t(\d+) class=m>", html)
+        assert sorted(map(int, marked)) == sorted(token for top in tops for token in top[:25] if token in both)
+        said = f"{len(both)} of the first 30 in both" if both else "none of the first 30 in both"
+        assert said in html
 
 
 def test_every_step_has_its_style(client: "TestClient") -> None:

@@ -14,9 +14,11 @@ from app.live_index import LiveIndex
 from app.page_types import TokenPageView
 from app.views import paired_places
 from app.views import places as places_module
-from app.views.token import FIRST_PAIRS, FIRST_PLACES, token_page
+from app.views.token import FIRST_PAIRS, FIRST_PLACES, HUB, token_page
+from precompute import coherence
 from precompute.errors import NotFound
 from precompute.index import Index
+from precompute.inverted import invert_pairs
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from tests.builds import quick_build, small_gpt2
 from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
@@ -27,6 +29,8 @@ ROLES = {
     ("reads", "bottom"): "avoids",
     ("writes", "top"): "writes",
     ("writes", "bottom"): "suppresses",
+    ("ff_up", "top"): "positive",  # its sign is that of the activation
+    ("ff_up", "bottom"): "negative",
 }
 
 
@@ -71,7 +75,7 @@ def pairs(name: str, number: int, lens: str, preset: str, matrices: tuple[str, .
     for e in PAIRS[name]:
         if (e.lens, e.preset) == (lens, preset) and e.matrix in matrices:
             for side in range(2):
-                if e.pair[side] == number:
+                if e.pair[side] == number and not (side and e.pair[0] == number):  # a pair with itself counts once
                     order = (e.rank, -abs(e.score), e.layer, e.head, MATRICES.index(e.matrix), side, ENDS.index(e.end))
                     found.append((order, e, side))
     return [
@@ -107,10 +111,12 @@ def test_all_kinds(indexes: dict[str, Index], name: str, number: int, lens: str,
     )
     for role in view.roles:
         expected = places(name, number, lens, role.kind, role.end)
-        assert role.role == ROLES[SIDES[role.kind], role.end]
+        assert role.role == ROLES[role.kind if role.kind == "ff_up" else SIDES[role.kind], role.end]
         assert (role.total, list(role.places)) == (len(expected), expected[:FIRST_PLACES])
-    expected_pairs = pairs(name, number, lens, preset, MATRICES)
-    assert (view.pairs_total, list(view.pairs)) == (len(expected_pairs), expected_pairs[:FIRST_PAIRS])
+    by_matrix = {matrix: pairs(name, number, lens, preset, (matrix,)) for matrix in MATRICES}
+    assert view.totals == {matrix: len(found) for matrix, found in by_matrix.items()}
+    assert view.pairs_total == sum(view.totals.values())
+    assert list(view.pairs) == [place for found in by_matrix.values() for place in found[:FIRST_PAIRS]]
     assert (view.page, view.pages, view.kind) == (1, 1, None)
     assert view.missing == tuple(sorted(set(range(SHAPES[name].n_layers)) - set(READY[name])))
 
@@ -260,6 +266,28 @@ def test_a_damaged_layer_is_left_out(
     for number in left_out[:3]:
         expected = [e for e in all_listings(manifest.shape, (0,)) if (e.token, e.lens) == (number, "dot")]
         assert sum(role.total for role in views[number].roles) == len(expected)
+
+
+def test_a_pair_with_itself_is_there_once(tmp_path: Path) -> None:
+    manifest = write_index(tmp_path / "tiny", make_manifest(), (0,))
+    arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape).items()}
+    arrays["vo.ids"][...], arrays["qk.ids"][...] = (40, 41), (40, 40)
+    ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
+    rewrite_shard(tmp_path / "tiny", manifest, 0, arrays | invert_pairs(ids, counts, D_VOCAB))
+    view = token_page(Index.open(tmp_path / "tiny"), 40)
+    assert {(p["side"], p["other"]["id"]) for p in view.pairs if p["matrix"] == "qk"} == {("from", 40)}
+    assert view.totals["qk"] == arrays["qk.count"][:, 0, 0].sum()
+
+
+def test_a_token_in_very_many_lists_is_a_hub(tmp_path: Path) -> None:
+    built = quick_build(small_gpt2(tmp_path / "model", n_layers=1), tmp_path / "data")
+    index = Index.open(built)
+    lists = sum(map(index.shape.count, index.shape.kinds)) * len(ENDS)
+    for number in range(index.shape.d_vocab):
+        view = token_page(index, number)
+        times = sum(role.total for role in view.roles) / (lists * index.manifest.k / index.shape.d_vocab)
+        assert view.hub == (pytest.approx(times) if times > HUB else None)
+    assert HUB == coherence.HUB
 
 
 def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:

@@ -21,11 +21,11 @@ def paired_places(
     token: int,
     lens: int,
     preset: int,
-    matrices: Sequence[str],
+    matrix: str,
     window: Callable[[int], slice],
 ) -> tuple[int, tuple[PairPlace, ...]]:
     """How many there are, and the part of them that `window` chooses once it knows: rank, |score| falling, place."""
-    places = _places(shards, token, lens, preset, [MATRICES.index(matrix) for matrix in matrices])
+    places = _once(_places(shards, token, lens, preset, MATRICES.index(matrix)))
     total = len(places)
     part = window(total)
     places = _front(places, part.stop)
@@ -37,7 +37,7 @@ def paired_places(
     return total, tuple(
         [
             {
-                "matrix": MATRICES[matrix],
+                "matrix": matrix,
                 "layer": layer,
                 "head": head,
                 "side": "to" if side else "from",
@@ -46,12 +46,12 @@ def paired_places(
                 "score": score,
                 "other": {"id": other, "token": texts[other]},
             }
-            for (layer, end, head, matrix, side, rank), score, other in listed
+            for (layer, end, head, _, side, rank), score, other in listed
         ]
     )
 
 
-def _places(shards: Shards, token: int, lens: int, preset: int, matrices: list[int]) -> Array:
+def _places(shards: Shards, token: int, lens: int, preset: int, matrix: int) -> Array:
     """(n, 6) of both ends."""
     parts = [np.empty((0, 6), np.int64)]
     for layer, shard in shards.items():
@@ -65,16 +65,21 @@ def _places(shards: Shards, token: int, lens: int, preset: int, matrices: list[i
             here = place[first:last]  # head, matrix, preset, side
             if np.any(here[:, 1:].max(axis=0) >= (len(MATRICES), len(PRESETS), 2)):
                 raise BrokenLayer(layer)
-            wanted = here[:, 2] == preset
-            if len(matrices) < len(MATRICES):
-                wanted &= here[:, 1] == matrices[0]
-            chosen = np.flatnonzero(wanted)
+            chosen = np.flatnonzero((here[:, 2] == preset) & (here[:, 1] == matrix))
             part = np.empty((len(chosen), 6), np.int64)
             part[:, LAYER], part[:, END] = layer, end
             part[:, HEAD], part[:, MATRIX], part[:, SIDE] = here[chosen][:, (0, 1, 3)].T
             part[:, RANK] = rank[first:last][chosen]
             parts.append(part)
     return np.concatenate(parts)
+
+
+def _once(places: Array) -> Array:
+    """A pair of the token with itself is listed under both sides, one after the other: the first stays."""
+    where = places[:, (LAYER, END, HEAD, MATRIX, RANK)]
+    again = np.flatnonzero((where[1:] == where[:-1]).all(axis=1)) + 1
+    once: Array = np.delete(places, again, axis=0)
+    return once
 
 
 def _front(places: Array, count: int) -> Array:

@@ -1,6 +1,8 @@
 """A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it.
 Reading inverted lists is for places.py and paired_places.py."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from app.page_types import PairPlace, Role, RoleList, TokenPageView
@@ -19,10 +21,13 @@ ROLES: dict[tuple[str, str], Role] = {
     ("reads", "bottom"): "avoids",
     ("writes", "top"): "writes",
     ("writes", "bottom"): "suppresses",
+    ("ff_up", "top"): "positive",
+    ("ff_up", "bottom"): "negative",
 }
-FIRST_PLACES, FIRST_PAIRS = 10, 20  # of each kind and end, and of all pairs, on a page of all kinds
+FIRST_PLACES, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
+HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random; so for coherence, too
 
-Found = tuple[int, tuple[RoleList, ...], tuple[int, tuple[PairPlace, ...]]]
+Pairs = dict[str, tuple[int, tuple[PairPlace, ...]]]  # of each matrix: how many there are, and those shown
 
 
 def token_page(
@@ -39,12 +44,15 @@ def token_page(
     if kind is not None:
         place_of("kind", kind, (*index.shape.kinds, *MATRICES))
 
-    def make(shards: Shards) -> Found:
+    def make(shards: Shards) -> tuple[int, tuple[RoleList, ...], Pairs, float | None]:
+        def paired(matrix: str, window: Callable[[int], slice]) -> tuple[int, tuple[PairPlace, ...]]:
+            return paired_places(index.tokens, shards, token, lens_at, preset_at, matrix, window)
+
         if kind is None:
             cut(0, page, size)
-            first = slice(0, FIRST_PAIRS)
-            pairs = paired_places(index.tokens, shards, token, lens_at, preset_at, MATRICES, lambda _: first)
-            return 1, _roles(index, shards, token, lens_at), pairs
+            roles = _roles(index, shards, token, lens_at)
+            pairs = {matrix: paired(matrix, lambda _: slice(0, FIRST_PAIRS)) for matrix in MATRICES}
+            return 1, roles, pairs, _hub(index, len(shards), sum(role.total for role in roles))
         pages = 1
 
         def window(total: int) -> slice:
@@ -53,12 +61,12 @@ def token_page(
             return chosen
 
         if kind in MATRICES:
-            pairs = paired_places(index.tokens, shards, token, lens_at, preset_at, (kind,), window)
-            return pages, (), pairs
+            pairs = {kind: paired(kind, window)}
+            return pages, (), pairs, None
         pages, roles = _roles_of_kind(index, shards, token, lens_at, kind, page, size)
-        return pages, roles, (0, ())
+        return pages, roles, {}, None
 
-    (pages, roles, (pairs_total, pairs)), missing = over_layers(index, make)
+    (pages, roles, pairs, hub), missing = over_layers(index, make)
     return TokenPageView.of(
         model=index.manifest.model,
         lens=lens,
@@ -71,10 +79,22 @@ def token_page(
         variants=token_views(index.tokens, token_search(index.tokens).variants(token)),
         nearest=_nearest(index, token),
         roles=roles,
-        pairs=pairs,
-        pairs_total=pairs_total,
+        pairs=tuple(place for _, shown in pairs.values() for place in shown),
+        pairs_total=sum(total for total, _ in pairs.values()),
         missing=missing,
+        totals={matrix: total for matrix, (total, _) in pairs.items()},
+        hub=hub,
     )
+
+
+def role_of(kind: str, end: str) -> Role:
+    return ROLES["ff_up" if kind == "ff_up" else SIDES[kind], end]
+
+
+def _hub(index: Index, n_layers: int, total: int) -> float | None:
+    """How many times more lists hold a token than would by chance, if it is a hub."""
+    usual = n_layers * len(kind_of(index.shape)[0]) * len(ENDS) * index.manifest.k / index.shape.d_vocab
+    return total / usual if total > HUB * usual else None
 
 
 def _roles(index: Index, shards: Shards, token: int, lens: int) -> tuple[RoleList, ...]:
@@ -108,7 +128,7 @@ def _role(
     index: Index, shards: Shards, token: int, lens: int, end: int, kind: str, found: Entries, window: slice
 ) -> RoleList:
     return RoleList.of(
-        role=ROLES[SIDES[kind], ENDS[end]],
+        role=role_of(kind, ENDS[end]),
         kind=kind,
         end=ENDS[end],
         total=len(found),
