@@ -15,7 +15,7 @@ from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from app.routes.table import Call, Elsewhere, Page
+from app.routes.table import Call, Page
 from app.site import Site
 from app.view_types import View
 from precompute.errors import IndexFault, NotFound
@@ -48,14 +48,12 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
-        try:
-            view = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
-        except Elsewhere as moved:
-            where = moved.address if face == "html" else twin(moved.address, face)
-            return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
+        view, used = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
         headers["link"] = _links(canonical, _twins(page, canonical))
+        if used is not index:
+            index, headers["etag"] = used, _etag(site, request, used, canonical, variant)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
         if face in BARE_FACES:
@@ -91,14 +89,20 @@ def _twins(page: Page, canonical: str) -> dict[str, str]:
     return {face: twin(canonical, face) for face in page.faces}
 
 
-async def _view(page: Page, call: Call, arguments: Mapping[str, Any]) -> View:
+async def _view(page: Page, call: Call, arguments: Mapping[str, Any]) -> tuple[View, LiveIndex | None]:
+    """The view, and the index that it shows: another than the call's if a file was replaced since that was opened."""
+    index = call.opened
+    assert index is None or isinstance(index, LiveIndex)
     try:
-        return await _made(page, call, arguments)
+        view = await _made(page, call, arguments)
     except IndexFault:
-        if not isinstance(call.opened, LiveIndex) or not call.opened.changed:
+        if index is None or not index.changed:
             raise
-    # A file was replaced since the index was opened: by a rebuild, or by a whole one.
-    return await _made(page, replace(call, opened=call.site.library.index(call.model)), arguments)
+    else:
+        if index is None or not index.changed:
+            return view, index
+    fresh = call.site.library.index(call.model)
+    return await _made(page, replace(call, opened=fresh), arguments), fresh
 
 
 async def _made(page: Page, call: Call, arguments: Mapping[str, Any]) -> View:
