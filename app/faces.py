@@ -3,7 +3,7 @@ How the page looks is for rendering.py; which tables a view has, for tables.py a
 
 from typing import Any
 
-from app.records import records
+from app.records import columns, records
 from app.rendering import PageRequest
 from app.site import Site
 from app.table_text import Source, as_csv, as_latex, as_markdown
@@ -18,11 +18,12 @@ MEDIA_TYPES = {
     "tex": "application/x-tex; charset=utf-8",
 }
 BARE_FACES = ("json", "csv")
+FOR_PEOPLE = ("group",)  # arguments that change the page, not its data
 
 
 def bare_face(face: str, view: View) -> bytes:
     """Data and nothing but data: the same wherever it is served."""
-    return view.json_bytes() if face == "json" else as_csv(records(view)).encode()
+    return view.json_bytes() if face == "json" else as_csv(records(view), columns(view)).encode()
 
 
 def table_face(face: str, view: View, request: PageRequest) -> bytes:
@@ -49,6 +50,7 @@ def source(request: PageRequest) -> Source:
 
 
 def twin(canonical: str, face: str) -> str:
-    """The address of another face of a page."""
-    path, mark, query = canonical.partition("?")
-    return f"{'/index' if path == '/' else path}.{face}{mark}{query}"
+    """The address of another face of a page, without what only says how the page shows it."""
+    path, _, query = canonical.partition("?")
+    kept = "&".join([said for said in query.split("&") if said and said.partition("=")[0] not in FOR_PEOPLE])
+    return f"{'/index' if path == '/' else path}.{face}{kept and '?' + kept}"

@@ -221,6 +221,22 @@ class Match(TypedDict):
     tokens: tuple[TokenView, ...]  # and the token that has it
 
 
+PairMatch = TypedDict(  # a head pair that holds the word of a search, or both words, one at each side
+    "PairMatch",
+    {
+        "matrix": str,
+        "layer": int,
+        "head": int,
+        "preset": str,  # of those whose list holds it, the one in which its rank is best
+        "end": str,
+        "rank": int,  # 1 is the best
+        "from": TokenView,
+        "to": TokenView,
+        "score": float,
+    },
+)
+
+
 class SearchView(View):
     model: str
     q: str
@@ -234,4 +250,6 @@ class SearchView(View):
     tokens: tuple[TokenGroup, ...]  # tokens like the search
     total: int
     matches: tuple[Match, ...]
+    pairs: tuple[PairMatch, ...] = ()  # of one or two words: the best on page 1; with kind vo or qk all, in pages
+    pairs_total: int = 0
     missing: tuple[int, ...] = ()  # layers that are not built or damaged: they may match, too

@@ -9,7 +9,10 @@ from app.live_types import RelationView, SeedsPageView
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.table_text import Record
 from app.view_types import FFView, PairsView, PairView, SubheadView, TokenView, VectorView, View
+from app.views.layer import FIRST
 from precompute.index import ranges
+
+_FIRST = range(1, FIRST + 1)
 
 
 @singledispatch
@@ -39,7 +42,13 @@ def _(view: PairsView) -> Iterator[Record]:
 @records.register
 def _(view: HeadView) -> Iterator[Record]:
     for matrix, glance in (("vo", view.vo), ("qk", view.qk)):
-        yield from _pair_records(matrix, glance.pairs, glance.bottom)
+        for record in _pair_records(matrix, glance.pairs, glance.bottom):
+            yield {**record, **_blank(_SUBHEAD)}
+    for row in view.subheads:
+        for vector, tokens in (("q", row["q"]), ("k", row["k"]), ("v", row["v"]), ("o", row["o"])):
+            for rank, token in enumerate(tokens, 1):
+                of_subhead = {"subhead": row["subhead"], "vector": vector, **_token("token", token)}
+                yield {**_blank(_PAIR), "end": "top", "rank": rank, **of_subhead}
 
 
 def _pair_records(matrix: str, top: Sequence[PairView], bottom: Sequence[PairView]) -> Iterator[Record]:
@@ -109,14 +118,50 @@ def _(view: TokenPageView) -> Iterator[Record]:
 @records.register
 def _(view: SearchView) -> Iterator[Record]:
     for match in view.matches:
-        record: Record = {name: match[name] for name in ("kind", "layer", "index", "head", "subhead", "end")}
+        record: Record = _blank(columns(view)) | {name: match[name] for name in _MATCH}  # type: ignore[literal-required]
         for number, (rank, token) in enumerate(zip(match["ranks"], match["tokens"], strict=True), 1):
             record |= {f"rank_{number}": rank, **_token(f"token_{number}", token)}
         yield record
+    for pair in view.pairs:
+        record = {name: pair[name] for name in ("layer", "head", "end", "preset", "rank", "score")}
+        of_pair = {"kind": pair["matrix"], **_token("from", pair["from"]), **_token("to", pair["to"])}
+        yield _blank(columns(view)) | record | of_pair
 
 
 records.register(SeedsPageView, seeds_records)
 records.register(RelationView, relation_records)
+
+
+_PAIR = ("matrix", "end", "rank", "from", "from_id", "to", "to_id", "score")
+_SUBHEAD = ("subhead", "vector", "token", "token_id")
+_MATCH = ("kind", "layer", "index", "head", "subhead", "end")
+_MATCH_PAIR = ("preset", "rank", "from", "from_id", "to", "to_id", "score")
+
+
+def columns(view: View) -> tuple[str, ...]:
+    """Of the records of a view that may have none; () of one that always has some."""
+    match view:
+        case PairsView():
+            return _PAIR
+        case LayerView():
+            tokens = [f"{name}_{rank}{part}" for name in ("key", "value") for rank in _FIRST for part in ("", "_id")]
+            return ("neuron", "norm", "coherence", "similarity", *tokens)
+        case ModelView():
+            return ("layer", "matrix", "head", "coherence", *_PAIR[3:])
+        case HomeView():
+            return ("model", "architecture", "n_layers", "layers", "bytes", "revision")
+        case TokenPageView():
+            place = ("kind", "layer", "index", "head", "subhead", "rank", "score")
+            return ("role", "end", *place, "side", "other", "other_id")
+        case SearchView():
+            numbers = range(1, len(view.words) + 1)
+            words = [name for n in numbers for name in (f"rank_{n}", f"token_{n}", f"token_{n}_id")]
+            return (*_MATCH, *words, *_MATCH_PAIR)
+    return ()
+
+
+def _blank(names: Sequence[str]) -> Record:
+    return dict.fromkeys(names)
 
 
 def _token(name: str, token: TokenView) -> Record:

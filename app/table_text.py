@@ -3,6 +3,7 @@ Which tables a view has is for tables.py."""
 
 import csv
 import io
+import itertools
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,14 @@ from typing import Any, TypeAlias
 Record: TypeAlias = dict[str, Any]
 
 
-Cell: TypeAlias = str | float | int | None
+@dataclass(frozen=True)
+class Tokens:
+    """A cell of tokens as one can see them, one after the other; those of a group belong together: a pair."""
+
+    groups: tuple[tuple[str, ...], ...]
+
+
+Cell: TypeAlias = str | float | int | Tokens | None
 
 
 @dataclass(frozen=True)
@@ -29,15 +37,15 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
 
-def as_csv(records: Iterable[Record]) -> str:
-    """Tokens as they are, beside their ids; the columns of the first record hold for all."""
+def as_csv(records: Iterable[Record], columns: Sequence[str] = ()) -> str:
+    """Tokens as they are, beside their ids; the columns of the first record hold for all, these where there is none."""
     out = io.StringIO()
-    writer: csv.DictWriter[str] | None = None
-    for record in records:
-        if writer is None:
-            writer = csv.DictWriter(out, record, lineterminator="\r\n")
-            writer.writeheader()
-        writer.writerow(record)
+    listed = iter(records)
+    first = next(listed, None)
+    if names := [*(columns if first is None else first)]:
+        writer = csv.DictWriter(out, names, lineterminator="\r\n")
+        writer.writeheader()
+        writer.writerows(listed if first is None else itertools.chain([first], listed))
     return out.getvalue()
 
 
@@ -53,8 +61,9 @@ def as_markdown(tables: Iterable[Table], source: Source) -> str:
 
 
 def as_latex(tables: Iterable[Table], source: Source) -> str:
-    """Plain tabulars: they need no package. XeLaTeX or LuaLaTeX sets tokens of all scripts."""
-    parts = [f"% {source.url}" + (f"\n% {source.build}" if source.build else "")]
+    """Plain tabulars: they need no package."""
+    build = f"\n% {source.build}" if source.build else ""
+    parts = [f"% XeLaTeX or LuaLaTeX, for tokens beyond ASCII\n% {source.url}{build}"]
     for table in tables:
         places = "".join("r" if _is_number(column) else "l" for column in _columns(table))
         lines = [rf"\begin{{tabular}}{{{places}}}"]
@@ -71,6 +80,8 @@ def _text(cell: Cell) -> str:
             return ""
         case float():
             return f"{cell:.3f}"
+        case Tokens():
+            return "  ".join(map(" → ".join, cell.groups))
         case _:
             return str(cell)
 
@@ -80,7 +91,9 @@ def _columns(table: Table) -> list[list[Cell]]:
 
 
 def _is_number(cells: Sequence[Cell]) -> bool:
-    return any(isinstance(cell, int | float) for cell in cells) and not any(isinstance(cell, str) for cell in cells)
+    return any(isinstance(cell, int | float) for cell in cells) and not any(
+        isinstance(cell, str | Tokens) for cell in cells
+    )
 
 
 _PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")  # of ASCII, all of which Markdown lets one escape
@@ -98,12 +111,14 @@ def _md_row(cells: Iterable[str]) -> str:
 _TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
-    "|": r"\textbar{}", '"': r"\textquotedbl{}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
-    "␣": r"\textvisiblespace{}",
+    "|": r"\textbar{}", '"': r"\texttt{\char34}", "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
+    "␣": r"\textvisiblespace{}", "→": r"$\to$",
 }  # fmt: skip
 
 
 def _tex_cell(cell: Cell) -> str:
+    if isinstance(cell, Tokens):
+        return r"\quad ".join(r" $\to$ ".join(rf"\texttt{{{_tex(token)}}}" for token in group) for group in cell.groups)
     return f"${_text(cell)}$" if isinstance(cell, float) else _tex(_text(cell))  # a minus, not a hyphen
 
 

@@ -11,15 +11,19 @@ from app.page_types import (
     HeadView,
     HomeView,
     LayerView,
+    Match,
     MatrixGlance,
     ModelView,
     NeuronCard,
+    PairMatch,
+    PairPlace,
+    Place,
     Role,
     SearchView,
     TokenPageView,
 )
 from app.records import vectors
-from app.table_text import Cell, Table
+from app.table_text import Cell, Table, Tokens
 from app.token_text import shown
 from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, View
 from app.views.parameters import COLUMNS
@@ -128,20 +132,16 @@ def _(view: TokenPageView) -> list[Table]:
     made = [
         Table(
             f"{name}: {role.kind} that {ROLES[role.role]} it ({view.lens})",
-            ("layer", "index", "head", "subhead", "rank", "score"),
-            [
-                tuple(place[part] for part in ("layer", "index", "head", "subhead", "rank", "score"))
-                for place in role.places
-            ],
+            ("where", "rank", "score"),
+            [(_where(place), place["rank"], place["score"]) for place in role.places],
         )
         for role in view.roles
         if role.places
     ]
     pairs = [
-        (p["matrix"], p["layer"], p["head"], p["side"], _shown(p["other"]), p["end"], p["rank"], p["score"])
-        for p in view.pairs
+        (_head(p), p["matrix"], p["side"], _shown(p["other"]), p["end"], p["rank"], p["score"]) for p in view.pairs
     ]
-    columns = ("matrix", "layer", "head", "side", "other", "end", "rank", "score")
+    columns = ("where", "matrix", "side", "other", "end", "rank", "score")
     return [*made, Table(f"{name}: heads that map it ({view.lens}, {view.preset})", columns, pairs)]
 
 
@@ -149,33 +149,48 @@ def _(view: TokenPageView) -> list[Table]:
 def _(view: SearchView) -> list[Table]:
     groups = [(group.match, shown(group.surface), _listed(group.tokens)) for group in view.tokens]
     rows = [
-        (
-            *(match["kind"], match["layer"], match["index"], match["head"], match["subhead"], match["end"]),
-            *(", ".join(map(str, match["ranks"])), _listed(match["tokens"])),
-        )
+        (_where(match), match["kind"], match["end"], ", ".join(map(str, match["ranks"])), _listed(match["tokens"]))
         for match in view.matches
     ]
-    columns = ("kind", "layer", "index", "head", "subhead", "end", "ranks", "tokens")
-    return [
+    columns = ("where", "kind", "end", "ranks", "tokens")
+    pairs = [
+        (_head(p), p["matrix"], _shown(p["from"]), _shown(p["to"]), p["end"], p["preset"], p["rank"], p["score"])
+        for p in view.pairs
+    ]
+    of_pairs = ("where", "matrix", "reads or query", "writes or key", "end", "preset", "rank", "score")
+    made = [
         Table(f"{view.model}, tokens like {view.q}", ("match", "word", "tokens"), groups),
         Table(f"{view.model}, parameters that list {view.q} ({view.lens})", columns, rows),
+        Table(f"{view.model}, heads that pair {view.q} ({view.lens})", of_pairs, pairs),
     ]
+    return [made[0], *(table for table in made[1:] if table.rows)]
 
 
 tables.register(SeedsPageView, seeds_tables)
 tables.register(RelationView, relation_tables)
 
 
-def _shown(token: TokenView) -> str:
-    return shown(token["token"])
+def _where(place: Place | Match) -> str:
+    """L29N808, or L25H2.49."""
+    if place["head"] is None:
+        return f"L{place['layer']}N{place['index']}"
+    return f"L{place['layer']}H{place['head']}.{place['subhead']}"
 
 
-def _listed(entries: Iterable[TokenView]) -> str:
-    return "  ".join(map(_shown, entries))
+def _head(pair: PairPlace | PairMatch) -> str:
+    return f"L{pair['layer']}H{pair['head']}"
 
 
-def _pairs(pairs: Sequence[PairView]) -> str:
-    return "  ".join(f"{_shown(pair['from'])} → {_shown(pair['to'])}" for pair in pairs)
+def _shown(token: TokenView) -> Tokens:
+    return Tokens(((shown(token["token"]),),))
+
+
+def _listed(entries: Iterable[TokenView]) -> Tokens:
+    return Tokens(tuple((shown(token["token"]),) for token in entries))
+
+
+def _pairs(pairs: Sequence[PairView]) -> Tokens:
+    return Tokens(tuple((shown(pair["from"]["token"]), shown(pair["to"]["token"])) for pair in pairs))
 
 
 def _scored(entry: ScoredView | None) -> tuple[Cell, Cell]:

@@ -13,11 +13,11 @@ from tokenizers import Tokenizer
 
 from app.live_index import LiveIndex
 from app.page_types import SearchView
-from app.views.search import GROUPS, LONGEST, search_view, suggest_view
+from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_view
 from precompute.errors import BadRequest, NotFound
 from precompute.index import Index
-from precompute.shape import ENDS, LENSES
-from tests.lists import READY, SHAPES, TEXTS, all_listings, owner, token
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
 from tests.models import tokenizer_json
 from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
 
@@ -111,6 +111,94 @@ def _check_pages(index: Index, q: str, lens: str, kind: str | None, expected: li
         search_view(index, q, lens, kind, pages + 1, size=4)
 
 
+PAIRS = {name: list(all_pairs(shape, READY[name])) for name, shape in SHAPES.items()}
+
+
+def pair_matches(name: str, words: list[list[int]], lens: str, matrices: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Every pair that holds the word, or both at different sides, in the list where its rank is best."""
+    best: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for p in PAIRS[name]:
+        if p.lens != lens or p.matrix not in matrices:
+            continue
+        first, second = p.pair
+        a, b = words[0], words[-1]
+        if len(words) == 1:
+            holds = first in a or second in a
+        else:
+            holds = (first in a and second in b) or (second in a and first in b)
+        if holds:
+            place = (p.layer, p.matrix, p.head, p.end, p.pair)
+            found = (p.rank, PRESETS.index(p.preset), p.score)
+            best[place] = min(best.get(place, found), found)
+    order = {
+        (rank, -abs(score), -layer, MATRICES.index(matrix), head, ENDS.index(end), preset, pair): {
+            "matrix": matrix, "layer": layer, "head": head, "preset": PRESETS[preset], "end": end, "rank": rank,
+            "from": token(pair[0]), "to": token(pair[1]), "score": score,
+        }
+        for (layer, matrix, head, end, pair), (rank, preset, score) in best.items()
+    }  # fmt: skip
+    return [order[place] for place in sorted(order)]
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    data=st.data(),
+    lens=st.sampled_from(LENSES),
+    kind=st.none() | st.sampled_from(MATRICES),
+)
+def test_pairs_of_one_word_or_two(
+    indexes: dict[str, Index], name: str, data: st.DataObject, lens: str, kind: str | None
+) -> None:
+    listed = data.draw(st.sampled_from(PAIRS[name])).pair
+    numbers = data.draw(
+        st.sampled_from([(listed[0],), (listed[1],), listed, listed[::-1], (listed[0], 7)])
+        | st.tuples(*[st.integers(0, D_VOCAB - 1)] * 2)
+    )
+    numbers = tuple(dict.fromkeys(numbers))
+    q = " ".join(f"#{number}" for number in numbers)
+    matrices = MATRICES if kind is None else (kind,)
+    _check_pairs(indexes[name], q, lens, kind, pair_matches(name, [[n] for n in numbers], lens, matrices))
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    words=st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=2, unique=True),
+    lens=st.sampled_from(LENSES),
+)
+def test_pairs_of_groups(indexes: dict[str, Index], name: str, words: list[str], lens: str) -> None:
+    groups = [[t for t, text in enumerate(TEXTS) if text.strip().lower() == word] for word in words]
+    _check_pairs(indexes[name], " ".join(words), lens, None, pair_matches(name, groups, lens, MATRICES))
+
+
+def _check_pairs(index: Index, q: str, lens: str, kind: str | None, expected: list[dict[str, Any]]) -> None:
+    if kind is None:
+        view = search_view(index, q, lens)
+        assert (view.pairs_total, list(view.pairs)) == (len(expected), expected[:FIRST_PAIRS])
+        if view.pages == 1:
+            view = search_view(index, q, lens, size=max(1, view.total // 2))
+        if view.pages > 1:
+            assert search_view(index, q, lens, page=2, size=max(1, view.total // 2)).pairs == ()
+        return
+    shown: list[Any] = []
+    pages = max(1, -(-len(expected) // 4))
+    for page in range(1, pages + 1):
+        view = search_view(index, q, lens, kind, page, size=4)
+        SearchView.model_validate_json(view.json_bytes())
+        assert (view.pairs_total, view.pages, view.total, view.matches) == (len(expected), pages, 0, ())
+        shown += view.pairs
+    assert shown == expected
+    with pytest.raises(NotFound, match="page"):
+        search_view(index, q, lens, kind, pages + 1, size=4)
+
+
+def test_pairs_of_other_searches(index: Index) -> None:
+    assert search_view(index, "a b c").pairs_total == 0
+    assert search_view(index, "a b c", kind="vo").pages == 1
+    assert search_view(index, "a", kind="ff_key").pairs_total == 0
+    assert search_view(index, "a nonesuch").pairs_total == 0
+    assert suggest_view(index, "a").pairs == ()
+
+
 @pytest.mark.parametrize(
     ("q", "words"),
     [
@@ -166,7 +254,7 @@ def test_pieces_of_words_that_are_no_tokens(index: Index) -> None:
         ({"q": "a" * (LONGEST + 1)}, BadRequest, "201 characters: it has at most 200"),
         ({"q": "\ud800"}, BadRequest, "Unicode"),
         ({"q": "dog", "lens": "x"}, NotFound, "dot, cosine"),
-        ({"q": "dog", "kind": "vo"}, NotFound, "ff_key, ff_value, w_q, w_k, w_v, w_o"),
+        ({"q": "dog", "kind": "x"}, NotFound, "ff_key, ff_value, w_q, w_k, w_v, w_o, vo, qk"),
         ({"q": "dog", "page": 10**9}, NotFound, "page"),
         ({"q": "none", "page": 2}, NotFound, "only page 1"),
         ({"q": "", "page": 2}, NotFound, "only page 1"),
@@ -199,7 +287,19 @@ def test_the_longest_lists_agree_in_any_order(index: Index) -> None:
 
 
 @pytest.mark.parametrize(
-    ("array", "value"), [("inverted.offsets", 2**32 - 1), ("inverted.vector", 60000), ("ff_key.ids", D_VOCAB)]
+    ("array", "value"),
+    [
+        ("inverted.offsets", 2**32 - 1),
+        ("inverted.vector", 60000),
+        ("ff_key.ids", D_VOCAB),
+        ("paired.offsets", 2**32 - 1),
+        ("paired.place", 60000),
+        ("paired.rank", 60000),
+        ("vo.ids", D_VOCAB),
+        ("vo.ids", 0),
+        ("vo.count", 0),
+        ("vo.scores", np.nan),
+    ],
 )
 def test_a_damaged_layer_is_left_out(tmp_path: Path, array: str, value: int) -> None:
     folder = tmp_path / "tiny"

@@ -233,7 +233,7 @@ def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
             home = visitor.get("/")
             assert home.status_code == 200
             assert "lexiscope precompute" in home.text
-            assert visitor.get("/index.json").json() == {"models": []}
+            assert visitor.get("/index.json").json() == {"models": [], "start": None}
             assert visitor.get("/-/health").json() == {"status": "ok", "models": []}
 
 

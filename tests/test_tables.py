@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.records import records
-from app.table_text import Source, Table, as_csv, as_latex, as_markdown
+from app.library import Library
+from app.records import columns, records
+from app.table_text import Source, Table, Tokens, as_csv, as_latex, as_markdown
 from app.tables import tables
 from app.token_text import shown
 from app.view_types import SeedsView, VectorView, View
+from app.views.home import home_view
+from app.views.layer import layer_view
+from app.views.model import model_view
 from app.views.parameters import ff_view, pairs_view
+from app.views.search import search_view
+from app.views.token import token_page
 from precompute.index import Index
 from tests.site import GPT2, LLAMA
 
@@ -71,7 +77,12 @@ def test_csv_of_pairs(client: TestClient) -> None:
 @pytest.mark.parametrize(("path", "total"), [
     (f"/{GPT2}/layer/1", lambda view: len(view["rows"])),
     (f"/{GPT2}/token/300", lambda view: sum(len(role["places"]) for role in view["roles"]) + len(view["pairs"])),
-    (f"/{GPT2}/search?q=dog", lambda view: len(view["matches"])),
+    (f"/{GPT2}/search?q=dog", lambda view: len(view["matches"]) + len(view["pairs"])),
+    (f"/{GPT2}/search?q=e&lens=cosine", lambda view: len(view["matches"]) + len(view["pairs"])),
+    (f"/{GPT2}/head/1/2", lambda view: sum(
+        [len(view[m][e]) for m in ("vo", "qk") for e in ("pairs", "bottom")]
+        + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]
+    )),
     (f"/{GPT2}", lambda view: sum(len(row["vo"]) + len(row["qk"]) for row in view["rows"])),
     ("/index", lambda view: len(view["models"])),
 ])  # fmt: skip
@@ -84,7 +95,41 @@ def test_csv_leaves_nothing_out(client: TestClient, path: str, total: Callable[[
 def test_csv_keeps_tokens_as_they_are() -> None:
     text = as_csv({"token": token, "id": at} for at, token in enumerate(NASTY))
     assert [row["token"] for row in csv.DictReader(io.StringIO(text, newline=""))] == NASTY
-    assert as_csv([]) == ""
+    assert (as_csv([]), as_csv([], ("token", "id"))) == ("", "token,id\r\n")
+
+
+@pytest.mark.parametrize(
+    ("empty", "full"),
+    [
+        (f"/{GPT2}/search.csv?q=nonesuch", f"/{GPT2}/search.csv?q=dog"),
+        (f"/{GPT2}/search.csv?q=nonesuch+dog", f"/{GPT2}/search.csv?q=e+a"),
+        (f"/{GPT2}/search.csv?q=nonesuch&kind=vo", f"/{GPT2}/search.csv?q=e&kind=vo&lens=cosine"),
+        (f"/{GPT2}/token/473.csv?kind=qk&preset=words", f"/{GPT2}/token/300.csv"),
+    ],
+)
+def test_csv_without_rows_still_has_its_header(client: TestClient, empty: str, full: str) -> None:
+    assert not rows(client, empty)
+    assert client.get(empty).text.strip() == client.get(full).text.partition("\r\n")[0] != ""
+    assert rows(client, full)
+
+
+def test_the_columns_of_views_without_rows(site_data: Path) -> None:
+    """Are those of the same view with rows."""
+    index = Index.open(site_data / LLAMA)
+    for view in (
+        home_view(Library(site_data)), model_view(index), layer_view(index, 0), pairs_view(index, "vo", 0, 1),
+        token_page(index, 300), search_view(index, "dog"),
+    ):  # fmt: skip
+        assert columns(view) == tuple(next(iter(records(view))))
+    assert columns(ff_view(index, 0, 0)) == ()
+
+
+def test_twins_leave_out_how_the_page_shows_it(client: TestClient) -> None:
+    path = f"/{GPT2}/head/1/2/vo"
+    answer = client.get(f"{path}?group=from&lens=cosine")
+    assert f"{path}.csv?lens=cosine>" in answer.headers["link"]
+    assert f'{path}.tex?lens=cosine"' in answer.text
+    assert "group" not in client.get(f"{path}.json?group=from").headers["link"].partition(",")[2]
 
 
 def test_markdown_is_one_table_whatever_tokens_hold() -> None:
@@ -101,9 +146,10 @@ def test_markdown_is_one_table_whatever_tokens_hold() -> None:
 
 
 def test_latex_has_no_loose_special_characters() -> None:
-    table = Table("100% & more", ("#", "token", "score"), [(at, shown(token), -0.5) for at, token in enumerate(NASTY)])
+    tokens = [Tokens(((shown(token),),)) for token in NASTY]
+    table = Table("100% & more", ("#", "token", "score"), [(at, token, -0.5) for at, token in enumerate(tokens)])
     comments, tabular = as_latex([table], SOURCE).split("\n\n")
-    assert comments == "% http://x/y?z=1\n% weights 12, index 34"
+    assert comments == "% XeLaTeX or LuaLaTeX, for tokens beyond ASCII\n% http://x/y?z=1\n% weights 12, index 34"
     lines = tabular.rstrip().splitlines()
     assert (lines[0], lines[-1]) == (r"\begin{tabular}{rlr}", r"\end{tabular}")
     body = lines[5:-2]
@@ -111,9 +157,52 @@ def test_latex_has_no_loose_special_characters() -> None:
     for line in body:
         assert line.endswith(r"& $-0.500$ \\")
         cell = line.split(" & ", 1)[1].rsplit(" & ", 1)[0]
-        left = re.sub(r"\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-", "", cell)
+        assert cell.startswith(r"\texttt{")
+        assert cell.endswith("}")
+        cell = cell.removeprefix(r"\texttt{")[:-1]
+        left = re.sub(r"\\texttt\{\\char34\}|\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-", "", cell)
         assert not set(left) & set('\\{}$&#^_~%<>|"`')
-    assert body[0] == r"0 & \textvisiblespace{}dog & $-0.500$ \\"
+    assert body[0] == r"0 & \texttt{\textvisiblespace{}dog} & $-0.500$ \\"
+    assert r"\texttt{\texttt{\char34}q\texttt{\char34}}" in tabular
+
+
+def test_latex_of_lists_and_pairs_of_tokens() -> None:
+    lists = [(Tokens((("a",), ("b_",))), Tokens((("c", "d"), ("e", "f")))), (None, Tokens(()))]
+    assert as_latex([Table("t", ("x", "y"), lists)], SOURCE).splitlines()[-4:-2] == [
+        r"\texttt{a}\quad \texttt{b\_} & \texttt{c} $\to$ \texttt{d}\quad \texttt{e} $\to$ \texttt{f} \\",
+        r" &  \\",
+    ]
+    assert "| a  b\\_ | c → d  e → f |" in as_markdown([Table("t", ("x", "y"), lists)], SOURCE)
+
+
+@pytest.mark.parametrize("path", [
+    "", "/ff/1/3", "/head/1/2", "/head/1/2/qk", "/head/1/2/sub/1", "/layer/1", "/token/300", "/token/473",
+    "/search.tex?q=e", "/search.tex?q=%22%7B%22",
+])  # fmt: skip
+@pytest.mark.parametrize("model", [GPT2, LLAMA])
+def test_braces_of_latex_balance(client: TestClient, model: str, path: str) -> None:
+    text = client.get(f"/{model}{path}" if "." in path else f"/{model}{path}.tex").text
+    for line in text.splitlines():
+        if line.startswith("%"):
+            continue
+        depth = 0
+        for brace in re.findall(r"\\.|[{}]", line):
+            depth += {"{": 1, "}": -1}.get(brace, 0)
+            assert depth >= 0, line
+        assert depth == 0, line
+        bare = re.sub(r"\\.", "", line)
+        assert "textquotedbl" not in line
+        assert not set(bare) & set('#_%^~"|<>'), line
+
+
+def test_where_is_one_column(client: TestClient) -> None:
+    text = client.get(f"/{GPT2}/token/300.md").text
+    assert "| where | rank | score |" in text
+    assert re.search(r"^\| L[12]N\d+ \| \d+ \|", text, re.MULTILINE)
+    assert re.search(r"^\| L[12]H\d+\.\d+ \| \d+ \|", text, re.MULTILINE)
+    assert "| where | kind | end | ranks | tokens |" in client.get(f"/{GPT2}/search.md?q=e").text
+    found = client.get(f"/{GPT2}/search.md?q=e&kind=vo&lens=cosine").text
+    assert "| where | matrix | reads or query | writes or key | end | preset | rank | score |" in found
 
 
 def test_tables_have_rows_as_wide_as_their_heads(client: TestClient, index: Index) -> None:

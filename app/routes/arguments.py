@@ -54,7 +54,7 @@ TokenFilter = Annotated[
 ]
 VectorKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o"]
 PlaceKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo", "qk"]
-MatchKind = Annotated[VectorKind | None, Query(description="Only vectors of this kind")]
+MatchKind = Annotated[PlaceKind | None, Query(description="Only vectors of this kind, or pairs of this matrix")]
 TokenKind = Annotated[PlaceKind | None, Query(description="Only this kind, and all of it, in pages")]
 Group = Annotated[Literal["from"] | None, Query(description="In the page for people: pairs grouped by first token")]
 Words = Annotated[

@@ -62,7 +62,7 @@ def token(
 def search(
     call: Call, q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1
 ) -> SearchView:
-    """Tokens that are like the words, and the parameters that list all of them.
+    """Tokens that are like the words, the parameters that list all of them, and the heads that pair one or two.
 
     An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there."""
     if call.suggesting:

@@ -1,4 +1,4 @@
-"""The search page: tokens by their text, the vectors that list all of them, and parameters named by their address.
+"""The search page: tokens by their text, the vectors and head pairs that hold them, and parameters by their address.
 Finding tokens is for token_search.py, reading addresses for jumps.py."""
 
 import re
@@ -13,15 +13,17 @@ from app.page_types import Match, SearchView, TokenGroup
 from app.token_search import TokenSearch, surface, token_search
 from app.view_types import TokenView
 from app.views.common_lists import Common, check_common, common_lists
+from app.views.pair_matches import pair_matches
 from app.views.parts import cut, place_of, token_views
 from app.views.places import Shards, kind_of, over_layers, whose
 from precompute.errors import BadRequest
 from precompute.index import Index
-from precompute.shape import ENDS, LENSES
+from precompute.shape import ENDS, LENSES, MATRICES
 from precompute.tokens import TokenTable
 
 LONGEST = 200  # characters of a search
 GROUPS = 20  # of tokens like the search
+FIRST_PAIRS = 20  # beside the matches of all kinds
 
 _WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
 _ID = re.compile(r"#(\d{1,9})", re.ASCII)
@@ -44,14 +46,14 @@ def search_view(
 ) -> SearchView:
     _check(q)
     lens_at = place_of("lens", lens, LENSES)
-    kind_at = None if kind is None else place_of("kind", kind, index.shape.kinds)
+    if kind is not None:
+        place_of("kind", kind, (*index.shape.kinds, *MATRICES))
     words = _words(token_search(index.tokens), len(index.tokens), q)
-    (pages, total, matches), missing = over_layers(
-        index, lambda shards: _matches(index, shards, [word.tokens for word in words], lens_at, kind_at, page, size)
+    of_lists, missing = over_layers(
+        index, lambda shards: _found(index, shards, [word.tokens for word in words], lens_at, kind, page, size)
     )
     pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
-    of_lists = {"page": page, "pages": pages, "total": total, "matches": matches, "missing": missing}
-    return _view(index, q, lens, kind, words, pieces=pieces, **of_lists)
+    return _view(index, q, lens, kind, words, pieces=pieces, page=page, missing=missing, **of_lists)
 
 
 def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
@@ -101,17 +103,35 @@ def _words(search: TokenSearch, d_vocab: int, q: str) -> list[Word]:
     return list(words.values())
 
 
-def _matches(
-    index: Index, shards: Shards, words: Sequence[tuple[int, ...]], lens: int, kind: int | None, page: int, size: int
-) -> tuple[int, int, tuple[Match, ...]]:
-    """How many pages, how many matches, and those of this page."""
+def _found(
+    index: Index, shards: Shards, words: Sequence[tuple[int, ...]], lens: int, kind: str | None, page: int, size: int
+) -> dict[str, Any]:
+    """How many pages, matches and pairs there are, and those of this page."""
+    found: dict[str, Any] = {"pages": cut(0, 1, size)[0], "total": 0, "matches": (), "pairs": (), "pairs_total": 0}
     if not words or not all(words):
-        return cut(0, page, size)[0], 0, ()
-    found = common_lists(shards, index.shape, words, lens, kind)
-    pages, window = cut(len(found), page, size)
-    shown = found.at(window)
-    check_common(shards, index.shape, shown, lens)
-    return pages, len(found), tuple(_match_views(index, shown))
+        cut(0, page, size)
+        return found
+    if kind not in MATRICES:
+        lists = common_lists(shards, index.shape, words, lens, None if kind is None else index.shape.kinds.index(kind))
+        found["pages"], window = cut(len(lists), page, size)
+        shown = lists.at(window)
+        check_common(shards, index.shape, shown, lens)
+        found["total"], found["matches"] = len(lists), tuple(_match_views(index, shown))
+
+    def of_pairs(total: int) -> slice:
+        if kind is None:
+            return slice(FIRST_PAIRS if page == 1 else 0)
+        found["pages"], window = cut(total, page, size)
+        return window
+
+    if len(words) <= 2 and (kind is None or kind in MATRICES):
+        matrices = MATRICES if kind is None else (kind,)
+        found["pairs_total"], found["pairs"] = pair_matches(
+            index.tokens, shards, index.shape, words, lens, matrices, of_pairs
+        )
+    elif kind in MATRICES:
+        cut(0, page, size)
+    return found
 
 
 def _match_views(index: Index, found: Common) -> list[Match]:
