@@ -57,31 +57,6 @@ def examples(shape: Shape) -> dict[str, str]:
 FUNCTIONS: dict[str, Any] = {"out_of_range": out_of_range, "examples": examples}
 
 
-def out_of_range(model: str, shape: Shape, text: str) -> str | None:
-    """What there is, for a text that names a parameter which is not there."""
-    text = text.strip()
-    if not any(kind.fullmatch(text) for kind in (_NEURON, _HEAD, _DOTTED)) or jump(model, shape, text):
-        return None
-    counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads, "subheads": shape.d_head}
-    return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
-
-
-def examples(shape: Shape) -> dict[str, str]:
-    """Names of parameters that a model of this shape has."""
-    layer, neuron, head = shape.n_layers * 5 // 6, max(shape.n_heads, shape.d_mlp * 3 // 4), shape.n_heads - 1
-    neuron = min(neuron, shape.d_mlp - 1)
-    return {
-        "neuron": f"L{layer}N{neuron}",
-        "neuron_dotted": f"{layer}.{neuron}",
-        "head": f"L{layer}H{head}",
-        "head_dotted": f"{layer}.{head}",
-        "subhead": f"{layer}.{head}.{min(5, shape.d_head - 1)}",
-    }
-
-
-FUNCTIONS: dict[str, Any] = {"out_of_range": out_of_range, "examples": examples}
-
-
 def _named(model: str, shape: Shape, text: str) -> str | None:
     numbers: list[int]
     if match := _NEURON.fullmatch(text):

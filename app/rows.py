@@ -22,8 +22,9 @@ def scored_rows(
     start, end = around_id(model, lens)
     steps, texts = steps_per(peak), SHOWN
     plus, minus = formats(peak)
+    own = f" id={anchor}%d" if anchor else "%.0s"
     rows = [
-        f"<tr id={anchor}{(token := entry['id'])}{' class=m' if token in marked else ''}><td>{rank}"
+        f"<tr{own % (token := entry['id'])}{' class=m' if token in marked else ''}><td>{rank}"
         f"<td>{start}{token}{end}{texts[entry['token']]}</a>"
         f"<td data-bar={abs(score := entry['score']) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
         for rank, entry in enumerate(entries, 1)
@@ -97,6 +98,5 @@ def _around_number(address: str) -> tuple[str, str]:
 
 
 FUNCTIONS: dict[str, Any] = {
-    made.__name__: made
-    for made in (scored_rows, pair_rows, neuron_rows, subhead_rows, map_cells)
+    made.__name__: made for made in (scored_rows, pair_rows, neuron_rows, subhead_rows, map_cells)
 }

@@ -15,7 +15,7 @@ from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from app.routes.table import Call, Page
+from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
 from app.view_types import View
 from precompute.errors import IndexFault, NotFound
@@ -45,10 +45,16 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         canonical = page.canonical(model, arguments)
         variant = _variant(request, page, face)
         headers = {"cache-control": "no-cache", "etag": _etag(site, request, index, canonical, variant), "vary": VARY}
+        if index:
+            headers["x-lexiscope-build"] = index.manifest.build  # as long as it is the same, so are the lists
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
-        view, used = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
+        try:
+            view, used = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
+        except Elsewhere as moved:
+            where = moved.address if face == "html" else twin(moved.address, face)
+            return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
         headers["link"] = _links(canonical, _twins(page, canonical))

@@ -60,7 +60,9 @@ def token_named(index: Index, text: str) -> int:
             if index.tokens.text(token) == wanted:
                 return token
     if not found:
-        raise NotFound(f"token {text[:100]!r} is none of {index.manifest.model}: give a word that is, or an id as #2767")
+        raise NotFound(
+            f"token {text[:100]!r} is none of {index.manifest.model}: give a word that is, or an id as #2767"
+        )
     return found[0]
 
 
