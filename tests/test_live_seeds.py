@@ -9,7 +9,7 @@ import torch
 from precompute.embedding import Float64
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.proposals import proposals
-from precompute.live.seeds import HEAD_TOKENS, NEAREST
+from precompute.live.seeds import HEAD_TOKENS, NEAREST, Query
 from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
 from precompute.seeds import find_seed, rank_by_seeds
 from precompute.shape import SIDES
@@ -90,6 +90,14 @@ def test_nearest_tokens_of_the_average(case: Case) -> None:  # noqa: F811
     cosines = centred @ q / np.linalg.norm(centred, axis=1) / np.linalg.norm(q)
     assert [token.id for token in answer.nearest] == np.argsort(-cosines, kind="stable")[:NEAREST].tolist()
     np.testing.assert_allclose([t.score for t in answer.nearest], np.sort(cosines)[::-1][:NEAREST], atol=1e-9)
+
+
+def test_devices_find_the_same_near_tokens(case: Case) -> None:  # noqa: F811
+    search = case.engine._seeds
+    asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
+    queries = [Query(case.engine.words, case.engine.weights, each) for each in asks]
+    for each, (_, near) in zip(asks, search.near_by_product(queries), strict=True):
+        assert {token.id for token in answer_of(case, each).nearest} <= set(near.tolist())
 
 
 def test_what_every_head_makes_of_the_average(case: Case) -> None:  # noqa: F811

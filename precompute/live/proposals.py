@@ -66,6 +66,8 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, found:
     return kept
 
 
-def exact_products(rows: Tensor, queries: Float64) -> Float64:
-    """rows (n, d_model) float32 times queries (m, d_model): (n, m) in float64, each row by itself."""
-    return np.asarray(np.einsum("nd,md->nm", rows.cpu().numpy().astype(np.float64), queries))
+def exact_products(V: Tensor, rows: Tensor, queries: Float64) -> Float64:
+    """Some rows (n,) of V (N, d_model) float32 times queries (m, d_model): (n, m) in float64, each by itself."""
+    # so few rows are faster without torch, whose threads wait for each other
+    some = V.numpy()[rows.numpy()] if V.device.type == "cpu" else V[rows].cpu().numpy()
+    return np.asarray(np.einsum("nd,md->nm", some.astype(np.float64), queries))

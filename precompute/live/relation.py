@@ -15,7 +15,7 @@ from torch import Tensor
 from precompute.embedding import Float64
 from precompute.errors import BadRequest
 from precompute.live.proposals import error_of_products
-from precompute.live.vocabulary import BLOCK, blocks, count_above
+from precompute.live.vocabulary import BLOCK, blocks, count_above, find_close
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer, RelationAsk
 from precompute.live.words import Words
@@ -99,11 +99,11 @@ def _ranks(
         if lens == "cosine":
             product.sub_(shifts[some, None].float().to(device)).mul_(vocabulary.inverse)
         product.sub_(scores[some, None].float().to(device))
-        lengths = torch.linalg.vector_norm(outputs[some], dim=1).float().to(device)[:, None] + least
+        lengths = torch.linalg.vector_norm(outputs[some], dim=1).float().to(device) + least
         error = 2 * lengths * slack.max()
-        above[some] = count_above(product, error[:, 0]).cpu()
-        close = torch.nonzero(product.abs() <= error).cpu()
-        below[some] = count_above(product.neg_(), error[:, 0]).cpu()
+        above[some] = count_above(product, error).cpu()
+        close = find_close(product, error)
+        below[some] = product.shape[1] - above[some] - torch.bincount(close[:, 0], minlength=len(product))
         for part in blocks(close, 65_536):
             rows, tokens = part[:, 0] + start, part[:, 1]
             difference = exact(rows, tokens) - scores[rows]

@@ -3,6 +3,7 @@ All asks of a batch share one product for each kind; scores are float64, as in p
 """
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
@@ -15,14 +16,15 @@ from precompute.live.nearest import Coarse
 from precompute.live.proposals import error_of_products, exact_products, proposals
 from precompute.live.vocabulary import listed
 from precompute.live.weights import Weights
-from precompute.live.wire import HeadReading, Scored, SeedResult, SeedsAnswer, SeedsAsk, TermUsed
+from precompute.live.wire import HeadReading, Scored, SeedsAnswer, SeedsAsk, TermUsed
 from precompute.live.words import Vocabulary, Words
 from precompute.shape import SIDES
 
 NEAREST = 12
 HEAD_TOKENS = 5
-FEW = 8  # queries: more of them are searched faster by one product
 LARGEST_PRODUCT = 2**26  # numbers: more asks than fit are searched one part after the other
+
+Found = tuple[float, str, int, int, list[float]]  # minus the score, kind, layer, index, the score of each term
 
 
 class Query:
@@ -62,6 +64,10 @@ class SeedSearch:
         return {kind: torch.linalg.vector_norm(V, dim=2).flatten() + self.least for kind, V in self.w.vectors.items()}
 
     @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(torch.get_num_threads())
+
+    @cached_property
     def coarse(self) -> Coarse:
         return Coarse.of(self.words.reads.embedding)
 
@@ -73,7 +79,7 @@ class SeedSearch:
             except LexiscopeError as error:
                 queries.append(error)
         good = [query for query in queries if isinstance(query, Query)]
-        found: dict[Query, list[SeedResult]] = {query: [] for query in good}
+        found: dict[Query, list[Found]] = {query: [] for query in good}
         for kind in dict.fromkeys(kind for query in good for kind in query.kinds):
             self._search(kind, [query for query in good if kind in query.kinds], found)
         nearest = dict(zip(good, self._nearest(good), strict=True))
@@ -82,36 +88,37 @@ class SeedSearch:
             for query in queries
         ]
 
-    def _search(self, kind: str, queries: Sequence[Query], found: dict[Query, list[SeedResult]]) -> None:
+    def _search(self, kind: str, queries: Sequence[Query], found: dict[Query, list[Found]]) -> None:
         """Adds to `found` the best of one kind."""
         count, V, side = self.w.shape.count(kind), self.w.vectors[kind].flatten(0, 1), SIDES[kind]
         for query, scores in self._products(V, queries, side):
             best = proposals(scores, self.norms[kind], self._factor(query.q[side]), query.ask.n)
-            exact = exact_products(V[best], np.vstack((query.q[side][None], query.terms[side])))
-            for row, numbers in zip(best.tolist(), exact.tolist(), strict=True):
-                layer, index = divmod(row, count)
-                found[query].append(
-                    SeedResult(kind=kind, layer=layer, index=index, score=numbers[0], scores=tuple(numbers[1:]))
-                )
+            exact = exact_products(V, best, np.vstack((query.q[side][None], query.terms[side])))
+            for row, (score, *scores_of_terms) in zip(best.tolist(), exact.tolist(), strict=True):
+                found[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
     def _nearest(self, queries: Sequence[Query]) -> list[tuple[Scored, ...]]:
         """Tokens with the largest cosine of their centred embedding with the query."""
         vocabulary, answers = self.words.reads, []
         for query, best in self._near(queries):
             q = query.q["reads"]
-            products = exact_products(vocabulary.W[best], q[None])[:, 0] - float(vocabulary.mean @ q)
+            products = exact_products(vocabulary.W, best, q[None])[:, 0] - float(vocabulary.mean @ q)
             cosines = products * vocabulary.exact_inverse[best.cpu().numpy()] / np.linalg.norm(q)
             order, ids = np.argsort(-cosines, kind="stable")[:NEAREST], best.tolist()
             answers.append(tuple(Scored(id=ids[at], score=float(cosines[at])) for at in order))
         return answers
 
     def _near(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
-        """Tokens, rising, that may be among the nearest. Few queries on a CPU read a coarse copy of the vocabulary."""
-        vocabulary = self.words.reads
-        if self.w.device.type == "cpu" and len(queries) < FEW:
-            for query in queries:
-                yield query, proposals(*self.coarse.cosines(query.q["reads"]), 1.0, NEAREST)
+        """Tokens, rising, that may be among the nearest. A CPU reads a coarse copy of the vocabulary instead."""
+        if self.w.device.type != "cpu":
+            yield from self.near_by_product(queries)
             return
+        found = self._pool.map(lambda query: self.coarse.cosines(query.q["reads"]), queries)
+        for query, (cosines, off) in zip(queries, found, strict=True):
+            yield query, proposals(cosines, off, 1.0, NEAREST)
+
+    def near_by_product(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
+        vocabulary = self.words.reads
         norms = (vocabulary.norm + float(np.linalg.norm(vocabulary.mean)) + self.least) * vocabulary.inverse
         for query, products in self._products(vocabulary.W, queries, "reads"):
             scores = (products - float(vocabulary.mean @ query.q["reads"])) * vocabulary.inverse
@@ -124,17 +131,21 @@ class SeedSearch:
         for start in range(0, len(queries), part):
             some = queries[start : start + part]
             Q = torch.from_numpy(np.stack([query.q[side] for query in some])).float().to(V.device)
-            products = (V @ Q[0])[:, None] if len(some) == 1 else V @ Q.T  # (N, len(some))
-            found += zip(some, products.T.contiguous(), strict=True)
+            found += zip(some, (V @ Q[0])[None] if len(some) == 1 else Q @ V.T, strict=True)
         return found
 
     def _factor(self, q: Float64) -> float:
         return self.share * (float(np.linalg.norm(q)) + self.least)
 
-    def _answer(self, query: Query, results: list[SeedResult], nearest: tuple[Scored, ...]) -> SeedsAnswer:
-        results.sort(key=lambda r: (-r.score, r.kind, r.layer, r.index))
+    def _answer(self, query: Query, found: list[Found], nearest: tuple[Scored, ...]) -> SeedsAnswer:
+        found.sort()  # by score, largest first, then by kind, layer and index
+        results = [
+            {"kind": kind, "layer": layer, "index": index, "score": -minus, "scores": scores}
+            for minus, kind, layer, index, scores in found[: query.ask.n]
+        ]
         heads = self.heads(query.q["reads"]) if query.ask.heads else ()
-        return SeedsAnswer(terms=query.used, nearest=nearest, results=tuple(results[: query.ask.n]), heads=heads)
+        fields = {"terms": query.used, "nearest": nearest, "results": results, "heads": heads}
+        return SeedsAnswer.model_validate(fields)  # far faster than one object after the other
 
     def heads(self, q: Float64) -> tuple[HeadReading, ...]:
         """For every head the first tokens of q W_V W_O, by W_U, and of q W_Q W_Kᵀ, by W_E."""

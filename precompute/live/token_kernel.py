@@ -96,3 +96,21 @@ def sums_of_exponentials(scores: NDArray[np.float32], highest: NDArray[np.float3
     """out[r] = the sum of exp(score - highest[r]) over row r."""
     for r in range(len(scores)):
         out[r] = _sum_of_exponentials(scores[r], highest[r])
+
+
+@njit(cache=True, nogil=True)
+def find_close(scores: NDArray[np.float32], bounds: NDArray[np.float32]) -> NDArray[np.int64]:
+    """(n, 2): row and token of every score that is no further from 0 than bounds[row]."""
+    total = 0
+    for r in range(len(scores)):
+        for score in scores[r]:
+            total += abs(score) <= bounds[r]
+    found = np.empty((total, 2), np.int64)
+    count = 0
+    for r in range(len(scores)):
+        for t in range(scores.shape[1]):
+            if abs(scores[r, t]) <= bounds[r]:
+                found[count, 0] = r
+                found[count, 1] = t
+                count += 1
+    return found

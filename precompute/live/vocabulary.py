@@ -53,6 +53,13 @@ def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
     return counts
 
 
+def find_close(scores: Tensor, bounds: Tensor) -> Tensor:
+    """Rows and tokens (m, 2), on the CPU, of those of scores (n, d_vocab) no further from 0 than the row's bound (n,)."""
+    if scores.device.type != "cpu":
+        return torch.nonzero(scores.abs() <= bounds[:, None]).cpu()
+    return torch.from_numpy(token_kernel.find_close(scores.numpy(), bounds.contiguous().numpy()))
+
+
 def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:
     """Of each row of (n, d_vocab) the sum of exp(score - highest), where highest (n,) is its largest."""
     if scores.device.type != "cpu":

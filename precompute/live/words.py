@@ -39,7 +39,7 @@ class Vocabulary:
 
     def word(self, tokens: tuple[int, ...]) -> Float64:
         """The mean of the pieces (d_model,), not centred."""
-        return np.asarray(self.W[list(tokens)].cpu().numpy().astype(np.float64).mean(axis=0))
+        return np.asarray(self.embedding.rows[list(tokens)].astype(np.float64).mean(axis=0))
 
 
 @dataclass(frozen=True)
