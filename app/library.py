@@ -2,6 +2,7 @@
 What is in an index is for the views; how its files are guarded is for live_index.py."""
 
 import gc
+import hashlib
 import threading
 import time
 from dataclasses import dataclass
@@ -10,9 +11,10 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from app.live_index import LiveIndex
+from app.live_index import LiveIndex, Stamp, stamp_of
 from app.page_types import ModelCard
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from precompute.files import read_regular
 from precompute.manifest import MANIFEST, MODEL_NAME, TOKENIZER, signature_of
 
 
@@ -35,7 +37,7 @@ class Library:
         self._lock = threading.RLock()
         self._seen: dict[str, _Seen] = {}
         self._listed: tuple[float, tuple[ModelCard, ...]] | None = None
-        self._tokenizers: dict[str, tuple[str, Tokenizer | None]] = {}
+        self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp]] = {}
 
     def index(self, name: str) -> LiveIndex:
         seen = self._seen.get(name)
@@ -62,13 +64,15 @@ class Library:
         return listed[1]
 
     def tokenizer(self, name: str) -> Tokenizer | None:
-        """The model's tokenizer, loaded when it is first asked for; None if its file is missing or broken."""
+        """The model's tokenizer, loaded when it is first asked for; None if its file is missing or another one."""
         index = self.index(name)
         wanted = index.manifest.tokenizer_sha256
+        path = index.folder / TOKENIZER
         with self._lock:
             held = self._tokenizers.get(name)
-            if held is None or held[0] != wanted:
-                held = self._tokenizers[name] = wanted, _load_tokenizer(index.folder / TOKENIZER)
+            if held is None or held[0] != wanted or (held[1] is None and held[2] != stamp_of(path)):
+                stamp = stamp_of(path)
+                held = self._tokenizers[name] = wanted, _load_tokenizer(path, wanted), stamp
         return held[1]
 
     def _look(self, name: str) -> _Seen:
@@ -111,7 +115,14 @@ class Library:
         return [name for name in names if MODEL_NAME.fullmatch(name) and signature_of(self.data / name)]
 
     def _card(self, name: str) -> ModelCard:
-        blank: dict[str, Any] = {"architecture": "", "n_layers": 0, "layers": (), "bytes": 0, "revision": ""}
+        blank: dict[str, Any] = {
+            "architecture": "",
+            "n_layers": 0,
+            "layers": (),
+            "bytes": 0,
+            "revision": "",
+            "origin": "",
+        }
         try:
             index = self.index(name)
         except LexiscopeError as error:
@@ -123,6 +134,7 @@ class Library:
             layers=index.layers,
             bytes=index.n_bytes,
             revision=index.manifest.revision,
+            origin=index.manifest.origin,
             faults=tuple(map(str, index.faults.values())),
         )
 
@@ -141,8 +153,9 @@ class Library:
         return NotFound(f"no index of {name!r} (built: {', '.join(built) or 'none'}); {hint}")
 
 
-def _load_tokenizer(path: Path) -> Tokenizer | None:
+def _load_tokenizer(path: Path, sha256: str) -> Tokenizer | None:
     try:
-        return Tokenizer.from_file(str(path))
+        content = read_regular(path)
+        return Tokenizer.from_buffer(content) if hashlib.sha256(content).hexdigest() == sha256 else None
     except Exception:  # the library raises nothing more special; searches do without
         return None

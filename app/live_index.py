@@ -45,7 +45,7 @@ class LiveIndex(Index):
             except IndexFault as fault:
                 faults[layer] = fault.bare()
         self._beside = os.fspath(folder / manifest.neighbours.file) if manifest.neighbours else ""
-        self._beside_stamp = _stamp(self._beside)
+        self._beside_stamp = stamp_of(self._beside)
         if neighbours:
             try:
                 neighbours, self._beside_stamp = unmapped(neighbours)
@@ -54,7 +54,7 @@ class LiveIndex(Index):
         super().__init__(folder, manifest, signature, in_memory, opened, faults, neighbours)
         self.changed = False  # some file was found to be another one than when this was opened
         self._paths = {layer: os.fspath(folder / entry.file) for layer, entry in manifest.shards.items()}
-        self._stamps = {layer: _stamp(path) for layer, path in self._paths.items()}
+        self._stamps = {layer: stamp_of(path) for layer, path in self._paths.items()}
         self._stamps |= {layer: shard.stamp for layer, shard in opened.items()}
 
     @cached_property
@@ -67,20 +67,20 @@ class LiveIndex(Index):
     def shard(self, layer: int) -> Shard:
         shard = super().shard(layer)
         path = self._paths[layer]
-        if _stamp(path) != self._stamps[layer]:
+        if stamp_of(path) != self._stamps[layer]:
             self.changed = True
             raise _changed(Path(path), self.manifest.shards[layer])
         return shard
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
-        if _stamp(self._beside) != self._beside_stamp:
+        if stamp_of(self._beside) != self._beside_stamp:
             self.changed = True
             return None
         return super().neighbours(token)
 
     def current(self) -> "LiveIndex":
         """This index if no file of it has changed, else all of it opened anew."""
-        same = _stamp(self._beside) == self._beside_stamp and all(map(self._unchanged, self._paths))
+        same = stamp_of(self._beside) == self._beside_stamp and all(map(self._unchanged, self._paths))
         if same and not self.changed and not self.stale() and not self._recovered():
             return self
         fresh = LiveIndex.open(self.folder)
@@ -90,7 +90,7 @@ class LiveIndex(Index):
         return fresh
 
     def _unchanged(self, layer: int) -> bool:
-        return _stamp(self._paths[layer]) == self._stamps[layer]
+        return stamp_of(self._paths[layer]) == self._stamps[layer]
 
     def _recovered(self) -> bool:
         """Whether a file that could not be read can be now, unchanged as it is: the system had refused it."""
@@ -121,7 +121,7 @@ class LiveIndex(Index):
         self._shards, self.faults = shards, faults
 
 
-def _stamp(path: str) -> Stamp:
+def stamp_of(path: str | Path) -> Stamp:
     try:
         status = os.stat(path)
     except OSError:

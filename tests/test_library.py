@@ -1,5 +1,6 @@
 """Indexes while they are served: layers appear, files vanish, shrink, change and come back, many threads read."""
 
+import hashlib
 import os
 import resource
 import shutil
@@ -7,9 +8,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models
 
 from app.library import Library
 from app.views.layer import layer_view
@@ -360,6 +363,40 @@ def test_tokenizer(data: Path) -> None:
     assert always(data).tokenizer("tiny") is None
     (data / "tiny" / TOKENIZER).unlink()
     assert always(data).tokenizer("tiny") is None
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def other_tokenizer(path: Path) -> None:
+    """A whole one, but not the model's: ids would mean other tokens."""
+    path.write_text(Tokenizer(models.WordLevel({"a": 0}, "a")).to_str())
+
+
+@pytest.mark.parametrize("harm", [vanish, shrink, empty, grow, make_a_folder, pipe, other_tokenizer])
+def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    saved = Tokenizer(models.WordLevel({"dog": 0, "the": 1}, "the")).to_str().encode()
+    manifest = replace(make_manifest(), tokenizer_sha256=hashlib.sha256(saved).hexdigest())
+    write_index(tmp_path / "tiny", manifest, (0,))
+    path = tmp_path / "tiny" / TOKENIZER
+    path.write_bytes(saved)
+    assert always(tmp_path).tokenizer("tiny")
+    harm(path)
+    library = always(tmp_path)
+    assert library.tokenizer("tiny") is None
+    assert search_view(library.index("tiny"), "the dog", tokenizer=library.tokenizer("tiny")).pieces == ()
+    if path.is_dir():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.write_bytes(saved)
+    assert library.tokenizer("tiny")
+
+
+def test_a_tokenizer_that_fails(data: Path) -> None:
+    none = Tokenizer(models.WordLevel({"a": 0}, "missing"))  # it has no token for what it does not know
+    assert search_view(always(data).index("tiny"), "dog", tokenizer=none).pieces == ()
 
 
 def test_threads_while_files_come_and_go(data: Path) -> None:

@@ -166,5 +166,8 @@ def _pieces(tokens: TokenTable, tokenizer: Tokenizer | None, texts: Sequence[str
     """How the words that are no tokens are split, as they would be in a sentence."""
     if tokenizer is None or not texts:
         return ()
-    ids = tokenizer.encode(" " + " ".join(texts), add_special_tokens=False).ids
+    try:
+        ids = tokenizer.encode(" " + " ".join(texts), add_special_tokens=False).ids
+    except Exception:  # the library raises nothing more special: a tokenizer may know no token for a text
+        return ()
     return token_views(tokens, [token for token in ids if token < len(tokens)])
