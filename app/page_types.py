@@ -20,6 +20,7 @@ class ModelCard(View):
     layers: tuple[int, ...]  # those that can be read
     bytes: int
     revision: str
+    origin: str  # where the weights come from, for people
     faults: tuple[str, ...]  # what is wrong with it, for people
 
 
@@ -28,6 +29,7 @@ class Provenance(View):
 
     source: str
     revision: str
+    origin: str  # the same for people
     weights_sha256: str
     build: str
     k: int

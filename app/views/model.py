@@ -82,6 +82,7 @@ def provenance(index: Index) -> Provenance:
         revision=manifest.revision,
         weights_sha256=manifest.weights_sha256,
         build=manifest.build,
+        origin=manifest.origin,
         k=manifest.k,
         pairs=manifest.pairs,
     )

