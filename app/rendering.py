@@ -29,6 +29,7 @@ from app import (
 )
 from app.resources import folder
 from precompute.index import Index, ranges
+from precompute.remake import command
 from precompute.shape import LENSES, PRESETS
 
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
@@ -102,7 +103,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     # As filters of constants these are worked out when a template is compiled.
     made.filters |= {"term": term, "tip": glossary.tip, "help": addresses.help_page, "asset": assets.__getitem__}
     made.globals |= {"url": addresses, "lenses": LENSES, "presets": PRESETS, "glossary": glossary, "types": TYPES}
-    made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty}
+    made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty, "remake": command}
     made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS | live_rows.FUNCTIONS
     made.globals |= prompt_rows.FUNCTIONS | jumps.FUNCTIONS | lengths.FUNCTIONS | place_rows.FUNCTIONS
     return made

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from precompute.errors import NewerFormat
 from precompute.files import canonical_json, damaged, strict_json, unreadable, write_beside
+from precompute.remake import command_for
 
 MAGIC = b"lexiscope shard\n"
 VERSION = 1
@@ -88,7 +89,7 @@ def _check_preamble(path: Path, preamble: bytes, size: int) -> int:
     if version > VERSION:
         raise NewerFormat(
             f"{path} has format version {version}; this Lexiscope reads versions up to {VERSION}. Upgrade lexiscope, "
-            f"or delete the file and run `lexiscope precompute {path.parent.name}` again"
+            f"or delete the file and run `{command_for(path.parent)}` again"
         )
     if version < 1:
         raise damaged(path, f"is damaged: there is no format version {version}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from precompute import remake
 from precompute.container import Container
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from precompute.files import damaged
@@ -79,7 +80,7 @@ class Index:
             raise NotFound(f"layer {layer}: {model} has layers 0 to {n_layers - 1}")
         raise NotFound(
             f"layer {layer} of {model} is not built yet (ready: {ranges(self.layers)}); "
-            f"`lexiscope precompute {model}` goes on with the build"
+            f"`{remake.command(self.manifest.source)}` goes on with the build"
         )
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:

@@ -3,6 +3,7 @@ Whether the lists in them are right is for verify.py."""
 
 from collections.abc import Iterator
 
+from precompute import remake
 from precompute.container import Container
 from precompute.errors import LexiscopeError, ShardDamaged
 from precompute.files import sha256_of
@@ -31,5 +32,5 @@ def check_sums(index: Index) -> Iterator[Result]:
         wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
     except OSError as error:
         wrong = f"cannot be read ({error.strerror})"
-    remedy = f"Run `lexiscope precompute {manifest.model}` again to replace it"
+    remedy = f"Run `{remake.command(manifest.source)}` again to replace it"
     yield TOKENIZER, ShardDamaged(f"{path} {wrong}. {remedy}") if wrong else None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute import brute_coherence
+from precompute import brute_coherence, remake
 from precompute.architectures.base import Model
 from precompute.brute_coherence import Hubs
 from precompute.brute_force import BruteForce, Ids
@@ -74,7 +74,7 @@ def _checked(index: Index, layer: int, check: Callable[..., str | None], *what: 
 
 
 def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
-    remedy = f"Delete {index.folder / file} and run `lexiscope precompute {index.manifest.model}` again"
+    remedy = f"Delete {index.folder / file} and run `{remake.command(index.manifest.source)}` again"
     return ShardDamaged(f"{wrong} is not what the weights give. {remedy}")
 
 

@@ -176,7 +176,7 @@ def test_layers_that_are_not_built_and_layers_there_are_not(folder: Path) -> Non
     index = Index.open(folder)
     assert index.layers == (1, 3)
     with pytest.raises(
-        NotFound, match=r"layer 0 of tiny is not built yet \(ready: 1, 3\); `lexiscope precompute tiny`"
+        NotFound, match=r"layer 0 of tiny is not built yet \(ready: 1, 3\); `lexiscope precompute someone/tiny`"
     ):
         index.shard(0)
     for layer in (-1, 4):
@@ -218,7 +218,7 @@ def become_folder(path: Path) -> None:
         (lambda path: flip(path, 200), ShardDamaged, "checksum"),
         (lambda path: flip(path, 0), ShardDamaged, "not a Lexiscope shard"),
         (newer, NewerFormat, "format version 9.*Upgrade lexiscope"),
-        (lambda path: path.unlink(), ShardDamaged, "is missing. Run `lexiscope precompute tiny`"),
+        (lambda path: path.unlink(), ShardDamaged, "is missing. Run `lexiscope precompute someone/tiny`"),
         (become_folder, ShardDamaged, "not a regular file"),
         (lambda path: swap(path, path.with_name(shard_file(3, 1))), ShardDamaged, "belongs to another build"),
         (lambda path: swap(path, path.with_name(vocabulary_file(1))), ShardDamaged, "belongs to another build"),
@@ -237,7 +237,7 @@ def test_a_harmed_shard_is_named_and_the_others_serve(
         with pytest.raises(error, match=said) as caught:
             index.shard(1)
         assert str(path) in str(caught.value)
-        assert "`lexiscope precompute tiny`" in str(caught.value)
+        assert "`lexiscope precompute someone/tiny`" in str(caught.value)
     index.shard(3).vector("ff_key", 0, "dot")
 
 
@@ -589,5 +589,5 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
 def test_an_index_in_the_working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     (folder / shard_file(1, 1)).unlink()
-    with pytest.raises(ShardDamaged, match="`lexiscope precompute tiny`"):
+    with pytest.raises(ShardDamaged, match="`lexiscope precompute someone/tiny`"):
         Index.open(Path()).shard(1)

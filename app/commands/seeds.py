@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
 def _tokenizer(index: "Index") -> "Tokenizer":
     from tokenizers import Tokenizer
 
+    from precompute import remake
     from precompute.errors import IndexFault
     from precompute.files import read_regular
     from precompute.manifest import TOKENIZER
@@ -69,5 +70,5 @@ def _tokenizer(index: "Index") -> "Tokenizer":
         return Tokenizer.from_buffer(read_regular(path))
     except Exception as error:  # the library raises nothing more special
         raise IndexFault(
-            f"{path} cannot be read ({error}): run `lexiscope precompute {index.manifest.model}` again to replace it"
+            f"{path} cannot be read ({error}): run `{remake.command(index.manifest.source)}` again to replace it"
         ) from None

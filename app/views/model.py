@@ -13,6 +13,7 @@ from app.views.parts import finite, place_of, token_views
 from app.views.worth_reading import worth_reading
 from precompute.errors import IndexFault, NotFound
 from precompute.index import Index
+from precompute.remake import command
 from precompute.shape import LENSES, MATRICES, PRESETS
 from precompute.shard_reader import Shard
 
@@ -36,7 +37,8 @@ def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelVie
 def random_neuron(index: Index) -> tuple[int, int]:
     if not index.layers:
         raise NotFound(
-            f"no layer of {index.manifest.model} is ready yet: `lexiscope precompute` goes on with the build"
+            f"no layer of {index.manifest.model} is ready yet: "
+            f"`{command(index.manifest.source)}` goes on with the build"
         )
     return random.choice(index.layers), random.randrange(index.shape.d_mlp)
 

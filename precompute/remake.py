@@ -1,0 +1,25 @@
+"""How to make an index again: the command to run, by what its manifest says that it was made from.
+Shown to people in errors and on pages; of a local path only the last part, the rest is private."""
+
+import json
+import shlex
+from pathlib import Path, PurePath
+
+from precompute.plain_text import plain
+
+_MANIFEST = "manifest.json"
+
+
+def command(source: str) -> str:
+    """For example `lexiscope precompute demo`."""
+    path = PurePath(source)
+    return f"lexiscope precompute {shlex.quote(plain(path.name if path.is_absolute() else source))}"
+
+
+def command_for(folder: Path) -> str:
+    """Of an index that may be damaged: by the name of its folder if its manifest does not tell."""
+    try:
+        source = json.loads((folder / _MANIFEST).read_bytes())["source"]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        source = None
+    return command(source if isinstance(source, str) and source else folder.name)
