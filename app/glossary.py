@@ -92,6 +92,13 @@ TERMS = {
     "coverage": Term(
         "coverage (R_k)", "The share of a hidden state's first k tokens that the active parameters' lists hold."
     ),
+    "reading": Term(
+        "other readings",
+        "The same vector compared with tokens differently: with the norms' gains folded in, or after the first MLP.",
+    ),
+    "overlap": Term(
+        "overlap", "The share of tokens that two lists of one length have in common: 1 all, 0 none (Jaccard)."
+    ),
     "worker": Term(
         "worker", "The process with the model in memory that computes live pages; stored pages do without it."
     ),

@@ -10,9 +10,11 @@ from markupsafe import Markup
 from app.figures import peak, ratio
 from app.glossary import tip
 from app.rows import pair_rows, scored_rows
-from app.view_types import PairView, ScoredView, VectorView
+from app.view_types import PairView, ReadView, ScoredView, VectorView
 
-_RANK, _SCORE, _COHERENCE, _NORM = (escape(tip(key)) for key in ("rank", "score", "coherence", "norm"))
+_RANK, _SCORE, _COHERENCE, _NORM, _OVERLAP = (
+    escape(tip(key)) for key in ("rank", "score", "coherence", "norm", "overlap")
+)
 _FIRST = f'<thead><tr><th scope=col><abbr title="{_RANK}">#</abbr>'
 _LAST = f'<th scope=col title="{_SCORE}">score</thead><tbody>'
 
@@ -35,6 +37,24 @@ def vector_section(
         f'<section class=vector aria-labelledby={kind}><h2 id={kind}><span title="{escape(tip(kind))}">{name}</span>'
         f' <small>{does} · <span title="{_NORM}">norm {vector.norm:.3g}</span></small></h2><div class=ends>'
         f"{table('top', vector.top, high, marked)}{table('bottom', vector.bottom, low, ())}</div></section>"
+    )
+
+
+def reading_section(model: str, read: ReadView, name: str, kind: str) -> Markup:
+    """A vector's list in another reading; tokens that the stored list has, too, get a dot."""
+    tallest = peak(read.top, read.bottom)
+
+    def table(end: str, entries: Sequence[ScoredView]) -> str:
+        rows = scored_rows(model, entries, "dot", tallest, read.kept)
+        return (
+            f"<table class='list {end}'><caption>{end}<span class=u> of {name}, read again</span></caption>"
+            f"{_FIRST}<th scope=col>token{_LAST}{rows}</tbody></table>"
+        )
+
+    return Markup(
+        f'<section class=vector aria-labelledby={kind}-again><h3 id={kind}-again>{name} <small title="{_OVERLAP}">'
+        f"overlap with the stored top {ratio(read.overlap)}</small></h3><div class=ends>"
+        f"{table('top', read.top)}{table('bottom', read.bottom)}</div></section>"
     )
 
 
@@ -65,4 +85,4 @@ def _coherence(value: float | None) -> str:
     return "" if value is None else f' <small title="{_COHERENCE}">coherence {ratio(value)}</small>'
 
 
-FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (vector_section, pair_tables)}
+FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (vector_section, reading_section, pair_tables)}

@@ -52,6 +52,22 @@ class VectorView(View):
     coherence: tuple[float | None, float | None] = Field(exclude=True)  # of top and bottom; None if undefined
 
 
+class ReadView(View):
+    """A vector's list in another reading."""
+
+    top: tuple[ScoredView, ...]
+    bottom: tuple[ScoredView, ...]
+    overlap: float  # Jaccard of this top with the stored one of the same length, lens dot
+    kept: tuple[int, ...] = Field(exclude=True)  # tokens of this top and bottom that the stored ones have, too
+
+
+class OtherReading(View):
+    """What a worker made of the same vectors: with norms folded in, or with tokens after the first MLP."""
+
+    name: str  # norm, mlp
+    vectors: dict[str, ReadView]
+
+
 class FFView(View):
     model: str
     layer: int
@@ -61,6 +77,7 @@ class FFView(View):
     value: VectorView
     up: VectorView | None = Field(None, exclude_if=lambda up: up is None)  # only where neurons are gated
     similarity: float
+    reading: OtherReading | None = Field(None, exclude_if=lambda reading: reading is None)  # if asked for
     shared: tuple[TokenView, ...] = Field((), exclude=True)  # at the top of key and value, of all that is stored
     opposed: tuple[TokenView, ...] = Field((), exclude=True)  # of these, at the bottom of up
 
@@ -90,6 +107,7 @@ class SubheadView(View):
     k: VectorView
     v: VectorView
     o: VectorView
+    reading: OtherReading | None = Field(None, exclude_if=lambda reading: reading is None)  # if asked for
     note: str = Field(exclude=True)
 
 
@@ -120,8 +138,9 @@ def _shown(view: object) -> dict[str, Any]:
     fields = view.__dict__.copy()
     for name in _hidden(type(view)):
         del fields[name]
-    if "up" in fields and fields["up"] is None:
-        del fields["up"]
+    for name in ("up", "reading"):  # those with exclude_if
+        if name in fields and fields[name] is None:
+            del fields[name]
     return fields
 
 

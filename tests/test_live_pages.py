@@ -287,6 +287,24 @@ def test_text_is_text(live: TestClient) -> None:
         assert page.text.count("</textarea>") <= 1
 
 
+@pytest.mark.parametrize("reading", ["norm", "mlp"])
+@pytest.mark.parametrize(("path", "names"), [("ff/1/5", ["key", "value"]), ("head/2/1/sub/3", ["q", "k", "v", "o"])])
+def test_other_readings_beside_the_stored_list(live: TestClient, path: str, names: list[str], reading: str) -> None:
+    stored = live.get(f"/{GPT2}/{path}.json?k=10").json()
+    assert "reading" not in stored
+    view = live.get(f"/{GPT2}/{path}.json?k=10&reading={reading}").json()
+    again = view.pop("reading")
+    assert view == stored
+    assert (again["name"], list(again["vectors"])) == (reading, names)
+    for name, read in again["vectors"].items():
+        assert (len(read["top"]), len(read["bottom"])) == (10, 10)
+        before, now = ({token["id"] for token in lists[name]["top"]} for lists in (stored, again["vectors"]))
+        assert read["overlap"] == pytest.approx(len(before & now) / len(before | now))
+    page = parsed(live.get(f"/{GPT2}/{path}?reading={reading}").text)
+    assert f"/{GPT2}/{path}#readings" in page.links()
+    assert sum("overlap with the stored top" in element.text for element in page.elements) == len(names)
+
+
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
     for path, wanted in {
         "": "seeds", "/ff/1/5": "prompt?panel=neurons&layer=1&off=1.5", "/head/1/2": "prompt?off=1.h2",
@@ -297,10 +315,19 @@ def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
 
 def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
     with visit(site_data, worker="off") as visitor:
-        for path in ("", "/ff/1/5", "/head/1/2", "/search?q=dog"):
+        for path in ("", "/ff/1/5", "/head/1/2", "/head/1/2/sub/0", "/search?q=dog"):
             links = parsed(visitor.get(f"/{GPT2}{path}").text).links()
             assert not [link for link in links if urlsplit(link).path.endswith(("/seeds", "/relation", "/prompt"))]
-        for path in ("seeds", "seeds?words=dog", "relation", "prompt", "prompt?text=dog", "prompt.events?text=dog"):
+            assert not [link for link in links if "reading=" in link]
+        for path in (
+            "seeds",
+            "seeds?words=dog",
+            "relation",
+            "prompt",
+            "prompt?text=dog",
+            "prompt.events?text=dog",
+            "ff/1/5?reading=mlp",
+        ):
             answer = visitor.get(f"/{GPT2}/{path}")
             assert answer.status_code == 404
             assert "LEXISCOPE_WORKER=auto" in answer.text

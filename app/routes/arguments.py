@@ -57,6 +57,10 @@ PlaceKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v
 MatchKind = Annotated[PlaceKind | None, Query(description="Only vectors of this kind, or pairs of this matrix")]
 TokenKind = Annotated[PlaceKind | None, Query(description="Only this kind, and all of it, in pages")]
 Group = Annotated[Literal["from"] | None, Query(description="In the page for people: pairs grouped by first token")]
+Reading = Annotated[
+    Literal["norm", "mlp"] | None,
+    Query(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
+]
 Words = Annotated[
     str,
     Query(

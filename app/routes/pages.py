@@ -4,6 +4,7 @@ Filling the views is for views/; the pages of the system are in system.py."""
 from app import addresses
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.routes import arguments as arg
+from app.routes.readings import read_again
 from app.routes.table import Call, Elsewhere, page
 from app.view_types import FFView, PairsView, SubheadView
 from app.views.head import head_view
@@ -16,10 +17,14 @@ from app.views.token import token_page
 
 
 @page("/{model:name}/ff/{layer:number}/{neuron:number}", addresses.ff, arg.VECTOR_ENTRIES)
-def neuron(call: Call, layer: arg.Layer, neuron: arg.Neuron, lens: arg.Lens = "dot", k: arg.Entries = None) -> FFView:
+async def neuron(
+    call: Call, layer: arg.Layer, neuron: arg.Neuron,
+    lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
+) -> FFView:  # fmt: skip
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
-    return ff_view(call.index, layer, neuron, lens, k)
+    view = ff_view(call.index, layer, neuron, lens, k)
+    return await read_again(call, view, reading, k) if reading else view
 
 
 @page("/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}", addresses.pairs, arg.PAIR_ENTRIES)
@@ -34,13 +39,14 @@ def pairs(
 
 
 @page("/{model:name}/head/{layer:number}/{head:number}/sub/{subhead:number}", addresses.subhead, arg.VECTOR_ENTRIES)
-def subhead(
+async def subhead(
     call: Call, layer: arg.Layer, head: arg.Head, subhead: arg.Subhead,
-    lens: arg.Lens = "dot", k: arg.Entries = None,
+    lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
 ) -> SubheadView:  # fmt: skip
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
     k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
-    return subhead_view(call.index, layer, head, subhead, lens, k)
+    view = subhead_view(call.index, layer, head, subhead, lens, k)
+    return await read_again(call, view, reading, k) if reading else view
 
 
 @page("/{model:name}/head/{layer:number}/{head:number}", addresses.head)

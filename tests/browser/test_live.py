@@ -1,0 +1,135 @@
+"""Seeds and prompts in a real browser, with a real worker: with script, which shows how far a run is, and without."""
+
+import re
+import time
+from collections.abc import Callable
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.test_every_page import grave
+from tests.browser.visit import Visit
+from tests.site import LLAMA
+
+Visitor = Callable[..., Visit]
+PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
+PAGES = {
+    "seeds-form": f"/{LLAMA}/seeds",
+    "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
+    "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs",
+    "prompt-form": f"/{LLAMA}/prompt",
+    "evolution": f"{PROMPT}&off=1.3",
+    "attention": f"{PROMPT}&panel=attention",
+    "patterns": f"{PROMPT}&panel=patterns&convention=exact",
+    "neurons": f"{PROMPT}&panel=neurons&layer=1",
+    "coverage": f"{PROMPT}&panel=coverage",
+    "reading": f"/{LLAMA}/ff/1/3?k=8&reading=norm",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def worker(address: str) -> None:
+    """Waits until the worker has loaded its model."""
+    for _ in range(60):
+        try:
+            urlopen(f"{address}/{LLAMA}/seeds.json?words=dog", timeout=30).close()
+            return
+        except HTTPError as error:
+            if error.code != 503:
+                raise
+            time.sleep(0.5)
+    raise TimeoutError("the worker did not start")
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_page(visit: Visitor, path: str) -> None:
+    page = visit(color_scheme="light", viewport={"width": 1280, "height": 900}).go(path)
+    assert grave(page) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert grave(page, runOnly=["color-contrast", "scrollable-region-focusable", "target-size"]) == []
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_seeds(visit: Visitor, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}")
+    page.get_by_role("navigation", name="Site").get_by_role("link", name="Seeds").click()
+    page.get_by_label("Words").fill("dog - lion")
+    page.get_by_role("button", name="Find").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("dog - lion")
+    expect(page.get_by_role("columnheader", name="lion")).to_be_visible()
+    page.get_by_role("group", name="Kinds").get_by_role("link", name="w_o").click()
+    page.wait_for_url(re.compile("kind=ff_value,w_o"))
+    expect(page.get_by_role("columnheader", name="kind", exact=True)).to_be_visible()
+    page.get_by_role("region", name="Vectors by score").locator("th a").first.click()
+    page.wait_for_url(re.compile("/(ff|head)/"))
+    page.go_back()
+    expect(page.get_by_label("Words")).to_have_value("dog - lion")
+
+
+def ran(page: Page) -> None:
+    expect(page.get_by_role("heading", name="the model predicts")).to_be_visible()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_prompt(visit: Visitor, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}/prompt")
+    if script:
+        page.evaluate("window.same = true")
+    page.get_by_label("Text").fill("the dog and the lion")
+    page.get_by_role("button", name="Run").click()
+    ran(page)
+    assert tab.path == PROMPT
+    page.get_by_role("navigation", name="Position").get_by_role("link").first.click()
+    page.wait_for_url(re.compile("position=0"))
+    expect(page.get_by_role("navigation", name="Position").locator("[aria-current]")).to_have_attribute(
+        "title", "position 0"
+    )
+    page.get_by_role("group", name="Panel").get_by_role("link", name="Neurons").click()
+    expect(page.get_by_role("table", name="Most active neurons")).to_be_visible()
+    page.get_by_role("table", name="Most active neurons").get_by_role("link", name="off").first.click()
+    expect(page.get_by_role("heading", name="Without")).to_be_visible()
+    assert "off=" in tab.path
+    page.get_by_role("link", name="undo").click()
+    ran(page)
+    assert tab.path == f"{PROMPT}&position=0&panel=neurons"
+    page.go_back()
+    expect(page.get_by_role("heading", name="Without")).to_be_visible()
+    page.go_back()
+    expect(page.get_by_role("table", name="Most active neurons")).to_be_visible()
+    if script:
+        assert page.evaluate("window.same")
+
+
+def test_a_long_text_goes_by_post(visit: Visitor) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/prompt?panel=neurons")
+    page.get_by_label("Text").fill("the dog and the lion " * 100)
+    page.get_by_role("button", name="Run").click()
+    page.wait_for_url(re.compile("[?&]z="))
+    expect(page.get_by_text("this prompt has")).to_be_visible()  # more tokens than the small model has positions
+    tab.complaints.clear()
+
+
+def test_a_run_that_cannot_be_says_why(visit: Visitor) -> None:
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/prompt?text=dog&off=1.3")
+    page.get_by_label("Off").fill("77.3")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_text("layer 77 does not exist here")).to_be_visible()
+    assert tab.path == f"/{LLAMA}/prompt?text=dog&off=77.3"
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_other_readings(visit: Visitor, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}/head/1/2/sub/0?k=8")
+    for reading in ("norm", "mlp"):
+        page.get_by_role("group", name="Reading").get_by_role("link", name=reading).click()
+        page.wait_for_url(re.compile(f"reading={reading}"))
+        expect(page.get_by_text("overlap with the stored top")).to_have_count(4)
