@@ -14,8 +14,9 @@ from torch import Tensor
 
 from precompute.embedding import Float64
 from precompute.errors import BadRequest
+from precompute.live import token_kernel
 from precompute.live.proposals import error_of_products
-from precompute.live.vocabulary import BLOCK, blocks, count_above, find_close
+from precompute.live.vocabulary import BLOCK, count_above, find_close
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer, RelationAsk
 from precompute.live.words import Words
@@ -34,7 +35,7 @@ def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], Non
     )
     sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
     targets = torch.tensor([pair.target_tokens[0] for pair in used])
-    outputs = torch.cat([_outputs(w, layer, torch.from_numpy(sources)) for layer in range(w.shape.n_layers)])
+    outputs = torch.cat([_outputs(w, layer, sources) for layer in range(w.shape.n_layers)])
     ranks = _ranks(words, outputs.flatten(0, 1), targets.repeat(len(outputs)), ask.lens, check)
     by_head = (part.view(len(outputs), -1).tolist() for part in ranks)
     heads = [_head(*divmod(n, w.shape.n_heads), *row) for n, row in enumerate(zip(*by_head, strict=True))]
@@ -66,10 +67,11 @@ def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
     return np.asarray(centred / length)
 
 
-def _outputs(w: Weights, layer: int, sources: Tensor) -> Tensor:
-    """sources (pairs, d_model) float64 -> (n_heads, pairs, d_model) float64, on the CPU."""
-    W_V, W_O = (w.every_head(kind, layer).cpu().double() for kind in ("w_v", "w_o"))
-    return sources @ W_V.transpose(1, 2) @ W_O
+def _outputs(w: Weights, layer: int, sources: Float64) -> Tensor:
+    """sources (pairs, d_model) -> (n_heads, pairs, d_model) float64, on the CPU."""
+    W_V, W_O = (w.vectors[kind][layer].cpu().numpy().astype(np.float64) for kind in ("w_v", "w_o"))
+    z = (sources @ W_V.T).reshape(len(sources), -1, w.shape.d_head).swapaxes(0, 1).repeat(w.groups, axis=0)
+    return torch.from_numpy(z @ W_O.reshape(w.shape.n_heads, w.shape.d_head, w.shape.d_model))
 
 
 def _ranks(
@@ -86,7 +88,9 @@ def _ranks(
         slack = slack * vocabulary.inverse
 
     def exact(rows: Tensor, tokens: Tensor) -> Tensor:
-        found = (outputs[rows] * W[tokens.to(device)].cpu().double()).sum(dim=1)
+        found = torch.from_numpy(
+            token_kernel.dots(outputs.numpy(), vocabulary.embedding.rows, rows.numpy(), tokens.numpy())
+        )
         return (found - shifts[rows]) * inverse[tokens] if lens == "cosine" else found
 
     shifts = outputs @ torch.from_numpy(vocabulary.mean)  # (n,)
@@ -104,10 +108,8 @@ def _ranks(
         above[some] = count_above(product, error).cpu()
         close = find_close(product, error)
         below[some] = product.shape[1] - above[some] - torch.bincount(close[:, 0], minlength=len(product))
-        for part in blocks(close, 65_536):
-            rows, tokens = part[:, 0] + start, part[:, 1]
-            difference = exact(rows, tokens) - scores[rows]
-            difference[tokens == targets[rows]] = 0
-            above.index_add_(0, rows, (difference > 0).long())
-            below.index_add_(0, rows, (difference < 0).long())
+        rows, tokens = close[:, 0] + start, close[:, 1].contiguous()
+        difference = exact(rows, tokens) - scores[rows]  # of the target itself exactly 0
+        above.index_add_(0, rows, (difference > 0).long())
+        below.index_add_(0, rows, (difference < 0).long())
     return scores, above, below

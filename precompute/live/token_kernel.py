@@ -114,3 +114,17 @@ def find_close(scores: NDArray[np.float32], bounds: NDArray[np.float32]) -> NDAr
                 found[count, 1] = t
                 count += 1
     return found
+
+
+@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+def dots(
+    A: NDArray[np.float64], B: NDArray[np.float32], a: NDArray[np.int64], b: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """A[a[n]] · B[b[n]] in float64, for each n."""
+    out = np.empty(len(a))
+    for n in range(len(a)):
+        x, y, total = A[a[n]], B[b[n]], 0.0
+        for i in range(len(x)):
+            total += x[i] * np.float64(y[i])
+        out[n] = total
+    return out

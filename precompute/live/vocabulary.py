@@ -54,7 +54,7 @@ def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
 
 
 def find_close(scores: Tensor, bounds: Tensor) -> Tensor:
-    """Rows and tokens (m, 2), on the CPU, of those of scores (n, d_vocab) no further from 0 than the row's bound (n,)."""
+    """Row and token (m, 2), on the CPU, of each of scores (n, d_vocab) no further from 0 than its row's bound (n,)."""
     if scores.device.type != "cpu":
         return torch.nonzero(scores.abs() <= bounds[:, None]).cpu()
     return torch.from_numpy(token_kernel.find_close(scores.numpy(), bounds.contiguous().numpy()))
