@@ -1,7 +1,9 @@
 """The OpenAPI document: complete, with examples that have the declared shapes, and true for random requests."""
 
 import copy
+import itertools
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -17,13 +19,15 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
+from app import openapi_text
 from app.faces import MEDIA_TYPES
 from app.routes.arguments import FACES
 from app.routes.examples import EXAMPLES
 from app.routes.live_examples import LIVE_EXAMPLES
 from app.routes.live_pages import LIVE
 from app.routes.pages import HOME, MODEL, PAGES
-from tests.site import GPT2, LLAMA
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, visit
 
 EXAMPLES_EACH = 8
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -67,6 +71,58 @@ def test_examples_have_the_declared_shapes(document: dict[str, Any], name: str) 
     operation = next(operation for operation in operations if operation["operationId"] == f"{name}_json")
     assert operation["responses"]["200"]["content"]["application/json"]["example"] == (EXAMPLES | LIVE_EXAMPLES)[name]
     validator(document, operation).validate((EXAMPLES | LIVE_EXAMPLES)[name])
+
+
+def test_examples_are_of_one_model() -> None:
+    """An id has one text, vectors differ, and numbers are those that the arguments give as examples."""
+    texts: dict[int, set[str]] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.keys() >= {"id", "token"} and isinstance(value["token"], str):
+                texts.setdefault(value["id"], set()).add(value["token"])
+            for part in value.values():
+                walk(part)
+        elif isinstance(value, list):
+            for part in value:
+                walk(part)
+
+    walk(EXAMPLES)
+    assert texts
+    assert [found for found in texts.items() if len(found[1]) > 1] == []
+    neuron, subhead = EXAMPLES["neuron"], EXAMPLES["subhead"]
+    for vectors in ([neuron[name] for name in ("key", "value", "up")], [subhead[name] for name in "qkvo"]):
+        assert all(first != second for first, second in itertools.combinations(vectors, 2))
+    token = EXAMPLES["token"]
+    assert token["bytes"] == token["token"]["token"].encode().hex(" ")
+    assert EXAMPLES["search"]["matches"][0]["tokens"][0] in EXAMPLES["search"]["words"][0]["tokens"]
+
+
+@pytest.mark.parametrize("name", [page.name for page in (MODEL, *PAGES)])
+def test_examples_answer_the_example_request(document: dict[str, Any], name: str) -> None:
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    operation = next(operation for operation in operations if operation["operationId"] == f"{name}_json")
+    answer = EXAMPLES[name]
+    for parameter in operation["parameters"]:
+        said = openapi_text.example(parameter)
+        held = answer.get(parameter["name"], said)
+        if parameter["name"] == "token" and name == "token":
+            held = held["id"]
+        if parameter["in"] == "path" or (parameter["name"] != "k" and said != ""):
+            assert held == said, parameter["name"]
+
+
+def test_every_page_has_a_link_to_try(client: TestClient, tmp_path: Path) -> None:
+    page = client.get("/docs").text
+    links = [link for link in parsed(page).links() if link.startswith(f"/{GPT2}")]
+    assert len(links) >= len(PAGES) + 2  # the model, and a random neuron
+    live = tuple(f"/{GPT2}/{page.name}" for page in LIVE)
+    assert all("?" in link for link in links if link.startswith(live))
+    for link in links:
+        assert link.startswith(live) or client.get(link).status_code in (200, 303), link
+    with visit(tmp_path) as visitor:
+        assert "{model}" in visitor.get("/docs").text
+        assert not [link for link in parsed(visitor.get("/docs").text).links() if "model}" in link]
 
 
 @pytest.mark.parametrize("model", [GPT2, LLAMA])

@@ -16,12 +16,12 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 Face: TypeAlias = Literal["html", "json", "csv", "md", "tex"]
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
-Layer = Annotated[int, Path(ge=0, description="A layer, from 0", examples=[27])]
-Neuron = Annotated[int, Path(ge=0, description="A neuron of the layer, from 0", examples=[808])]
-Head = Annotated[int, Path(ge=0, description="A head of the layer, from 0", examples=[5])]
+Layer = Annotated[int, Path(ge=0, description="A layer, from 0", examples=[29])]
+Neuron = Annotated[int, Path(ge=0, description="A neuron of the layer, from 0", examples=[432])]
+Head = Annotated[int, Path(ge=0, description="A head of the layer, from 0", examples=[2])]
 Subhead = Annotated[int, Path(ge=0, description="A subhead of the head, from 0", examples=[3])]
 Matrix = Annotated[Literal["vo", "qk"], Path(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
-TokenId = Annotated[int, Path(ge=0, description="A token's id", examples=[3290])]
+TokenId = Annotated[int, Path(ge=0, description="A token's id", examples=[2767])]
 
 Lens = Annotated[
     Literal["dot", "cosine"],
@@ -52,7 +52,6 @@ TokenFilter = Annotated[
         "the address with its id"
     ),
 ]
-VectorKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o"]
 PlaceKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo", "qk"]
 MatchKind = Annotated[PlaceKind | None, Query(description="Only vectors of this kind, or pairs of this matrix")]
 TokenKind = Annotated[PlaceKind | None, Query(description="Only this kind, and all of it, in pages")]

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app import addresses
 from app.assets import Asset
+from app.example_links import example_links
 from app.faces import MEDIA_TYPES
 from app.metrics import MEDIA_TYPE
 from app.openapi_docs import ERRORS
@@ -91,7 +92,7 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
     for path, name, twin, view in (
         ("/-/help", "help", None, lambda: None),
         ("/-/settings", "settings", "/-/settings.json", lambda: {"settings": described(site.settings)}),
-        ("/docs", "docs", "/openapi.json", lambda: {"document": document()}),
+        ("/docs", "docs", "/openapi.json", lambda: {"document": document(), "links": example_links(site, document())}),
     ):
         router.add_api_route(path, _page(site, name, twin, view), name=name, include_in_schema=False)
     return router

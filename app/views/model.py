@@ -82,9 +82,9 @@ def provenance(index: Index) -> Provenance:
     return Provenance.of(
         source=manifest.source,
         revision=manifest.revision,
+        origin=manifest.origin,
         weights_sha256=manifest.weights_sha256,
         build=manifest.build,
-        origin=manifest.origin,
         k=manifest.k,
         pairs=manifest.pairs,
     )
