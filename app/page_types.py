@@ -8,8 +8,6 @@ from typing_extensions import TypedDict
 
 from app.view_types import PairView, ScoredView, TokenView, View
 
-# Of a token at the top and at the bottom of what a vector reads (reads, avoids) or writes (writes, suppresses); of
-# ff_up, whose sign turns the neuron's value round: positive, negative.
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 
 
@@ -163,7 +161,10 @@ class Place(TypedDict):
 
 
 class RoleList(View):
-    role: Role
+    role: Role = Field(
+        description="`reads` and `avoids`: at the top and at the bottom of what a vector reads; `writes` and "
+        "`suppresses`: of what it writes; `positive` and `negative`: of `ff_up`, whose sign is that of the neuron's activation"
+    )
     kind: str
     end: str
     total: int

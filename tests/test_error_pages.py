@@ -48,7 +48,9 @@ BAD = [
     (f"/{GPT2}/head/1/0/vo?preset=best", 422, "'all', 'distinct' or 'words'"),
     (f"/{GPT2}/layer/1?sort=colour", 422, "sort = 'colour'"),
     (f"/{GPT2}/layer/1?page=0", 422, "page = '0'"),
-    (f"/{GPT2}/layer/1?token=-1", 422, "token = '-1'"),
+    (f"/{GPT2}/layer/1?token=-1", 404, "'-1' is none of"),
+    (f"/{GPT2}/layer/1?token=xyzzyqq", 404, "'xyzzyqq' is none of"),
+    (f"/{GPT2}/layer/1?token={'a' * 500}", 404, "is none of"),
     (f"/{GPT2}/search?q={'x' * 201}", 422, "200"),
     (f"/{GPT2}/token/300?kind=w_z", 422, "kind = 'w_z'"),
     # What is no address

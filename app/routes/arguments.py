@@ -5,7 +5,7 @@ import re
 from typing import Annotated, Any, Literal, TypeAlias
 
 from fastapi import Path, Query
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
 from app.lengths import PAIR_ENTRIES as PAIR_ENTRIES
@@ -45,7 +45,7 @@ Sort = Annotated[
     Query(description="By what: numbers go from large to small, and `-` turns the order round"),
 ]  # fmt: skip
 TokenFilter = Annotated[
-    Annotated[int, Field(ge=0)] | Annotated[str, Field(max_length=100)] | None,
+    int | str | None,
     BeforeValidator(lambda said: int(said) if _NUMBER.fullmatch(str(said)) else said),
     Query(
         description="Only neurons whose key or value lists this token id; with a word, or an id after #, the answer is "

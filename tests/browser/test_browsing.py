@@ -38,6 +38,21 @@ def test_home_to_a_pair_and_back(visit: Visitor) -> None:
     assert page.evaluate("window.same")
 
 
+def test_a_row_leads_to_its_row(visit: Visitor) -> None:
+    """Marked, whether the page was swapped in or is opened cold."""
+    tab = visit()
+    page = tab.go(f"/{LLAMA}/token/300?kind=ff_key")
+    link = page.locator("table.places a").last
+    address = link.get_attribute("href") or ""
+    row = address.partition("#")[2]
+    link.click()
+    expect(page.locator("tr.target")).to_have_id(row)
+    expect(page.locator("tr.target")).to_be_in_viewport()
+    cold = visit().go(address)
+    expect(cold.locator("tr:target")).to_have_id(row)
+    expect(cold.locator("tr:target")).to_be_in_viewport()
+
+
 def test_search_with_the_keyboard(visit: Visitor) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
