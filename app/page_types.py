@@ -163,7 +163,7 @@ class Place(TypedDict):
 class RoleList(View):
     role: Role = Field(
         description="`reads` and `avoids`: at the top and at the bottom of what a vector reads; `writes` and "
-        "`suppresses`: of what it writes; `positive` and `negative`: of `ff_up`, whose sign is that of the neuron's activation"
+        "`suppresses`: of what it writes; `positive` and `negative`: of `ff_up`, whose sign the neuron's activation has"
     )
     kind: str
     end: str
