@@ -16,6 +16,7 @@ from app.page_types import ModelCard
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from precompute.files import read_regular
 from precompute.manifest import MANIFEST, MODEL_NAME, TOKENIZER, signature_of
+from precompute.manifest_fields import is_reserved
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class Library:
             return looked
 
     def _opened(self, name: str, before: _Seen | None) -> LiveIndex:
+        if is_reserved(name):
+            raise ManifestDamaged(
+                f"{self.data / name} has a name that a page of the explorer has already: build it under another name, "
+                "from a folder or file that is called otherwise"
+            )
         if before and isinstance(before.found, LiveIndex):
             index = before.found.current()
         else:

@@ -14,6 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from precompute.errors import BadWeights, NoSafetensors, SourceNotFound
+from precompute.manifest_fields import is_reserved
 from precompute.tokenizer_file import find_tokenizer
 
 SINGLE_FILE = "model.safetensors"
@@ -45,7 +46,7 @@ class Checkpoint:
             raise SourceNotFound(f"There is no folder {folder}. Give a folder that holds config.json and safetensors.")
         return cls(
             name=safe_name(name if name is not None else folder.name),
-            source=source if source is not None else str(folder),
+            source=_encodable(source if source is not None else str(folder)),
             revision=revision,
             folder=folder,
             config=read_config(folder),
@@ -109,11 +110,16 @@ class Checkpoint:
 def safe_name(text: str) -> str:
     """A model name that is safe in a URL and as a folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 96 characters.
 
-    Never `demo`, which stands for another model.
+    Never `demo`, which stands for another model, nor the name of a page that is no model's.
     """
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
     name = re.sub(r"^[^A-Za-z0-9]+", "", name)[:96].rstrip("-.") or "model"
-    return "demo-model" if name == "demo" else name
+    return f"{name[:90]}-model" if name == "demo" or is_reserved(name) else name
+
+
+def _encodable(path: str) -> str:
+    """A path may hold bytes that are no text."""
+    return path.encode("utf-8", "backslashreplace").decode()
 
 
 def read_config(folder: Path) -> dict[str, Any]:

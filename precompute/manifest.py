@@ -1,6 +1,7 @@
 """What an index was made from, and which of its files are finished: manifest.json, replaced whole, never edited.
 Checking the fields of one is for manifest_fields.py, opening the files it lists for index.py."""
 
+import errno
 import json
 import os
 import re
@@ -30,6 +31,7 @@ TOKENIZER = "tokenizer.json"
 DEMO_NAME = "smollm2-135m"  # the model that `demo` stands for
 
 _MAX_BYTES = 1 << 24
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,13 @@ class Manifest:
 
 
 def signature_of(folder: Path, name: str = MANIFEST) -> tuple[int, ...] | None:
-    """Changes whenever the manifest does, for the price of a stat; None if there is no manifest."""
+    """Changes whenever the manifest does, for the price of a stat; None if there is no manifest.
+
+    One that may not be looked at is there: reading it says what is wrong."""
     try:
         return _signature(os.stat(folder / name))
-    except OSError:
-        return None
+    except OSError as error:
+        return (error.errno or 0,) if error.errno in _REFUSED else None
 
 
 def model_name(asked: str) -> str:

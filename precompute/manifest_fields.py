@@ -27,6 +27,8 @@ IDENTITY = (
 )
 FIELDS = (*IDENTITY, "source", "generation", "build", "vocabulary", "neighbours", "shards")
 
+_RESERVED = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-")
+_FACES = (".json", ".csv", ".md", ".tex")
 _FILE_NAME = MODEL_NAME  # a plain name: no folders, nothing hidden
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _LAYER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
@@ -54,6 +56,11 @@ class FileEntry:
             raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
+    return name in _RESERVED or name.startswith("favicon.") or name.endswith(_FACES)
+
+
 def fingerprint(values: Mapping[str, Any]) -> str:
     identity = {name: values[name] for name in IDENTITY} | {"shape": asdict(values["shape"])}
     return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
@@ -75,6 +82,8 @@ def parse_fields(content: bytes) -> dict[str, Any]:
     for name in ("model", "source", "revision", "weights_sha256", "tokenizer_sha256"):
         if not isinstance(value[name], str):
             raise ValueError(f"{name} is not a text")
+        if not value[name].isascii() and value[name].encode("utf-8", "ignore").decode() != value[name]:
+            raise ValueError(f"{name} holds halves of characters, which no page can show")
         if name.endswith("sha256") and not _SHA256.fullmatch(value[name]):
             raise ValueError(f"{name} is not a SHA-256")
     if not MODEL_NAME.fullmatch(value["model"]):

@@ -49,6 +49,8 @@ def test_a_relative_folder_is_remembered_by_its_whole_path(tmp_path: Path, monke
 @pytest.mark.parametrize(("text", "name"), [
     ("gpt2", "gpt2"), ("SmolLM2-135M.Q4_1", "SmolLM2-135M.Q4_1"), ("../x y", "x-y"), ("-/-", "model"), ("", "model"),
     ("日本", "model"), (".hidden", "hidden"), ("a" * 200, "a" * 96), ("a/b?c#d", "a-b-c-d"), ("model.", "model"),
+    ("docs", "docs-model"), ("index", "index-model"), ("favicon.ico", "favicon.ico-model"), ("a.json", "a.json-model"),
+    ("robots.txt", "robots.txt-model"), ("docs2", "docs2"), ("a" * 96 + ".md", "a" * 96),
     ("demo", "demo-model"), ("demo.", "demo-model"), ("demos", "demos"),
 ])  # fmt: skip
 def test_safe_name(text: str, name: str) -> None:
@@ -187,3 +189,8 @@ def test_a_pickle_beside_the_safetensors_is_never_opened(tmp_path: Path) -> None
     (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'exit 1'\ntR.")
     checkpoint = Checkpoint.open(tmp_path)
     assert {path.name for path in checkpoint.files.values()} == {"model.safetensors"}
+
+
+def test_a_path_that_is_no_text_can_still_be_written_down(tmp_path: Path) -> None:
+    folder = tiny_gpt2(tmp_path / "here")
+    assert Checkpoint.open(folder, source="/caf\udce9").source == r"/caf\udce9"

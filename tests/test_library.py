@@ -314,6 +314,15 @@ def test_a_broken_manifest_hides_no_other_model(data: Path) -> None:
     assert library.version() != library.version("small")
 
 
+@pytest.mark.parametrize("name", ["docs", "index", "favicon.svg", "tiny.json"])
+def test_a_folder_whose_name_a_page_has(data: Path, name: str) -> None:
+    write_index(data / name, make_manifest(model=name), (0,))
+    library = always(data)
+    with pytest.raises(ManifestDamaged, match="a name that a page of the explorer has already"):
+        library.index(name)
+    assert {card.model: len(card.faults) for card in library.cards()} == {name: 1, "tiny": 0}
+
+
 def test_a_folder_with_another_models_index(data: Path) -> None:
     shutil.copytree(data / "tiny", data / "copied")
     with pytest.raises(ManifestDamaged, match="is of another model, tiny"):

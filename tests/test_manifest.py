@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from precompute.errors import BuildError, IndexMissing, LexiscopeError, ManifestDamaged, NewerFormat, ShardDamaged
 from precompute.files import PARTIAL
 from precompute.manifest import DEMO_NAME, MANIFEST, FileEntry, Manifest, model_name, signature_of
+from precompute.manifest_fields import parse_fields
 from precompute.shape import Shape
 from tests.synthetic import GPT2, LLAMA, make_manifest
 
@@ -27,7 +28,7 @@ FULL = make_manifest().with_vocabulary(ENTRY).with_shard(3, FileEntry("layer-3.g
         FULL,
         FULL.with_shard(0, FileEntry("layer-0.g1.lxs", 6, "c" * 64)),
         make_manifest(LLAMA, "SmolLM2-135M_x.gguf", k=1, pairs=1, generation=7).with_vocabulary(ENTRY),
-        replace(FULL, source="/home/日本/mod\udce9l\n\x1b", revision="main"),
+        replace(FULL, source="/home/日本/modél\n\x1b", revision="main"),
     ],
 )
 def test_round_trip(tmp_path: Path, manifest: Manifest) -> None:
@@ -264,3 +265,22 @@ def test_check_sum(tmp_path: Path) -> None:
 )
 def test_names_of_models(asked: str, name: str) -> None:
     assert model_name(asked) == name
+
+
+@pytest.mark.parametrize("name", ["source", "revision"])
+def test_texts_that_cannot_be_written_are_refused(name: str) -> None:
+    manifest = replace(make_manifest(), vocabulary=FileEntry("v.lxs", 1, "0" * 64))
+    parse_fields(replace(manifest, **{name: "é 日本 🐕"}).to_json())
+    with pytest.raises(ValueError, match=f"{name} holds halves of characters"):
+        parse_fields(replace(manifest, **{name: "a\udce9"}).to_json())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_looked_into_is_there(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+    try:
+        assert signature_of(tmp_path)
+        with pytest.raises(ManifestDamaged, match="cannot be read"):
+            Manifest.load(tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
