@@ -3,6 +3,7 @@ Refuses addresses that cannot mean anything, answers HEAD, counts, and turns a f
 
 import logging
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from urllib.parse import unquote_to_bytes
@@ -63,13 +64,22 @@ class Guard:
                 await (await self._refuse(Request(scope), *fault))(scope, receive, guarded)
             else:
                 await self.app(scope, receive, guarded)
-        except Exception:
-            logger.exception("%s failed", scope["path"])
+        except Exception as error:
+            # Neither the path nor the message by default: they may quote what a visitor typed.
+            logger.error("a page failed: %s", _place(error))
+            logger.debug("%r failed", scope["path"], exc_info=error)
             if not status:
                 await PlainTextResponse("Internal Server Error", 500)(scope, receive, guarded)
         finally:
             route = getattr(scope.get("route"), "name", "none")
             self._metrics.count(route, status, time.perf_counter() - started)
+
+
+def _place(error: BaseException) -> str:
+    """ValueError at app/views/token.py:12 in token_page."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
+    return type(error).__name__ + where
 
 
 def url_fault(scope: Scope, limit: int) -> tuple[int, str] | None:

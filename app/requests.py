@@ -26,4 +26,5 @@ def origin_of(request: Request) -> str:
 
 def has_etag(request: Request, etag: str) -> bool:
     """Whether the visitor holds this version already."""
-    return etag in request.headers.get("if-none-match", "")
+    held = request.headers.get("if-none-match", "")
+    return etag in held or held.strip() == "*"

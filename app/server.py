@@ -25,7 +25,10 @@ from app.site import Site, open_site
 def create_app(settings: Settings) -> ASGIApp:
     site = open_site(settings)
     arguments.register()
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site))
+    app = FastAPI(
+        openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site),
+        redirect_slashes=False,  # it would go to whatever host the visitor names
+    )  # fmt: skip
     for page in PAGES:
         _add(app, site, page, page.path + "{face:face}")
     for page in LIVE:

@@ -30,11 +30,18 @@ class Source:
     build: str  # of the model and the index; "" for tables of no model
 
 
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
 @dataclass(frozen=True)
 class Table:
     title: str
     columns: tuple[str, ...]
     rows: Sequence[Sequence[Cell]]
+
+    def __post_init__(self) -> None:
+        """A title may quote a search: it stays on its line, and no control gets out of a terminal's hand."""
+        object.__setattr__(self, "title", _CONTROLS.sub(" ", self.title))
 
 
 def as_csv(records: Iterable[Record], columns: Sequence[str] = ()) -> str:

@@ -255,3 +255,24 @@ def test_robots_leave_endless_addresses_alone(client: TestClient) -> None:
 
 def test_views_of_the_table_are_views() -> None:
     assert all(issubclass(page.shape, View) for page in PATHS)
+
+
+@pytest.mark.parametrize("path", [f"/{GPT2}", f"/{GPT2}/ff/1/5", "/docs", "/-/help"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_a_slash_too_many_leads_to_no_other_host(client: TestClient, path: str, method: str) -> None:
+    answer = client.request(method, f"{path}/", headers={"Host": "elsewhere.example"})
+    assert answer.status_code in (404, 405)
+    assert "location" not in answer.headers
+
+
+def test_a_star_stands_for_every_version(client: TestClient) -> None:
+    assert client.get(f"/{GPT2}/ff/1/5", headers={"If-None-Match": "*"}).status_code == 304
+
+
+@pytest.mark.parametrize("face", ["md", "tex"])
+def test_a_title_stays_on_its_line(client: TestClient, face: str) -> None:
+    text = client.get(f"/{GPT2}/search.{face}", params={"q": "a\r\n# b\x1b[31m\u2028c"}).text
+    title = next(line for line in text.splitlines() if "tokens like" in line)
+    assert "b" in title
+    assert "c" in title.partition("tokens like")[2]
+    assert "\x1b" not in text
