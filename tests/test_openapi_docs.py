@@ -26,6 +26,8 @@ from app.routes.examples import EXAMPLES
 from app.routes.live_examples import LIVE_EXAMPLES
 from app.routes.live_pages import LIVE
 from app.routes.pages import HOME, MODEL, PAGES
+from app.server import create_app
+from app.settings import Settings as SiteSettings
 from tests.pages import parsed
 from tests.site import GPT2, LLAMA, visit
 
@@ -159,9 +161,9 @@ def narrowed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def operations(client: TestClient, document: dict[str, Any]) -> dict[str, Any]:
+def operations(site_data: Path, document: dict[str, Any]) -> dict[str, Any]:
     schema: Any = schemathesis.openapi.from_dict(narrowed(document))
-    schema.app = client.app
+    schema.app = create_app(SiteSettings(data=site_data, worker="off"))  # each request starts and ends it
     return {result.ok().path: result.ok() for result in schema.get_all_operations()}
 
 
