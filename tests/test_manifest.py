@@ -270,9 +270,11 @@ def test_names_of_models(asked: str, name: str) -> None:
 @pytest.mark.parametrize("name", ["source", "revision"])
 def test_texts_that_cannot_be_written_are_refused(name: str) -> None:
     manifest = replace(make_manifest(), vocabulary=FileEntry("v.lxs", 1, "0" * 64))
-    parse_fields(replace(manifest, **{name: "é 日本 🐕"}).to_json())
+    said: Any = {name: "é 日本 🐕"}
+    parse_fields(replace(manifest, **said).to_json())
+    half: Any = {name: "a\udce9"}
     with pytest.raises(ValueError, match=f"{name} holds halves of characters"):
-        parse_fields(replace(manifest, **{name: "a\udce9"}).to_json())
+        parse_fields(replace(manifest, **half).to_json())
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -24,7 +24,7 @@ class Scored(Wire):
 
 class Term(Wire):
     word: str = Field(min_length=1, max_length=100)
-    weight: float = 1.0
+    weight: float = Field(default=1.0, ge=-1e6, le=1e6)
 
 
 class SeedsAsk(Wire):
