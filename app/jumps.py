@@ -18,10 +18,10 @@ _ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page take
     addresses.search: ("q", "lens", "kind", "page"),
     addresses.layer: ("lens", "sort", "token", "page"),
     addresses.token: ("lens", "preset", "kind", "page"),
-    addresses.ff: ("lens", "k"),
+    addresses.ff: ("lens", "k", "reading"),
     addresses.head: ("lens", "preset"),
     addresses.pairs: ("lens", "preset", "k", "group"),
-    addresses.subhead: ("lens", "k"),
+    addresses.subhead: ("lens", "k", "reading"),
 }
 _FACES = (".json", ".csv", ".md", ".tex")
 
