@@ -44,7 +44,7 @@ def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def slow_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Enough layers to send a signal while it is being built."""
-    return small_gpt2(tmp_path_factory.mktemp("slow") / "slow", n_layers=40)
+    return small_gpt2(tmp_path_factory.mktemp("slow") / "slow", n_layers=160)
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
@@ -196,7 +196,7 @@ def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.S
     words = ("precompute", slow_source, "--data", tmp_path / "data", *SMALL)
     index = tmp_path / "data" / "slow"
     with command(tmp_path / "log", *words) as child:
-        child.wait_for("layer 38 is ready")  # and the nearest tokens, which come after the first
+        child.wait_for("layer 158 is ready")  # and the nearest tokens, which come after the first
         time.sleep(0.05)
         os.kill(child.pid, number)
         assert child.ended() == 128 + number
@@ -206,7 +206,7 @@ def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.S
     assert (index / ".lock").read_bytes() == b""
     ready = Index.open(index)
     assert ready.faults == {}
-    assert 39 in ready.layers
+    assert 159 in ready.layers
     with command(tmp_path / "log", *words, "--layers", str(ready.layers[0])) as child:
         assert child.ended() == 0
         assert "nothing to do" in child.said()
@@ -215,7 +215,7 @@ def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.S
 def test_second_build_stops_and_a_kill_frees_the_place(slow_source: Path, tmp_path: Path) -> None:
     words = ("precompute", slow_source, "--data", tmp_path / "data", *SMALL)
     with command(tmp_path / "log", *words) as first:
-        first.wait_for("layer 39 is ready")
+        first.wait_for("layer 159 is ready")
         with command(tmp_path / "log2", *words, "--force") as second:
             assert second.ended() == 1
             assert f"is being built by another process (pid {first.pid})" in second.said()
