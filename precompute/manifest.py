@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
@@ -52,7 +53,7 @@ class Manifest:
     shards: Mapping[int, FileEntry] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
-    @property
+    @cached_property
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self)})
