@@ -94,7 +94,7 @@ def text_of(engine: Engine, tokens: int) -> str:
 def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterator[Figure]:
     """The same seed search asked of the worker itself and through the server, in turn."""
     data, name = scratch / "live-data", "live-small"
-    write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1)
+    write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1, weights=checkpoint.weights_hash())
     worker = [sys.executable, "-m", "app.cli", "worker", "--model", str(checkpoint.folder), "--data", str(data)]
     with subprocess.Popen([*worker, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -27,13 +27,20 @@ def gpt2_shape(n_layers: int, d_model: int, n_heads: int) -> Shape:
 
 
 def write_random_index(
-    data: Path, name: str, shape: Shape, tokenizer: Path, layers: int | None = None, k: int = 100, pairs: int = 500
+    data: Path,
+    name: str,
+    shape: Shape,
+    tokenizer: Path,
+    layers: int | None = None,
+    k: int = 100,
+    pairs: int = 500,
+    weights: str = "",
 ) -> Path:
-    """The top `layers` of the model (None: all)."""
+    """The top `layers` of the model (None: all); `weights` is the hash of those it passes for."""
     folder = data / name
     folder.mkdir(parents=True)
     (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
-    weights = hashlib.sha256(name.encode()).hexdigest()
+    weights = weights or hashlib.sha256(name.encode()).hexdigest()
     manifest = Manifest(name, f"random/{name}", "", weights, sha256_of(tokenizer), shape, k, pairs)
     offsets, text = pack(token_bytes(tokenizer, shape.d_vocab))
     ones = np.ones(shape.d_vocab, np.float32)
