@@ -131,7 +131,7 @@ class Live:
     @asynccontextmanager
     async def _worker(self, model: str) -> AsyncIterator[tuple[Place, Keeper | None]]:
         if not self.serves(model):
-            raise LiveOff(self._why_off(model))
+            raise LiveOff(self.why_off(model))
         if self._places:
             yield Place(self._places.get(model) or self._places[""]), None
             return
@@ -142,7 +142,7 @@ class Live:
         finally:
             keeper.users -= 1
 
-    def _why_off(self, model: str) -> str:
+    def why_off(self, model: str) -> str:
         if self._settings.worker == "off":
             return "live pages are off: start the server with LEXISCOPE_WORKER=auto to turn them on"
         if self._places:

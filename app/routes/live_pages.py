@@ -84,7 +84,7 @@ def prompt_ask(
 def _there(call: Call) -> None:
     """Also the page that only asks for words says at once that nobody will answer."""
     if not call.site.live.serves(call.model):
-        raise LiveOff(call.site.live._why_off(call.model))
+        raise LiveOff(call.site.live.why_off(call.model))
 
 
 LIVE = (seeds, relation, prompt)
