@@ -2,11 +2,14 @@
 Reads the arrays that were written, by the tables of FORMAT.md, and nothing of the code under test."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from app.live_index import LiveIndex
+from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 from precompute.tokens import TokenTable
-from tests.synthetic import GPT2, LLAMA, raw_tokens, shard_arrays
+from tests.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
 
 SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
 READY = {"gpt2-like": (0, 1, 3), "llama-like": (0, 2)}  # layers that are built
@@ -79,3 +82,12 @@ def owner(shape: Shape, kind: str, index: int) -> dict[str, int | None]:
 
 def token(number: int) -> dict[str, Any]:
     return {"id": number, "token": TEXTS[number]}
+
+
+def open_indexes(data: Path) -> dict[str, Index]:
+    """One index of each shape, with the layers that are ready, opened as the server does."""
+    opened: dict[str, Index] = {}
+    for name, shape in SHAPES.items():
+        write_index(data / name, make_manifest(shape, name), READY[name])
+        opened[name] = LiveIndex.open(data / name)
+    return opened

@@ -11,13 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_view
 from precompute.errors import BadRequest, NotFound
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
-from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
+from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
 from tests.models import tokenizer_json
 from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
 
@@ -30,12 +29,7 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
-    opened: dict[str, Index] = {}
-    for name, shape in SHAPES.items():
-        folder = tmp_path_factory.mktemp("data") / name
-        write_index(folder, make_manifest(shape, name), READY[name])
-        opened[name] = LiveIndex.open(folder)
-    return opened
+    return open_indexes(tmp_path_factory.mktemp("data"))
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from precompute.index import Index
 from precompute.inverted import invert_pairs
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from tests.builds import quick_build, small_gpt2
-from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
+from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
 from tests.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
 
 ROLES = {
@@ -42,12 +42,7 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
-    opened: dict[str, Index] = {}
-    for name, shape in SHAPES.items():
-        folder = tmp_path_factory.mktemp("data") / name
-        write_index(folder, make_manifest(shape, name), READY[name])
-        opened[name] = LiveIndex.open(folder)
-    return opened
+    return open_indexes(tmp_path_factory.mktemp("data"))
 
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
