@@ -6,9 +6,9 @@ sums does to the last bit.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from precompute.compiled import kernel
 from precompute.embedding import Embedding, Float32, Float64
 
 Int32 = NDArray[np.int32]
@@ -17,7 +17,7 @@ Int32 = NDArray[np.int32]
 LANES = 32  # running sums of a dot product: enough to fill any processor's vector registers
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def dot(x: Float32, y: Float32, lanes: Float64) -> float:
     """x · y in float64; `lanes` (LANES,) is scratch. Products of two float32 are exact there, sums have one order."""
     lanes[:] = 0.0
@@ -35,7 +35,7 @@ def dot(x: Float32, y: Float32, lanes: Float64) -> float:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _through(rows: Float64, W: Float64) -> Float64:
     """rows (n, d_model) times W (d_model, d_head), each row by itself, so that equal rows give equal results."""
     out = np.zeros((len(rows), W.shape[1]))
@@ -46,7 +46,7 @@ def _through(rows: Float64, W: Float64) -> Float64:
     return out
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _row_dots(A: Float64, B: Float64, i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
     out = np.empty(len(i))
     for n in range(len(i)):

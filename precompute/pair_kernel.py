@@ -2,15 +2,15 @@
 
 A score is shift_i + shift_j + a_i · b_j. Its first coordinates and the norms of the rest bound it. `scan` also skips
 columns without looking at them: they stand in shells of like norm, sorted by shift within a shell, so that for a block
-of rows only the two outer ranges of a shell are worth a look. `sift` takes the first coordinates' products ready-made.
+of rows only the two outer ranges of a shell are worth a look. pair_sift.py starts from ready-made products instead.
 """
 
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from precompute.compiled import kernel
 from precompute.rounding import UNIT
 
 # Numbers of leading coordinates after which the norm of the rest is known; scan uses the first two.
@@ -39,10 +39,10 @@ class Rows(NamedTuple):
 class Columns(NamedTuple):
     tokens: Ints
     surface: Ints
-    coords: Floats  # (n, d)
+    coords: Floats  # (n rounded up to strips, d) padded with zeros, as the next three
     strips: Floats  # (n / STRIP rounded up, d, STRIP) the first SCANNED of coords, coordinate by coordinate
-    shift: Floats  # (n / STRIP rounded up, STRIP) padded
-    rest: Floats  # (prefixes, n / STRIP rounded up, STRIP) padded
+    shift: Floats  # (n / STRIP rounded up, STRIP)
+    rest: Floats  # (prefixes, n / STRIP rounded up, STRIP)
     starts: NDArray[np.int64]  # (shells + 1,)
     reach: Floats  # (shells,) largest norm
     error: Floats  # (shells, ERROR_TERMS) largest terms
@@ -68,7 +68,7 @@ class Found(NamedTuple):
 # counting from the end, and only then do loops become vector instructions.
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _put(found: Found, i: int, j: int, score: np.float32, error: np.float32) -> None:
     at = found.total[0]
     if at < len(found.i):
@@ -79,7 +79,7 @@ def _put(found: Found, i: int, j: int, score: np.float32, error: np.float32) -> 
     found.total[0] = at + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) -> int:
     """Position of the first value >= least in the sorted stretch start to stop of an array in strips."""
     while start < stop:
@@ -91,8 +91,8 @@ def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) ->
     return start
 
 
-@njit(cache=True, nogil=True)
-def _outside(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.float32, np.float32]:
+@kernel()
+def outside(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.float32, np.float32]:
     """middle and half: what is >= high or <= low with `shift` is at least half from the middle without it.
 
     In float32 the two floors are known to the last bits of the larger one only; half is smaller by that much.
@@ -101,7 +101,7 @@ def _outside(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.f
     return (high + low) * np.float32(0.5) - shift, (high - low) * np.float32(0.5) - rounding
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@kernel(fastmath=FASTMATH)
 def _bound_strip(
     a: Floats, i: int, strips: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
     half: np.float32, partial: Floats,
@@ -120,7 +120,7 @@ def _bound_strip(
     return int(hopeful)
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@kernel(fastmath=FASTMATH)
 def _bound_closer(
     a: Floats, i: int, strips: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32, half: np.float32,
     partial: Floats, hope: Bytes,
@@ -140,42 +140,15 @@ def _bound_closer(
     return int(hopeful)
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _count_product(
-    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
-    middle: np.float32, half: np.float32,
-) -> int:  # fmt: skip
-    """How many columns of strip s have hope, by a ready product that has them from `first` on."""
-    hopeful = np.float32(0)
-    start = np.uint64(first)
-    for c in range(np.uint64(STRIP)):
-        score = product[r, start + c] + shift[s, c]
-        hopeful += np.float32(abs(score - middle) + rest * rests[level, s, c] >= half)
-    return int(hopeful)
-
-
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _bound_product(
-    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
-    middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
-) -> None:  # fmt: skip
-    """Like _count_product, but writes down the scores so far and which columns have hope."""
-    start = np.uint64(first)
-    for c in range(np.uint64(STRIP)):
-        score = product[r, start + c] + shift[s, c]
-        partial[c] = score
-        hope[c] = abs(score - middle) + rest * rests[level, s, c] >= half
-
-
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@kernel(fastmath=FASTMATH)
 def _finish(a: Floats, i: int, b: Floats, j: int, first: int, score: np.float32) -> np.float32:
     for x in range(np.uint64(first), np.uint64(a.shape[1])):
         score += a[i, x] * b[j, x]
     return score
 
 
-@njit(cache=True, nogil=True)
-def _score_strip(
+@kernel()
+def score_strip(
     rows: Rows, columns: Columns, i: int, s: int, first: int, partial: Floats, hope: Bytes, words: NDArray[np.uint64],
     high: np.float32, low: np.float32, error: np.float32, found: Found,
 ) -> None:  # fmt: skip
@@ -191,7 +164,7 @@ def _score_strip(
                         _put(found, i, j, score, error)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _scan_block(
     rows: Rows,
     columns: Columns,
@@ -232,14 +205,14 @@ def _scan_block(
             if low_stop <= s < high_start:
                 continue
             for i in range(i0, i1):
-                middle, half = _outside(high, low, a_shift[i])
+                middle, half = outside(high, low, a_shift[i])
                 if _bound_strip(a, i, strips, b_shift, b_rest, s, a_rest[i, 0], middle, half, partial) == 0:
                     continue
                 if _bound_closer(a, i, strips, b_rest, s, a_rest[i, 1], middle, half, partial, hope) > 0:
-                    _score_strip(rows, columns, i, s, SCANNED, partial, hope, words, high, low, error, found)
+                    score_strip(rows, columns, i, s, SCANNED, partial, hope, words, high, low, error, found)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, found: Found) -> None:
     """Candidates among rows start to stop: scores that may be >= top or <= bottom."""
     partial = np.empty(STRIP, np.float32)
@@ -249,39 +222,7 @@ def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom
         _scan_block(rows, columns, i0, min(i0 + ROWS, stop), top, bottom, partial, hope, found)
 
 
-@njit(cache=True, nogil=True)
-def _sift_row(
-    product: Floats, r: int, rows: Rows, columns: Columns, i: int, j0: int, level: int, prefix: int, high: np.float32,
-    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
-) -> None:  # fmt: skip
-    b_shift, b_rest, words = columns.shift, columns.rest, hope.view(np.uint64)
-    middle, half = _outside(high, low, rows.shift[i])
-    rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
-    for first in range(0, product.shape[1], STRIP):
-        s = (j0 + first) // STRIP
-        if _count_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half) > 0:
-            _bound_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half, partial, hope)
-            _score_strip(rows, columns, i, s, prefix, partial, hope, words, high, low, error, found)
-
-
-@njit(cache=True, nogil=True)
-def sift(
-    product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
-    error: Floats, found: Found,
-) -> None:  # fmt: skip
-    """Candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to strips.
-
-    `level` is the prefix's place in PREFIXES (any, if the prefix is all coordinates); error[i - i0] holds for the row.
-    """
-    partial = np.empty(STRIP, np.float32)
-    hope = np.empty(STRIP, np.uint8)
-    found.total[0] = 0
-    for r in range(len(error)):
-        high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)
-
-
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@kernel(fastmath=FASTMATH)
 def row_dots(
     A: Floats, B: Floats, a_error: Floats, b_error: Floats, i: Ints, j: Ints, relative: float, absolute: float
 ) -> tuple[Floats, Floats]:

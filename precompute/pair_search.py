@@ -1,15 +1,21 @@
 """Searches a rectangle of the token x token matrix for its largest and smallest entries, on the CPU.
 
 Goes through the rows from large norms to small, so that the floors of the board rise early. For each chunk of rows a
-sample tells what is cheapest: to scan what bounds leave, to multiply some leading coordinates and sift, or all of them.
+sample tells what is cheapest: to scan what bounds leave, or to sift a product, of some leading coordinates, of all of
+them, or a coarse one in bytes.
 """
+
+from functools import cached_property
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from precompute import pair_coarse
 from precompute.pair_board import Board, nth_bounds
-from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows, scan, sift
+from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows, scan
+from precompute.pair_sift import outline, sift, sift_coarse
+from precompute.pair_space import Side
 
 FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
 TILE = (256, 16 * STRIP)  # rows and columns of a product
@@ -18,18 +24,21 @@ SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
 LOOK, LOOK_CLOSER, FINISH_LOOKED = 0.5, 4.0, 30.0  # of scan: a pair, one that draws its strip into a closer look
 MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
+MAKE_COARSE = 600.0  # of coarse coordinates: by column, if every row has as much
+SCAN, COARSE = 0, -1  # ways through a chunk; any other number is how many leading coordinates are multiplied
 LARGEST_SCORE = 1e37  # weights that could give more are refused
 
 
 class Search:
     """Rows against columns; every board in `boards` receives the pairs that may matter to it."""
 
-    def __init__(self, rows: Rows, columns: Columns, boards: list[Board], exhaustive: bool = False) -> None:
-        self.rows, self.columns, self.boards, self.exhaustive = rows, columns, boards, exhaustive
-        self.d = int(rows.coords.shape[1])
-        self.found = Found.room(max(1 << 16, len(columns.tokens)))
-        self._product = torch.empty(TILE)
-        self.plans: list[str] = []
+    def __init__(self, rows: Side[Rows], columns: Side[Columns], boards: list[Board], exhaustive: bool = False) -> None:
+        self.rows, self.columns, self.boards, self.exhaustive = rows.arrays, columns.arrays, boards, exhaustive
+        self.d = int(self.rows.coords.shape[1])
+        self.found = Found.room(max(1 << 16, len(self.columns.tokens)))
+        self._sides = rows, columns
+        self._product = torch.empty(TILE[0] * TILE[1])
+        self.ways: list[int] = []  # of the chunks, in order
 
     def run(self) -> None:
         n = len(self.rows.tokens)
@@ -39,16 +48,16 @@ class Search:
         start, size = 0, FIRST_CHUNK
         while start < n:
             stop = min(start + size, n)
-            prefix = self.d if self.exhaustive else self._plan(start, stop)
-            self.plans.append(f"{stop - start} rows: {'scan' if prefix == 0 else f'product of {prefix}'}")
-            if prefix == 0:
+            way = self.d if self.exhaustive else self._plan(start, stop)
+            self.ways.append(way)
+            if way == SCAN:
                 self._scan(start, stop)
             else:
-                self._multiply(start, stop, prefix)
+                self._multiply(start, stop, way)
             start, size = stop, min(2 * size, LARGEST_CHUNK)
 
     def _plan(self, start: int, stop: int) -> int:
-        """How many leading coordinates to multiply out for these rows: 0 to scan instead, d for a plain product."""
+        """The cheapest way through these rows."""
         rows, columns = self.rows, self.columns
         if (stop - start) * len(columns.tokens) < SMALL:
             return self.d
@@ -64,14 +73,21 @@ class Search:
             score = base + _product(rows.coords[i, :prefix], columns.coords[j, :prefix])
             return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 
+        coarse = pair_coarse.cost(self.d)
+        levels = PREFIXES if coarse >= 1 else PREFIXES[:2]  # where bytes are fast, no prefix is faster
         looked = left(0, rows.norm[i, None] * columns.reach[shell])
         rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
-        passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(PREFIXES)]
+        passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(levels)]
         costs: dict[int, float] = {
-            0: looked * LOOK + min(looked, passing[0] * LOOK_CLOSER) * LOOK + passing[1] * FINISH_LOOKED
+            SCAN: looked * LOOK + min(looked, passing[0] * LOOK_CLOSER) * LOOK + passing[1] * FINISH_LOOKED
         }
-        costs[self.d] = SIFT + PRODUCT + self.d * MULTIPLY
-        for prefix, share in zip(PREFIXES, passing, strict=True):
+        plain = PRODUCT + self.d * MULTIPLY
+        costs[self.d] = SIFT + plain
+        if coarse < 1:
+            share = left(self.d, 2 * pair_coarse.USUAL_LOSS * rows.norm[i, None] * columns.reach[shell])
+            making = 0 if COARSE in self.ways else MAKE_COARSE / (stop - start)
+            costs[COARSE] = SIFT + coarse * plain + share * FINISH_SIFTED + making
+        for prefix, share in zip(levels, passing, strict=True):
             if prefix < self.d:
                 costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH_SIFTED
         return min(costs, key=costs.__getitem__)
@@ -102,12 +118,16 @@ class Search:
         else:
             self._report()
 
-    def _multiply(self, start: int, stop: int, prefix: int) -> None:
+    def _multiply(self, start: int, stop: int, way: int) -> None:
         for i0 in range(start, stop, TILE[0]):
             i1 = min(i0 + TILE[0], stop)
             n = len(self.columns.tokens) if self.exhaustive else self._within_reach(i0, i1)
             for j0 in range(0, n, TILE[1]):
-                self._tile(i0, i1, j0, min(j0 + TILE[1], n), prefix)
+                self._tile(i0, i1, j0, min(j0 + TILE[1], n), way)
+
+    @cached_property
+    def _outline(self) -> NDArray[np.float64]:
+        return outline(self.columns, self._sides[1].coarse)
 
     def _within_reach(self, i0: int, i1: int) -> int:
         """How many columns these rows can need: later shells have smaller norms, and at some point too small ones."""
@@ -120,20 +140,27 @@ class Search:
         may |= rows.shift[i0:i1].min() + lowest - reach <= bottom
         return int(columns.starts[np.flatnonzero(may)[-1] + 1]) if may.any() else 0
 
-    def _tile(self, i0: int, i1: int, j0: int, j1: int, prefix: int) -> None:
+    def _tile(self, i0: int, i1: int, j0: int, j1: int, way: int) -> None:
         rows, columns = self.rows, self.columns
-        product = self._product[: i1 - i0, : -(-(j1 - j0) // STRIP) * STRIP]
-        a, b = torch.from_numpy(rows.coords[i0:i1, :prefix]), torch.from_numpy(columns.coords[j0:j1, :prefix])
-        torch.mm(a, b.T, out=product[:, : j1 - j0])
-        product[:, j1 - j0 :] = 0
         shells = np.searchsorted(columns.starts, (j0, j1 - 1), side="right") - 1
         error = rows.error[i0:i1] @ columns.error[shells[0] : shells[1] + 1].max(axis=0)
-        level = PREFIXES.index(prefix) if prefix in PREFIXES else 0
-        sift(product.numpy(), rows, columns, i0, j0, level, prefix, *self._floors(), error, self.found)
+        j1 = -(-j1 // STRIP) * STRIP
+        product = self._product[: (i1 - i0) * (j1 - j0)].view(i1 - i0, j1 - j0)
+        floors = self._floors()
+        if way == COARSE:
+            product = product.view(torch.int32)
+            a, b = (side.coarse for side in self._sides)
+            pair_coarse.multiply(a.bytes[i0:i1], b.bytes[j0:j1], product)
+            sift_coarse(product.numpy(), rows, columns, a, b, self._outline, i0, j0, *floors, error, self.found)
+        else:
+            left, right = torch.from_numpy(rows.coords[i0:i1, :way]), torch.from_numpy(columns.coords[j0:j1, :way])
+            torch.mm(left, right.T, out=product)
+            level = PREFIXES.index(way) if way in PREFIXES else 0
+            sift(product.numpy(), rows, columns, i0, j0, level, way, *floors, error, self.found)
         if self._overflowed():
             middle = (i0 + i1) // 2
-            self._tile(i0, middle, j0, j1, prefix)
-            self._tile(middle, i1, j0, j1, prefix)
+            self._tile(i0, middle, j0, j1, way)
+            self._tile(middle, i1, j0, j1, way)
         else:
             self._report()
 
@@ -142,6 +169,8 @@ class Search:
 
     def _report(self) -> None:
         found, count = self.found, self.found.total[0]
+        if not count:
+            return
         tokens = self.rows.tokens[found.i[:count]], self.columns.tokens[found.j[:count]]
         for board in self.boards:
             board.add(*tokens, found.score[:count], found.error[:count])

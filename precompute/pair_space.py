@@ -6,17 +6,23 @@ has norms small enough to rule most pairs out. An invertible T balances that res
 have the same diagonal second moments, largest first.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 
+from precompute.compiled import kernel
 from precompute.embedding import Embedding, Float32
+from precompute.pair_coarse import Coarse, coarse_columns, coarse_rows
 from precompute.pair_kernel import PREFIXES, SCANNED, STRIP, Columns, Rows
 from precompute.rounding import TINY, gamma
+
+Arrays = TypeVar("Arrays", Rows, Columns)
 
 SHELL = 2048  # columns of like norm
 FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first also gives the first floors
@@ -133,7 +139,7 @@ def _half(coords: torch.Tensor, shift: torch.Tensor, norms: Float32, terms: list
     return Half(coords.numpy(), shift.numpy(), norms[0], norms[1:], torch.stack(terms, dim=1).numpy() * ROUND_UP)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
     """(starts, n): norms of the rows' coordinates from each start on, rounded up. Starts rise, none is beyond the end.
 
@@ -169,27 +175,48 @@ def arrange(half: Half, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], N
     return order, starts
 
 
-def as_rows(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Rows:
+@dataclass(frozen=True)
+class Side(Generic[Arrays]):
+    """Rows or columns of a search, with coarse coordinates, made when they are first needed."""
+
+    arrays: Arrays
+    make_coarse: Callable[[], Coarse]
+
+    @cached_property
+    def coarse(self) -> Coarse:
+        return self.make_coarse()
+
+
+def as_rows(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Side[Rows]:
     order, _ = arrange(half, tokens)
-    return Rows(
-        order, surface[order], half.coords[order], half.shift[order], half.norm[order],
-        np.ascontiguousarray(half.rest[:, order].T), half.error[order],
-    )  # fmt: skip
+    coords, norm = half.coords[order], half.norm[order]
+    rest = np.ascontiguousarray(half.rest[:, order].T)
+    rows = Rows(order, surface[order], coords, half.shift[order], norm, rest, half.error[order])
+    return Side(rows, lambda: coarse_rows(coords, norm))
 
 
-def as_columns(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Columns:
+def as_columns(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Side[Columns]:
     order, starts = arrange(half, tokens)
-    coords, n_strips = half.coords[order], -(-len(order) // STRIP)
+    n_strips = -(-len(order) // STRIP)
     padding = n_strips * STRIP - len(order)
-    leading = np.pad(coords[:, :SCANNED], ((0, padding), (0, 0))).reshape(n_strips, STRIP, -1)
-    return Columns(
+
+    def padded(rows: Float32) -> Float32:
+        return np.concatenate([rows[order], np.zeros((padding, *rows.shape[1:]), np.float32)])
+
+    def in_strips(values: Float32) -> Float32:
+        return padded(values).reshape(n_strips, STRIP)
+
+    coords = padded(half.coords)
+    leading = coords[:, :SCANNED].reshape(n_strips, STRIP, -1).transpose(0, 2, 1)
+    columns = Columns(
         order,
         surface[order],
         coords,
-        np.ascontiguousarray(leading.transpose(0, 2, 1)),
-        np.pad(half.shift[order], (0, padding)).reshape(n_strips, STRIP),
-        np.ascontiguousarray(np.pad(half.rest[:, order], ((0, 0), (0, padding)))).reshape(-1, n_strips, STRIP),
+        np.ascontiguousarray(leading),
+        in_strips(half.shift),
+        np.stack([in_strips(level) for level in half.rest]),
         starts,
         np.maximum.reduceat(half.norm[order], starts[:-1]),
         np.maximum.reduceat(half.error[order], starts[:-1], axis=0),
     )
+    return Side(columns, lambda: coarse_columns(coords, in_strips(half.norm)))

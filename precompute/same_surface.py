@@ -22,11 +22,11 @@ CHUNK = 1 << 18  # pairs that are scored at once
 
 
 def add_small_groups(A: Factor, B: Factor, masks: Masks, board: Board) -> None:
-    values = [x.cpu().numpy() for x in (A.values, B.values, A.error, B.error)]
+    a, b, a_error, b_error = (x.cpu().numpy() for x in (A.values, B.values, A.error, B.error))
     relative, absolute = gamma(A.values.shape[1] + 8), least_error(A, B)
     for start in range(0, len(masks.same_from), CHUNK):
         i, j = masks.same_from[start : start + CHUNK], masks.same_to[start : start + CHUNK]
-        board.add(i, j, *row_dots(*values, i, j, relative, absolute))
+        board.add(i, j, *row_dots(a, b, a_error, b_error, i, j, relative, absolute))
 
 
 def search_large_groups(

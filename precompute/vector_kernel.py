@@ -4,9 +4,9 @@ The scores of the matrix product only say who may be on a list; whoever may is s
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from precompute.compiled import kernel
 from precompute.exact import LANES, dot
 
 GROUP = 64  # tokens whose extremes are looked at first
@@ -14,7 +14,7 @@ FASTMATH = {"reassoc", "contract", "nsz"}  # for the proposals only; precompute.
 NOTHING = np.float32(-np.inf)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def order_key(score: np.float32, token: int) -> np.int64:
     """Sorts by score, largest first, then by token, smallest first."""
     bits = np.int64(np.float32(score).view(np.int32))
@@ -23,7 +23,7 @@ def order_key(score: np.float32, token: int) -> np.int64:
     return ((-bits) << np.int64(32)) + np.int64(token)
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@kernel(fastmath=FASTMATH)
 def _extremes(
     row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
@@ -53,13 +53,13 @@ def _extremes(
         out[1, 1, g] = cosine_bottom
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
     kth: np.float32 = np.partition(values, len(values) - k)[len(values) - k]
     return kth
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _candidates(
     row: NDArray[np.float32],
     shift: np.float32,
@@ -104,7 +104,7 @@ def _candidates(
     return count
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _dots(
     vector: NDArray[np.float32],
     rows: NDArray[np.float32],
@@ -125,7 +125,7 @@ def _dots(
             out[c] = dot(vector, rows[found[c]], lanes)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _write_list(
     found: NDArray[np.int32],
     dots: NDArray[np.float64],
@@ -152,7 +152,7 @@ def _write_list(
         out[rank] = exact[order[rank]]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def select(
     scores: NDArray[np.float32],  # (n, d_vocab) from the matrix product
     vectors: NDArray[np.float32],  # (n, d_model)
@@ -200,7 +200,7 @@ def select(
                 )
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def rank(
     candidates: NDArray[np.int32],  # (n, 2, 2, depth) that hold the lists
     vectors: NDArray[np.float32],

@@ -12,38 +12,46 @@ from hypothesis import strategies as st
 
 from precompute.embedding import Embedding
 from precompute.pair_board import Board
-from precompute.pair_kernel import PREFIXES
-from precompute.pair_search import Search
-from precompute.pair_space import Factor, as_columns, as_rows, balance, shells
+from precompute.pair_kernel import PREFIXES, Columns, Rows
+from precompute.pair_search import COARSE, SCAN, Search
+from precompute.pair_space import Factor, Side, as_columns, as_rows, balance, shells
 from precompute.shape import LENSES
 from tests import brute
 from tests.heads import Head, same
 from tests.vocabularies import KINDS
 
-SCAN, EVERYTHING = 0, -1
+EVERYTHING = -2
 
 
 class Forced(Search):
     """Goes one way through all rows."""
 
-    way = SCAN
+    def __init__(self, rows: Side[Rows], columns: Side[Columns], boards: list[Board], way: int) -> None:
+        super().__init__(rows, columns, boards)
+        self.way = way
 
     def _plan(self, start: int, stop: int) -> int:
         assert 0 <= start < stop <= len(self.rows.tokens)
-        return self.d if self.way == EVERYTHING else self.way
+        return self.way
 
 
 def search(head: Head, lens: str, n: int, way: int | None) -> Board:
-    """The whole matrix as one rectangle; `way` None leaves the plan to the search, -1 is the plain product."""
+    """The whole matrix as one rectangle; `way` None leaves the plan to the search, EVERYTHING is the plain product."""
     a, b = balance(*head.factors(lens))
     tokens = np.arange(len(head.surface), dtype=np.int32)
     board = head.board(lens, n)
     rows, columns = as_rows(a, tokens, head.surface), as_columns(b, tokens, head.surface)
-    one = Search(rows, columns, [board]) if way is None else Forced(rows, columns, [board])
-    if isinstance(one, Forced) and way is not None:
-        one.way = way
-    one.run()
+    run(rows, columns, board, way)
     return board
+
+
+def run(rows: Side[Rows], columns: Side[Columns], board: Board, way: int | None) -> None:
+    if way is None:
+        Search(rows, columns, [board]).run()
+    elif way == EVERYTHING:
+        Search(rows, columns, [board], exhaustive=True).run()
+    else:
+        Forced(rows, columns, [board], way).run()
 
 
 @cache
@@ -56,7 +64,7 @@ def hard_pairs(kind: str, d_vocab: int, d_head: int, lens: str) -> brute.Ends:
     return hard_head(kind, d_vocab, d_head).brute(lens, 70)["distinct"]
 
 
-@pytest.mark.parametrize("way", [SCAN, *PREFIXES, EVERYTHING, None])
+@pytest.mark.parametrize("way", [SCAN, COARSE, *PREFIXES, EVERYTHING, None])
 @pytest.mark.parametrize(
     ("kind", "d_vocab", "d_head"),
     [
@@ -84,7 +92,7 @@ def test_all_ways_give_the_same_pairs(way: int | None, kind: str, d_vocab: int, 
     d_vocab=st.integers(2, 120),
     d_head=st.integers(1, 80),
     n=st.integers(1, 100),
-    way=st.sampled_from([SCAN, *PREFIXES[:-1], EVERYTHING]),
+    way=st.sampled_from([SCAN, COARSE, *PREFIXES[:-1], EVERYTHING]),
     seed=st.integers(0, 1000),
 )
 def test_any_way_through_any_matrix(kind: str, d_vocab: int, d_head: int, n: int, way: int, seed: int) -> None:
@@ -206,9 +214,9 @@ class Witness(Board):
             super().know(top, bottom)
 
 
-@pytest.mark.parametrize("exhaustive", [False, True])
+@pytest.mark.parametrize("way", [None, SCAN, COARSE, EVERYTHING])
 @pytest.mark.parametrize("size", [20, 300, 1000])
-def test_a_huge_other_end_hides_nothing(size: int, exhaustive: bool) -> None:
+def test_a_huge_other_end_hides_nothing(size: int, way: int | None) -> None:
     """A few tokens give a bottom end that is many orders larger than the top end, whose floor must hold to the bit."""
     d, outliers, n = 8, 30, 3000
     rng = np.random.default_rng(1)
@@ -229,6 +237,6 @@ def test_a_huge_other_end_hides_nothing(size: int, exhaustive: bool) -> None:
     for place in (500, 400, 300, 200):
         top, bottom = best[-place], best[500]
         witness = Witness(top, bottom)
-        Search(rows, columns, [witness], exhaustive).run()
+        run(rows, columns, witness, way)
         wanted = {(int(i), int(j)) for i, j in zip(*np.nonzero((scores >= top) & others), strict=True)}
         assert wanted <= witness.seen

@@ -1,15 +1,14 @@
 """The tokens nearest to a vector, found with a quarter of the reading: a coarse copy of the vocabulary's directions.
 The copy only says who may be near; exact scores are for the caller. For one query on a CPU, where reading is the work.
 """
-# mypy: allow-untyped-decorators
 
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 
+from precompute.compiled import kernel
 from precompute.embedding import Embedding, Float32, Float64
 from precompute.rounding import UNIT, gamma
 
@@ -46,7 +45,7 @@ class Coarse:
         return torch.from_numpy(found), torch.from_numpy(self.off)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _products(steps: NDArray[np.int8], step: Float32, q: Float32, out: Float32) -> None:
     for t in range(len(steps)):
         total = np.float32(0)

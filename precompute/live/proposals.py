@@ -1,14 +1,13 @@
 """Who may be among the n largest: float32 products propose, float64 decides, so that company and device do not matter.
 The bounds are those of precompute/rounding.py.
 """
-# mypy: allow-untyped-decorators
 
 import numpy as np
 import torch
-from numba import njit
 from numpy.typing import NDArray
 from torch import Tensor
 
+from precompute.compiled import kernel
 from precompute.embedding import Float32, Float64
 from precompute.rounding import TINY, gamma
 
@@ -36,7 +35,7 @@ def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
     return torch.nonzero(scores + error >= (scores - error).topk(n).values[-1])[:, 0]
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, found: NDArray[np.int64]) -> int:
     """Writes into `found`, and says how many."""
     groups = len(scores) // GROUP

@@ -1,19 +1,18 @@
 """Passes over rows of scores on the CPU: the first tokens of a row, and how many tokens have more than a given score.
 Other devices use torch; vocabulary.py chooses.
 """
-# mypy: allow-untyped-decorators
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from precompute.compiled import kernel
 from precompute.vector_kernel import order_key
 
 GROUP = 64  # tokens whose largest score is looked at first
 NOTHING = np.float32(-np.inf)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "nsz"})
+@kernel(fastmath={"reassoc", "nsz"})
 def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """out[g] = the largest score of group g."""
     for g in range(len(out)):
@@ -28,7 +27,7 @@ def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
         out[g] = most
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def first_tokens(scores: NDArray[np.float32], ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     """Fills ids and values (n, k) with the k largest of each row of scores (n, d_vocab), ties by the smaller id.
 
@@ -59,7 +58,7 @@ def first_tokens(scores: NDArray[np.float32], ids: NDArray[np.int64], values: ND
             values[r, rank] = scores[r, token] if rank < count else np.float32(np.nan)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def count_above(scores: NDArray[np.float32], bounds: NDArray[np.float32], out: NDArray[np.int64]) -> None:
     """out[r] = how many scores of row r are larger than bounds[r]."""
     for r in range(len(scores)):
@@ -70,7 +69,7 @@ def count_above(scores: NDArray[np.float32], bounds: NDArray[np.float32], out: N
         out[r] = count
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
+@kernel(fastmath={"reassoc", "contract", "nsz"})
 def _sum_of_exponentials(row: NDArray[np.float32], highest: np.float32) -> float:
     """Of exp(score - highest). 2**x by its whole part, as bits, and a polynomial for the rest: off by 2e-6."""
     total = 0.0
@@ -91,14 +90,14 @@ def _sum_of_exponentials(row: NDArray[np.float32], highest: np.float32) -> float
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def sums_of_exponentials(scores: NDArray[np.float32], highest: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """out[r] = the sum of exp(score - highest[r]) over row r."""
     for r in range(len(scores)):
         out[r] = _sum_of_exponentials(scores[r], highest[r])
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def find_close(scores: NDArray[np.float32], bounds: NDArray[np.float32]) -> NDArray[np.int64]:
     """(n, 2): row and token of every score that is no further from 0 than bounds[row]."""
     total = 0
@@ -116,7 +115,7 @@ def find_close(scores: NDArray[np.float32], bounds: NDArray[np.float32]) -> NDAr
     return found
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kernel(fastmath={"reassoc", "contract"})
 def dots(
     A: NDArray[np.float64], B: NDArray[np.float32], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.float64]:

@@ -1,0 +1,160 @@
+"""Sifts a ready-made product of rows and columns for pairs with large scores; whoever has hope is scored with care.
+
+`sift` takes products of the leading coordinates or of all of them, `sift_coarse` those of coarse coordinates.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.compiled import kernel
+from precompute.pair_coarse import Coarse
+from precompute.pair_kernel import FASTMATH, STRIP, Bytes, Columns, Floats, Found, Ints, Rows, outside, score_strip
+
+Sums = NDArray[np.int32]
+Floats64 = NDArray[np.float64]
+
+
+@kernel(fastmath=FASTMATH)
+def _count_product(
+    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
+    middle: np.float32, half: np.float32,
+) -> int:  # fmt: skip
+    """How many columns of strip s have hope, by a ready product that has them from `first` on."""
+    hopeful = np.float32(0)
+    start = np.uint64(first)
+    for c in range(np.uint64(STRIP)):
+        score = product[r, start + c] + shift[s, c]
+        hopeful += np.float32(abs(score - middle) + rest * rests[level, s, c] >= half)
+    return int(hopeful)
+
+
+@kernel(fastmath=FASTMATH)
+def _bound_product(
+    product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
+    middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
+) -> None:  # fmt: skip
+    """Like _count_product, but writes down the scores so far and which columns have hope."""
+    start = np.uint64(first)
+    for c in range(np.uint64(STRIP)):
+        score = product[r, start + c] + shift[s, c]
+        partial[c] = score
+        hope[c] = abs(score - middle) + rest * rests[level, s, c] >= half
+
+
+@kernel()
+def _sift_row(
+    product: Floats, r: int, rows: Rows, columns: Columns, i: int, j0: int, level: int, prefix: int, high: np.float32,
+    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
+) -> None:  # fmt: skip
+    b_shift, b_rest, words = columns.shift, columns.rest, hope.view(np.uint64)
+    middle, half = outside(high, low, rows.shift[i])
+    rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
+    for first in range(0, product.shape[1], STRIP):
+        s = (j0 + first) // STRIP
+        if _count_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half) > 0:
+            _bound_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half, partial, hope)
+            score_strip(rows, columns, i, s, prefix, partial, hope, words, high, low, error, found)
+
+
+@kernel()
+def sift(
+    product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
+    error: Floats, found: Found,
+) -> None:  # fmt: skip
+    """Candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to strips.
+
+    `level` is the prefix's place in PREFIXES (any, if the prefix is all coordinates); error[i - i0] holds for the row.
+    """
+    partial = np.empty(STRIP, np.float32)
+    hope = np.empty(STRIP, np.uint8)
+    found.total[0] = 0
+    for r in range(len(error)):
+        high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
+        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)
+
+
+def outline(columns: Columns, coarse: Coarse) -> Floats64:
+    """(strips, 5): what the columns of a strip have at most, so that most strips need not be opened: highest and lowest
+    shift, largest loss and size; and the inverse of their step."""
+    starts = np.arange(0, len(columns.tokens), STRIP)
+    shift = columns.shift.reshape(-1)[: len(columns.tokens)]
+    shifts = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
+    return np.stack([*shifts, coarse.lost.max(1), coarse.size.max(1), 1 / coarse.step.astype(np.float64)], axis=1)
+
+
+@kernel()
+def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
+    """The largest and the smallest product of the strip that starts at `first`."""
+    start = np.uint64(first)
+    most = least = product[r, start]
+    for c in range(np.uint64(STRIP)):
+        most = max(most, product[r, start + c])
+        least = min(least, product[r, start + c])
+    return most, least
+
+
+@kernel()
+def _open_strips(product: Sums, first: int, outline: Floats64, need: Floats64, opened: Ints) -> int:
+    """Writes down [row, strip] wherever extreme products may be enough; need (rows, 5) as sift_coarse fills it."""
+    n = 0
+    for r in range(len(need)):
+        top, bottom, norm, lost, inverse = need[r]
+        for strip in range(product.shape[1] // STRIP):
+            most, least = _extremes(product, r, strip * STRIP)
+            s = np.uint64(first + strip)
+            slack = norm * outline[s, 2] + lost * outline[s, 3]
+            scale = inverse * outline[s, 4]
+            if (most + 1 >= (top - outline[s, 0] - slack) * scale) or (
+                least - 1 <= (bottom - outline[s, 1] + slack) * scale
+            ):
+                opened[n, 0] = r
+                opened[n, 1] = strip
+                n += 1
+    return n
+
+
+@kernel(fastmath=FASTMATH)
+def _bound_coarse(
+    product: Sums, r: int, first: int, shift: Floats, lost: Floats, size: Floats, s: int, step: np.float32,
+    norm: np.float32, row_lost: np.float32, middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
+) -> None:  # fmt: skip
+    """Which columns of strip s have hope; nothing of their scores is known but the shift."""
+    start = np.uint64(first)
+    for c in range(np.uint64(STRIP)):
+        score = np.float32(product[r, start + c]) * step + shift[s, c]
+        partial[c] = shift[s, c]
+        hope[c] = abs(score - middle) + norm * lost[s, c] + row_lost * size[s, c] >= half
+
+
+@kernel()
+def sift_coarse(
+    product: Sums, rows: Rows, columns: Columns, a: Coarse, b: Coarse, outline: Floats64, i0: int, j0: int, top: float,
+    bottom: float, error: Floats, found: Found,
+) -> None:  # fmt: skip
+    """Like sift, from the product of coarse coordinates: a of the rows, b of the columns."""
+    partial = np.empty(STRIP, np.float32)
+    hope = np.empty(STRIP, np.uint8)
+    words = hope.view(np.uint64)
+    found.total[0] = 0
+    first = j0 // STRIP
+    need = np.empty((len(error), 5))
+    for r in range(len(error)):
+        i = i0 + r
+        middle, half = outside(np.float32(top - error[r]), np.float32(bottom + error[r]), rows.shift[i])
+        need[r, 0] = np.float64(middle) + half
+        need[r, 1] = np.float64(middle) - half
+        need[r, 2] = rows.norm[i]
+        need[r, 3] = a.lost[i]
+        need[r, 4] = 1 / np.float64(a.step[i])
+    opened = np.empty((len(error) * (product.shape[1] // STRIP), 2), np.int32)
+    for n in range(_open_strips(product, first, outline, need, opened)):
+        r, strip = opened[n]
+        i, s = i0 + r, first + strip
+        high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
+        middle, half = outside(high, low, rows.shift[i])
+        step = a.step[i] * b.step[s]
+        _bound_coarse(
+            product, r, strip * STRIP, columns.shift, b.lost, b.size, s, step, rows.norm[i], a.lost[i], middle, half,
+            partial, hope,
+        )  # fmt: skip
+        score_strip(rows, columns, i, s, 0, partial, hope, words, high, low, error[r], found)
