@@ -26,6 +26,8 @@ from precompute.tokens import distinct_classes, whole_words
 from precompute.vectors import Lists, Projector
 
 Arrays = dict[str, NDArray[Any]]
+Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind, lens and end
+Searches = dict[tuple[str, int, int], Future[dict[str, Ends]]]  # by matrix, head and lens
 Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
 
 FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
@@ -82,9 +84,11 @@ def make_shard(bench: Workbench, layer: int, step: Step = lambda _: None) -> Arr
         lists[kind] = projector.lists(V, products.get(kind), bench.pool)
         step((1 - PAIR_SHARE) * len(V) / total)
     left_out = hubs([lists[kind].ids[..., :DEPTH] for kind in shape.kinds], shape.d_vocab)
-    arrays = _list_arrays(bench, vectors, lists, left_out)
+    coherences = _start_coherences(bench, lists, left_out)
+    searches = _start_searches(bench, vectors, products)
+    arrays = _list_arrays(bench, vectors, lists, coherences)  # while heads are searched
     for matrix in MATRICES:
-        arrays |= _pair_arrays(bench, matrix, vectors, products, left_out, step)
+        arrays |= _pair_arrays(bench, matrix, searches, left_out, step)
     id_type = number_dtype(shape.d_vocab)
     arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
     pairs = {matrix: arrays[f"{matrix}.ids"] for matrix in MATRICES}
@@ -93,36 +97,45 @@ def make_shard(bench: Workbench, layer: int, step: Step = lambda _: None) -> Arr
     return arrays | invert_pairs(pairs, counts, shape.d_vocab)
 
 
+def _start_coherences(bench: Workbench, lists: dict[str, Lists], left_out: NDArray[np.bool_]) -> Coherences:
+    return {
+        (kind, lens, end): bench.pool.submit(
+            coherence, lists[kind].ids[:, lens, end, :DEPTH], left_out[lens], bench.directions[SIDES[kind]]
+        )
+        for kind, lens, end in product(lists, range(len(LENSES)), range(len(ENDS)))
+    }
+
+
+def _start_searches(bench: Workbench, vectors: dict[str, torch.Tensor], products: dict[str, torch.Tensor]) -> Searches:
+    """All heads at once, so that no processor waits for the last one of a kind."""
+    heads = range(bench.model.shape.n_heads)
+    return {
+        (name, head, lens): bench.pool.submit(
+            top_pairs, matrix_of(bench, name, head, vectors, products), bench.masks, LENSES[lens], bench.pairs
+        )
+        for name, head, lens in product(MATRICES, heads, range(len(LENSES)))
+    }
+
+
 def _list_arrays(
-    bench: Workbench, vectors: dict[str, torch.Tensor], lists: dict[str, Lists], left_out: NDArray[np.bool_]
+    bench: Workbench, vectors: dict[str, torch.Tensor], lists: dict[str, Lists], coherences: Coherences
 ) -> Arrays:
     id_type = number_dtype(bench.model.shape.d_vocab)
     arrays: Arrays = {}
     for kind, V in vectors.items():
-        ids, directions = lists[kind].ids, bench.directions[SIDES[kind]]
-        coherences = {
-            (lens, end): bench.pool.submit(coherence, ids[:, lens, end, :DEPTH], left_out[lens], directions)
-            for lens, end in product(range(len(LENSES)), range(len(ENDS)))
-        }
+        ids = lists[kind].ids
         arrays[f"{kind}.ids"] = ids[..., : bench.k].astype(id_type, order="C")
         arrays[f"{kind}.scores"] = np.ascontiguousarray(lists[kind].scores[..., : bench.k])
         arrays[f"{kind}.norm"] = np.linalg.norm(V.numpy().astype(np.float64), axis=1).astype(np.float32)
         arrays[f"{kind}.coherence"] = np.empty(ids.shape[:3], np.float32)
-        for (lens, end), future in coherences.items():
-            arrays[f"{kind}.coherence"][:, lens, end] = future.result()
     keys, values = (lists[kind].ids[:, :, 0, :DEPTH] for kind in ("ff_key", "ff_value"))  # (d_mlp, L, DEPTH)
     arrays["ff.similarity"] = np.stack([similarity(keys[:, lens], values[:, lens]) for lens in range(len(LENSES))], 1)
+    for (kind, lens, end), future in coherences.items():
+        arrays[f"{kind}.coherence"][:, lens, end] = future.result()
     return arrays
 
 
-def _pair_arrays(
-    bench: Workbench,
-    name: str,
-    vectors: dict[str, torch.Tensor],
-    products: dict[str, torch.Tensor],
-    left_out: NDArray[np.bool_],
-    step: Step,
-) -> Arrays:
+def _pair_arrays(bench: Workbench, name: str, searches: Searches, left_out: NDArray[np.bool_], step: Step) -> Arrays:
     shape, n = bench.model.shape, bench.pairs
     sizes = (shape.n_heads, len(LENSES), len(PRESETS), len(ENDS))
     arrays: Arrays = {
@@ -131,21 +144,17 @@ def _pair_arrays(
         f"{name}.count": np.zeros(sizes, np.uint32),
         f"{name}.coherence": np.full(sizes, np.nan, np.float32),
     }
-    futures: dict[tuple[int, int], Future[dict[str, Ends]]] = {}
-    for head, lens in product(range(shape.n_heads), range(len(LENSES))):
-        matrix = matrix_of(bench, name, head, vectors, products)
-        futures[head, lens] = bench.pool.submit(top_pairs, matrix, bench.masks, LENSES[lens], n)
     left, right = FACTORS[name]
     directions = bench.directions[SIDES[left]], bench.directions[SIDES[right]]
-    for (head, lens), future in futures.items():
-        presets = future.result()
+    for head, lens in product(range(shape.n_heads), range(len(LENSES))):
+        presets = searches[name, head, lens].result()
         for (p, preset), end in product(enumerate(PRESETS), range(len(ENDS))):
             found, at = presets[preset][end], (head, lens, p, end)
             arrays[f"{name}.ids"][at][: len(found.pairs)] = found.pairs
             arrays[f"{name}.scores"][at][: len(found.pairs)] = found.scores
             arrays[f"{name}.count"][at] = len(found.pairs)
             arrays[f"{name}.coherence"][at] = pair_coherence(found.pairs, left_out[lens], *directions)
-        step(PAIR_SHARE / (len(MATRICES) * len(futures)))
+        step(PAIR_SHARE / len(searches))
     return arrays
 
 
