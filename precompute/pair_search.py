@@ -20,7 +20,7 @@ from precompute.pair_space import Side
 FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
 TILE = (256, 16 * STRIP)  # rows and columns of a product
 SMALL = 1 << 20  # pairs that are not worth a plan
-SAMPLE = (32, 1024)  # rows and columns that a chunk's plan is made from
+SAMPLE = (24, 512)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
 LOOK, LOOK_CLOSER, FINISH_LOOKED = 0.5, 4.0, 30.0  # of scan: a pair, one that draws its strip into a closer look
 MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
@@ -93,14 +93,17 @@ class Search:
         return min(costs, key=costs.__getitem__)
 
     def _first_floors(self) -> None:
-        """Floors from the first shells, where norms are largest."""
+        """Floors from the first shells, where norms are largest, for boards that have none."""
+        new = [board for board in self.boards if not np.isfinite(board.top + board.bottom)]
+        if not new:
+            return
         rows, columns = self.rows, self.columns
         r, c = min(512, len(rows.tokens)), int(columns.starts[1])
         scores = _product(rows.coords[:r], columns.coords[:c]) + rows.shift[:r, None] + columns.shift.reshape(-1)[:c]
         error = np.broadcast_to((rows.error[:r] @ columns.error[0])[:, None], scores.shape)
         pairs = rows.surface[:r, None] != columns.surface[:c]
         scores, error = scores[pairs].astype(np.float64), error[pairs].astype(np.float64)
-        for board in self.boards:
+        for board in new:
             if len(scores) >= board.n:
                 board.know(*nth_bounds(scores, error, board.n))
 

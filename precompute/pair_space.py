@@ -139,23 +139,21 @@ def _half(coords: torch.Tensor, shift: torch.Tensor, norms: Float32, terms: list
     return Half(coords.numpy(), shift.numpy(), norms[0], norms[1:], torch.stack(terms, dim=1).numpy() * ROUND_UP)
 
 
-@kernel()
+@kernel(fastmath={"reassoc", "contract"})
 def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
     """(starts, n): norms of the rows' coordinates from each start on, rounded up. Starts rise, none is beyond the end.
 
     In float64, where no square of a float32 vanishes.
     """
     n, d = coords.shape
-    out = np.zeros((len(starts), n), np.float32)
+    out = np.empty((len(starts), n), np.float32)
     for i in range(n):
-        total = 0.0
-        level = len(starts) - 1
-        for x in range(d, -1, -1):
-            if x < d:
+        total, stop = 0.0, d
+        for level in range(len(starts) - 1, -1, -1):
+            for x in range(np.uint64(starts[level]), np.uint64(stop)):
                 total += np.float64(coords[i, x]) * np.float64(coords[i, x])
-            while level >= 0 and starts[level] == x:
-                out[level, i] = np.sqrt(total) * (1 + 1e-6) + TINY
-                level -= 1
+            out[level, i] = np.sqrt(total) * (1 + 1e-6) + TINY
+            stop = starts[level]
     return out
 
 

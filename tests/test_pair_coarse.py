@@ -14,7 +14,7 @@ from precompute.pair_coarse import LARGEST_D, coarse_columns, coarse_rows, cost,
 from precompute.pair_kernel import STRIP
 from precompute.pair_space import suffix_norms
 
-SCALES = (1e-30, 1e-16, 1e-12, 1e-3, 1.0, 1e8)
+SCALES = (1e-38, 1e-30, 1e-16, 1e-12, 1e-3, 1.0, 1e8)
 
 
 def hard_rows(generator: np.random.Generator, n: int, d: int, scale: float) -> np.ndarray:
@@ -49,6 +49,7 @@ def test_even_rows_lose_little() -> None:
     assert (coarse_columns(a, norm.reshape(1, -1)).lost < 0.013 * norm).all()
 
 
+@pytest.mark.skipif(cost(64) == math.inf, reason="this processor does not add bytes up exactly")
 @pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (3, 200, 64), (256, 2048, 65)])
 def test_products_of_bytes(n: int, m: int, d: int) -> None:
     generator = np.random.default_rng(1)

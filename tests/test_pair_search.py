@@ -1,5 +1,6 @@
 """Every way through the pair search gives the same pairs, and the errors it reckons with are no smaller than true."""
 
+import math
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from precompute.embedding import Embedding
 from precompute.pair_board import Board
+from precompute.pair_coarse import cost
 from precompute.pair_kernel import PREFIXES, Columns, Rows
 from precompute.pair_search import COARSE, SCAN, Search
 from precompute.pair_space import Factor, Side, as_columns, as_rows, balance, shells
@@ -21,6 +23,7 @@ from tests.heads import Head, same
 from tests.vocabularies import KINDS
 
 EVERYTHING = -2
+BYTES = [COARSE] if cost(64) < math.inf else []  # not every processor adds bytes up exactly
 
 
 class Forced(Search):
@@ -64,7 +67,7 @@ def hard_pairs(kind: str, d_vocab: int, d_head: int, lens: str) -> brute.Ends:
     return hard_head(kind, d_vocab, d_head).brute(lens, 70)["distinct"]
 
 
-@pytest.mark.parametrize("way", [SCAN, COARSE, *PREFIXES, EVERYTHING, None])
+@pytest.mark.parametrize("way", [SCAN, *BYTES, *PREFIXES, EVERYTHING, None])
 @pytest.mark.parametrize(
     ("kind", "d_vocab", "d_head"),
     [
@@ -92,7 +95,7 @@ def test_all_ways_give_the_same_pairs(way: int | None, kind: str, d_vocab: int, 
     d_vocab=st.integers(2, 120),
     d_head=st.integers(1, 80),
     n=st.integers(1, 100),
-    way=st.sampled_from([SCAN, COARSE, *PREFIXES[:-1], EVERYTHING]),
+    way=st.sampled_from([SCAN, *BYTES, *PREFIXES[:-1], EVERYTHING]),
     seed=st.integers(0, 1000),
 )
 def test_any_way_through_any_matrix(kind: str, d_vocab: int, d_head: int, n: int, way: int, seed: int) -> None:
@@ -214,7 +217,7 @@ class Witness(Board):
             super().know(top, bottom)
 
 
-@pytest.mark.parametrize("way", [None, SCAN, COARSE, EVERYTHING])
+@pytest.mark.parametrize("way", [None, SCAN, *BYTES, EVERYTHING])
 @pytest.mark.parametrize("size", [20, 300, 1000])
 def test_a_huge_other_end_hides_nothing(size: int, way: int | None) -> None:
     """A few tokens give a bottom end that is many orders larger than the top end, whose floor must hold to the bit."""
