@@ -86,6 +86,14 @@ class Shard:
         """A whole array by its name in FORMAT.md, as it lies in the file: not checked."""
         return self._container.arrays[name]
 
+    def part(self, name: str, first: int, last: int) -> bytes:
+        """Entries of an array as they lie in the file, counted through all its axes: not checked."""
+        return self.array(name).reshape(-1)[first:last].tobytes()
+
+    def rows(self, name: str, numbers: Array, width: int) -> bytes:
+        """The rows with these numbers, if the array is seen as rows of this many entries: not checked."""
+        return self.array(name).reshape(-1, width)[numbers].tobytes()
+
     def vector(self, kind: str, index: int, lens: str) -> VectorLists:
         at = _number("kind", kind, self._shape.kinds)
         self._check_range(self._shape.kinds[at], index, self._shape.count(kind))

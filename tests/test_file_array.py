@@ -88,6 +88,12 @@ def test_a_shard_says_the_same(tmp_path: Path, name: str) -> None:
             assert np.array_equal(getattr(found, field), getattr(expected, field))
         assert type(found) is type(expected)
 
+    rows = np.array([2, 0, 2, 1])
+    for array in ("ff_key.ids", "vo.scores", "paired.place", "inverted.rank", "qk.count"):
+        assert shard.part(array, 3, 8) == mapped.part(array, 3, 8) != b""
+        assert shard.part(array, 3, 3) == b""
+        for width in (1, 2):
+            assert shard.rows(array, rows, width) == mapped.rows(array, rows, width) != b""
     for lens in LENSES:
         for kind in shape.kinds:
             same("vector", kind, shape.count(kind) - 1, lens)
@@ -112,6 +118,10 @@ def test_a_file_that_shrinks_is_named(tmp_path: Path) -> None:
         shard.vector("ff_key", 0, "dot")
     with pytest.raises(ShardDamaged, match="cut short"):
         shard.listed(3, "dot", "top")
+    with pytest.raises(ShardDamaged, match="cut short"):
+        shard.part("ff_key.ids", 0, 1)
+    with pytest.raises(ShardDamaged, match="cut short"):
+        shard.rows("ff_key.ids", np.array([0, 3]), 1)
 
 
 def test_no_such_file(tmp_path: Path) -> None:
