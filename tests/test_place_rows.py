@@ -76,8 +76,10 @@ def test_a_pair_of_a_search_leads_to_its_row(client: "TestClient", query: str) -
     for token in range(0, 500, 7):
         path = f"/{GPT2}/search?q=%23{token}&{query}"
         pairs = client.get(path.replace("?", ".json?")).json()["pairs"]
-        hrefs = [link for link in parsed(client.get(path).text).links() if re.search(r"#[tb]\d+-\d+$", link)]
+        links = parsed(client.get(path).text).links()
+        hrefs = [link for link in links if re.search(r"#[tb]\d+-\d+$", link)]
         assert len(hrefs) == len(pairs)
+        assert ("#pairs" in links) == (bool(pairs) and not query)  # they stand below what else was found
         for pair, href in [*zip(pairs, hrefs, strict=True)][-2:]:
             address = urlsplit(href)
             assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == pair["rank"]

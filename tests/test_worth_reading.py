@@ -11,7 +11,7 @@ import pytest
 
 from app.views.model import model_view
 from app.views.readable import STEM, readable
-from app.views.worth_reading import CARDS, HEAD_LENS, HEAD_PRESET, PAIRS, SAME, TOKENS, richest
+from app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, SAME, TOKENS, richest
 from precompute.index import Index
 from precompute.shape import LENSES, PRESETS
 from precompute.shard_writer import write_vocabulary
@@ -213,6 +213,7 @@ def test_heads(tmp_path: Path) -> None:
         shown = [(pair["from"]["id"], pair["to"]["id"]) for pair in cards[0]["pairs"]]
         assert shown == good[:PAIRS]
     assert richest(index, cards) == cards[1]
+    assert richest(index, [cards[0]] * CLEAREST + [cards[1]]) == cards[0]
     assert richest(index, ()) is None
 
 
