@@ -4,6 +4,7 @@ A map would end the process when its file is cut short, and whole folios of it c
 import math
 import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from precompute.errors import ShardDamaged
 from precompute.files import damaged, unreadable
 from precompute.shard_reader import Array, Shard
 
+AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself
 KEPT = (".norm", ".coherence", ".similarity", ".count")  # a number or two for each vector: read once
 
 
@@ -141,9 +143,14 @@ class FileShard(Shard):
         file, offset, size = self._where[name]
         return file.read((last - first) * size, offset + first * size)
 
-    def rows(self, name: str, numbers: Array, width: int) -> bytes:
-        file, offset, size = self._where[name]
-        return file.read_many(width * size, (numbers.astype(np.int64) * (width * size) + offset).tolist())
+    def rows(self, names: Sequence[str], which: Array, numbers: Array, width: int) -> Array:
+        arrays: Any = [self._container.arrays[name] for name in names]
+        dtype = arrays[0].dtype
+        if len(numbers) * AS_LONG_AS >= sum(math.prod(array.shape) for array in arrays) * dtype.itemsize:
+            return super().rows(names, which, numbers, width)
+        size = width * dtype.itemsize
+        offsets = np.array([array.offset for array in arrays])[which] + numbers * np.int64(size)
+        return np.frombuffer(arrays[0].file.read_many(size, offsets.tolist()), dtype).reshape(-1, width)
 
 
 def unmapped(container: Container) -> tuple[Container, tuple[int, int, int, int]]:

@@ -91,9 +91,13 @@ class Shard:
         """Entries of an array as they lie in the file, counted through all its axes: not checked."""
         return self.array(name).reshape(-1)[first:last].tobytes()
 
-    def rows(self, name: str, numbers: Array, width: int) -> bytes:
-        """The rows with these numbers, if the array is seen as rows of this many entries: not checked."""
-        return self.array(name).reshape(-1, width)[numbers].tobytes()
+    def rows(self, names: Sequence[str], which: Array, numbers: Array, width: int) -> Array:
+        """(n, width): single rows, each of one of these arrays, seen as rows of this many entries: not checked."""
+        found = np.empty((len(numbers), width), self.array(names[0]).dtype)
+        for at, name in enumerate(names):
+            if len(mine := np.flatnonzero(which == at)):
+                found[mine] = np.asarray(self.array(name)).reshape(-1, width)[numbers[mine]]
+        return found
 
     def vector(self, kind: str, index: int, lens: str) -> VectorLists:
         at = _number("kind", kind, self._shape.kinds)

@@ -142,7 +142,7 @@ def test_every_term_is_explained_on_the_help_page(client: "TestClient") -> None:
 
 def test_the_help_page_lists_its_parts(client: "TestClient") -> None:
     html = client.get("/-/help").text
-    contents = html[html.index("<nav class=\"contents\"") :].partition("</nav>")[0]
+    contents = html[html.index('<nav class="contents"') :].partition("</nav>")[0]
     headings = [heading.attributes["id"] for heading in parsed(html).all("h2")]
     assert sorted(parsed(contents).links()) == sorted(f"#{heading}" for heading in headings)
 

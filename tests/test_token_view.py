@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app import file_array
 from app.live_index import LiveIndex
 from app.page_types import TokenPageView
 from app.views import slices
@@ -200,11 +201,11 @@ def test_many_places_are_looked_up_as_few_are(
     open_index: Callable[[Path], Index],
     as_long_as: int,
 ) -> None:
-    """Array by array, row by row or with what lies between, instead of one by one."""
+    """Layer by layer, row by row or whole arrays, instead of one by one."""
     expected = [token_page(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
     index = open_index(indexes[name].folder)
     monkeypatch.setattr(slices, "FEW", 0)
-    monkeypatch.setattr(slices, "AS_LONG_AS", as_long_as)
+    monkeypatch.setattr(file_array, "AS_LONG_AS", as_long_as)
     assert [token_page(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
 
 

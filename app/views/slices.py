@@ -9,8 +9,7 @@ import numpy as np
 from precompute.shape import ENDS, Shape
 from precompute.shard_reader import Array, Shard
 
-FEW = 256  # entries that are read one by one: to sort them by arrays first takes longer
-AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself
+FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
 
 Shards = Mapping[int, Shard]
 
@@ -40,7 +39,7 @@ class Slices:
 
     def numbers(self) -> Array:
         """For every entry that is read, its slice."""
-        return np.repeat(np.arange(len(self.count)), self.count)
+        return np.repeat(np.arange(len(self.count), dtype=np.uint16), self.count)
 
 
 def slices(shards: Shards, shape: Shape, token: int, lens: int, lists: str) -> Slices:
@@ -72,21 +71,9 @@ def entries_at(
         data = b"".join([shards[at].part(names[array], first, first + width) for array, at, first in places])
         found[:] = np.frombuffer(data, dtype).reshape(-1, width)
     else:
-        keys = layer.astype(np.int64) * len(names) + which
-        order = np.argsort(keys, kind="stable")
-        starts = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        order = np.argsort(layer, kind="stable")
+        starts = np.flatnonzero(np.diff(layer[order], prepend=-1))
         for chosen in np.split(order, starts[1:]):
-            shard, name = shards[int(layer[chosen[0]])], names[int(which[chosen[0]])]
-            found[chosen] = np.frombuffer(_rows(shard, name, numbers[chosen], width), dtype).reshape(-1, width)
+            shard = shards[int(layer[chosen[0]])]
+            found[chosen] = shard.rows(names, which[chosen], numbers[chosen], width)
     return found[:, 0] if width == 1 else found
-
-
-def _rows(shard: Shard, name: str, numbers: Array, width: int) -> bytes | Array:
-    """Of one array: row by row, or all that lies between the first of them and the last."""
-    first, last = int(numbers.min()) * width, (int(numbers.max()) + 1) * width
-    dtype = shard.array(name).dtype
-    if (last - first) * dtype.itemsize > len(numbers) * AS_LONG_AS:
-        return shard.rows(name, numbers, width)
-    between = np.frombuffer(shard.part(name, first, last), dtype).reshape(-1, width)
-    rows: Array = np.ascontiguousarray(between[numbers - first // width])
-    return rows

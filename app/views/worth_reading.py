@@ -52,7 +52,9 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
     """Of the clearest heads the one that has the most to say: whose pairs hold the most words."""
-    return max(cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None)
+    return max(
+        cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
+    )
 
 
 class _Fresh:
