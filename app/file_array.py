@@ -4,6 +4,7 @@ A map would end the process when its file is cut short, and whole folios of it c
 import math
 import mmap
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from precompute.container import Container
+from precompute.errors import ShardDamaged
 from precompute.files import damaged, unreadable
 from precompute.shard_reader import Array, Shard
 
+AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself
 KEPT = (".norm", ".coherence", ".similarity", ".count")  # a number or two for each vector: read once
 
 
@@ -36,8 +39,22 @@ class OpenFile:
         except OSError as error:
             raise unreadable(self.path, error) from error
         if len(data) != n_bytes:
-            raise damaged(self.path, "was cut short while it was served")
+            raise self._cut_short()
         return data
+
+    def read_many(self, n_bytes: int, offsets: list[int]) -> bytes:
+        """As many bytes at each of these places, joined."""
+        pread, descriptor = os.pread, self._descriptor
+        try:
+            data = b"".join([pread(descriptor, n_bytes, offset) for offset in offsets])
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        if len(data) != n_bytes * len(offsets):
+            raise self._cut_short()
+        return data
+
+    def _cut_short(self) -> ShardDamaged:
+        return damaged(self.path, "was cut short while it was served")
 
     def __del__(self) -> None:
         if self._descriptor >= 0:
@@ -52,8 +69,8 @@ class FileArray:
     ) -> None:
         self.shape = shape
         self.dtype = dtype
-        self._file = file
-        self._offset = offset
+        self.file = file
+        self.offset = offset
         self._steps = [math.prod(shape[axis + 1 :]) * dtype.itemsize for axis in range(len(shape))]
         self._keep = keep
         self._kept: Array | None = None
@@ -62,7 +79,7 @@ class FileArray:
         return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.asarray(self._read(self._offset, self.shape), dtype)
+        return np.asarray(self._read(self.offset, self.shape), dtype)
 
     def __getitem__(self, key: Any) -> Any:
         if self._keep:
@@ -71,7 +88,7 @@ class FileArray:
             return self._kept[key]
         if type(key) is not tuple:
             key = (key,)
-        offset, axis = self._offset, 0
+        offset, axis = self.offset, 0
         for part, size, step in zip(key, self.shape, self._steps, strict=False):
             if type(part) is not int:
                 break
@@ -80,7 +97,7 @@ class FileArray:
             offset += part * step
             axis += 1
         if axis == len(key):
-            data = self._file.read(self._steps[axis - 1], offset)
+            data = self.file.read(self._steps[axis - 1], offset)
             return np.frombuffer(data, self.dtype).reshape(self.shape[axis:])
         if axis + 1 == len(key) and isinstance(key[axis], slice):
             first, last, step = key[axis].indices(self.shape[axis])
@@ -94,14 +111,13 @@ class FileArray:
     def _gathered(self, key: tuple[Any, ...]) -> Array:
         """At arrays of numbers on the first axes, which go together; slices of what is left come last."""
         axes = sum(not isinstance(part, slice) for part in key)
-        offsets: Any = self._offset
+        offsets: Any = self.offset
         for part, size, step in zip(key[:axes], self.shape, self._steps, strict=False):
             numbers = np.asarray(part, np.int64)
             if numbers.size and numbers.view(np.uint64).max() >= size:  # below zero is far above, seen so
                 raise IndexError(f"{numbers.min()} to {numbers.max()} on an axis of {size}")
             offsets = offsets + numbers * step
-        block, read = self._steps[axes - 1], self._file.read
-        data = b"".join([read(block, offset) for offset in offsets.ravel().tolist()])
+        data = self.file.read_many(self._steps[axes - 1], offsets.ravel().tolist())
         found = np.frombuffer(data, self.dtype).reshape(*offsets.shape, *self.shape[axes:])
         return found[(..., *key[axes:])] if axes < len(key) else found
 
@@ -109,7 +125,7 @@ class FileArray:
         count = math.prod(shape)
         if not count:
             return np.empty(shape, self.dtype)
-        return np.frombuffer(self._file.read(count * self.dtype.itemsize, offset), self.dtype).reshape(shape)
+        return np.frombuffer(self.file.read(count * self.dtype.itemsize, offset), self.dtype).reshape(shape)
 
 
 class FileShard(Shard):
@@ -118,6 +134,23 @@ class FileShard(Shard):
     def __init__(self, shard: Shard) -> None:
         super().__init__(shard._container, shard._shape, shard.layer)
         self._container, self.stamp = unmapped(shard._container)
+        arrays: Any = self._container.arrays
+        self._where: dict[str, tuple[OpenFile, int, int]] = {
+            name: (array.file, array.offset, array.dtype.itemsize) for name, array in arrays.items()
+        }
+
+    def part(self, name: str, first: int, last: int) -> bytes:
+        file, offset, size = self._where[name]
+        return file.read((last - first) * size, offset + first * size)
+
+    def rows(self, names: Sequence[str], which: Array, numbers: Array, width: int) -> Array:
+        arrays: Any = [self._container.arrays[name] for name in names]
+        dtype = arrays[0].dtype
+        if len(numbers) * AS_LONG_AS >= sum(math.prod(array.shape) for array in arrays) * dtype.itemsize:
+            return super().rows(names, which, numbers, width)
+        size = width * dtype.itemsize
+        offsets = np.array([array.offset for array in arrays])[which] + numbers * np.int64(size)
+        return np.frombuffer(arrays[0].file.read_many(size, offsets.tolist()), dtype).reshape(-1, width)
 
 
 def unmapped(container: Container) -> tuple[Container, tuple[int, int, int, int]]:

@@ -11,7 +11,7 @@ from app import addresses
 from app.figures import formats, number, steps_per
 from app.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
 from app.markup import chipper, token_text
-from app.page_types import Match, PairPlace, Place, RoleList
+from app.page_types import Match, PairMatch, PairPlace, Place, RoleList
 from app.rows import pair_anchor
 from app.view_types import TokenView
 from precompute.index import Index
@@ -38,18 +38,20 @@ def match_address(index: Index, match: Match, lens: str) -> str:
     return _row_of(index, match, match["end"], max(match["ranks"]), match["tokens"][0]["id"], lens)
 
 
+def pair_match_address(index: Index, match: PairMatch, lens: str) -> str:
+    """Of the list in which the pair's rank is best."""
+    return _row_of_pair(index, match, (match["from"]["id"], match["to"]["id"]), lens, match["preset"])
+
+
 def mapped_rows(index: Index, token: TokenView, places: Iterable[PairPlace], lens: str, preset: str) -> Markup:
     """Head, from, to, end, rank, score."""
-    model, made, here = index.manifest.model, chipper(index.manifest.model, lens), token_text(token)
+    made, here = chipper(index.manifest.model, lens), token_text(token)
     rows = []
     for place in places:
-        k = reaching(place["rank"], PAIR_ENTRIES, index.manifest.pairs)
-        query = {"lens": lens, "preset": preset, "k": k}
         there, first = made(place["other"]), place["side"] == "from"
         ids = (token["id"], place["other"]["id"]) if first else (place["other"]["id"], token["id"])
-        where = addresses.pairs(model, place["layer"], place["head"], place["matrix"], **query)
         rows.append(
-            f'<tr><th scope=row><a href="{escape(where)}#{pair_anchor(place["end"][0], *ids)}">'
+            f'<tr><th scope=row><a href="{escape(_row_of_pair(index, place, ids, lens, preset))}">'
             f"L{place['layer']}H{place['head']}</a>"
             f"<td>{here if first else there}<td>{there if first else here}<td>{place['end']}"
             f"<td class=n>{place['rank']}<td class=n>{number(place['score'])}"
@@ -74,4 +76,14 @@ def _row_of(index: Index, place: Place | Match, end: str, rank: int, token: int,
     return f"{where}#{place['kind']}-{end[0]}{token}"
 
 
-FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (place_rows, match_address, mapped_rows, place_name)}
+def _row_of_pair(index: Index, place: PairPlace | PairMatch, ids: tuple[int, int], lens: str, preset: str) -> str:
+    where = addresses.pairs(
+        index.manifest.model, place["layer"], place["head"], place["matrix"],
+        lens=lens, preset=preset, k=reaching(place["rank"], PAIR_ENTRIES, index.manifest.pairs),
+    )  # fmt: skip
+    return f"{where}#{pair_anchor(place['end'][0], *ids)}"
+
+
+FUNCTIONS: dict[str, Any] = {
+    made.__name__: made for made in (place_rows, match_address, pair_match_address, mapped_rows, place_name)
+}

@@ -68,9 +68,8 @@ def as_markdown(tables: Iterable[Table], source: Source) -> str:
 
 
 def as_latex(tables: Iterable[Table], source: Source) -> str:
-    """Plain tabulars: they need no package."""
-    build = f"\n% {source.build}" if source.build else ""
-    parts = [f"% XeLaTeX or LuaLaTeX, for tokens beyond ASCII\n% {source.url}{build}"]
+    """Plain tabulars: no package is needed, but a font for letters that the usual one lacks."""
+    parts: list[str] = []
     for table in tables:
         places = "".join("r" if _is_number(column) else "l" for column in _columns(table))
         lines = [rf"\begin{{tabular}}{{{places}}}"]
@@ -78,7 +77,7 @@ def as_latex(tables: Iterable[Table], source: Source) -> str:
         lines += [r"\hline", _tex_row(map(_tex, table.columns)), r"\hline"]
         lines += [_tex_row(map(_tex_cell, row)) for row in table.rows]
         parts.append("\n".join([*lines, r"\hline", r"\end{tabular}"]))
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([_tex_head("".join(parts), source), *parts]) + "\n"
 
 
 def _text(cell: Cell) -> str:
@@ -115,6 +114,8 @@ def _md_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+_LATIN = "\u024f"  # what comes after it is in few fonts of LaTeX
+LISTED = 40  # letters
 _TEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "_": r"\_", "%": r"\%",
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -134,4 +135,18 @@ def _tex(text: str) -> str:
 
 
 def _tex_row(cells: Iterable[str]) -> str:
-    return " & ".join(cells) + r" \\"
+    row = " & ".join(cells) + r" \\"
+    return "{}" + row if row.lstrip()[:1] in ("[", "*") else row  # or it would belong to the end of the row before
+
+
+def _tex_head(written: str, source: Source) -> str:
+    """What it takes to set these tables; LaTeX leaves out letters that its font lacks, and hardly says so."""
+    lines = [f"% {line}" for line in (source.url, source.build) if line]
+    if beyond := sorted({character for character in written if character > _LATIN}):
+        lines.append(
+            f"% XeLaTeX or LuaLaTeX, and a font with {' '.join(beyond[:LISTED])}{' ...' * (len(beyond) > LISTED)}"
+        )
+        lines.append(r"% such as \usepackage{fontspec} \setmonofont{Noto Sans Mono CJK SC}")
+    elif not written.isascii():
+        lines.append("% XeLaTeX or LuaLaTeX, for tokens beyond ASCII")
+    return "\n".join(lines)

@@ -3,6 +3,7 @@ Which parameters list a token is for views/."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from functools import cached_property
 from itertools import accumulate, islice
 from threading import Lock
 from typing import Literal
@@ -11,6 +12,8 @@ from weakref import WeakKeyDictionary
 from precompute.tokens import TokenTable
 
 Match = Literal["exact", "prefix", "substring"]
+
+ENDINGS = ("s", "d", "ly")  # not ed and ing: " improv" goes on so, too
 
 _BETWEEN = "\uffff"  # a code point that is no character: no question has it
 
@@ -48,6 +51,10 @@ class TokenSearch:
         self._text = _BETWEEN + _BETWEEN.join(self._order) + _BETWEEN
         self._starts = list(accumulate((len(key) + 1 for key in self._order), initial=1))
 
+    @cached_property
+    def _sorted(self) -> list[str]:
+        return sorted(self._order)
+
     def tokens(self, text: str) -> tuple[int, ...]:
         """The tokens that differ from this text in case and surrounding space only; of blank texts, the very one."""
         if key := surface(text):
@@ -58,6 +65,16 @@ class TokenSearch:
         """The other tokens with the same surface; blank ones have none."""
         key = self._surfaces[token]
         return tuple(other for other in self._groups[key] if other != token) if key else ()
+
+    def is_piece(self, token: int) -> bool:
+        """Whether a token is rather a part of words, such as " merchand": it has no variants, longer tokens begin so,
+        and none of them is its form with s, d or ly."""
+        key = self._surfaces[token]
+        if not (key.isascii() and key.isalpha()) or len(self._groups[key]) > 1:
+            return False
+        following = bisect_right(self._sorted, key)
+        goes_on = following < len(self._sorted) and self._sorted[following].startswith(key)
+        return goes_on and not any(key + ending in self._groups for ending in ENDINGS)
 
     def like(self, text: str, limit: int) -> list[tuple[str, Match]]:
         """Surfaces: the equal one, then those that begin so, then those that hold it."""

@@ -17,7 +17,8 @@ from precompute.shard_writer import write_shard, write_vocabulary
 from precompute.tokens import pack, token_bytes
 
 D_VOCAB = 50257
-STEPS = (7919, 10007, 15013, 20011, 25013, 30011)  # primes that do not divide D_VOCAB: no token twice in a list
+HUB = D_VOCAB - 1  # in a tenth of all lists, first in a hundredth, in a twentieth of all pairs: as the demo's worst
+STEPS = (7919, 10007, 15013, 20011, 25013, 30011)  # primes that do not divide HUB: no token twice in a list
 
 
 def gpt2_shape(n_layers: int, d_model: int, n_heads: int) -> Shape:
@@ -64,11 +65,15 @@ def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any
         if name.startswith(("inverted", "paired")):
             continue
         if name.endswith(".ids") and dimensions[-1] == 2:
-            arrays[name] = random.integers(0, shape.d_vocab, dimensions).astype(dtype)
+            ids = random.integers(0, HUB, dimensions).astype(dtype)
+            arrays[name] = np.where(random.random(dimensions) < 1 / 40, HUB, ids).astype(dtype)
         elif name.endswith(".ids"):
-            start = random.integers(0, shape.d_vocab, dimensions[:-1])[..., None]
+            start = random.integers(0, HUB, dimensions[:-1])[..., None]
             step = random.choice(STEPS, dimensions[:-1])[..., None]
-            arrays[name] = ((start + step * np.arange(k)) % shape.d_vocab).astype(number_dtype(shape.d_vocab))
+            ids = (start + step * np.arange(k)) % HUB
+            rank = random.integers(0, k, dimensions[:-1]) * (random.random(dimensions[:-1]) < 9 / 10)
+            held = (np.arange(k) == rank[..., None]) & (random.random((*dimensions[:-1], 1)) < 1 / 10)
+            arrays[name] = np.where(held, HUB, ids).astype(number_dtype(shape.d_vocab))
         elif name.endswith(".count"):
             arrays[name] = np.full(dimensions, pairs, dtype)
         elif name.endswith(".scores"):  # the ends are the last axis but one
@@ -77,5 +82,5 @@ def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any
         else:
             arrays[name] = random.random(dimensions, np.float32)
     arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
-    ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
-    return arrays | invert_pairs(ids, counts, shape.d_vocab)
+    pair_ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
+    return arrays | invert_pairs(pair_ids, counts, shape.d_vocab)

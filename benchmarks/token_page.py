@@ -1,41 +1,103 @@
 """The token page over all layers of an index of GPT-2 large's size: its time, and against scanning the lists."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
 from app.library import Library
-from app.views.token import token_page
+from app.page_types import TokenPageView
+from app.views.token import FIRST_PAIRS, FIRST_PLACES, token_page
 from benchmarks.figures import Figure, seconds
-from benchmarks.random_index import gpt2_shape, write_random_index
+from benchmarks.random_index import HUB, gpt2_shape, write_random_index
 from precompute.index import Index
-from precompute.shape import MATRICES
+from precompute.shape import ENDS, MATRICES
+from precompute.shard_reader import Array
 
 LAYERS = 36
-TOKENS = 30
+ROUNDS = 5
+PAGES = 20  # in each round
+REPEATS = 3  # of each page and each scan; the shortest counts, for others may be at work on the machine
+
+Row = tuple[float, ...]
+Found = dict[tuple[str, ...], tuple[int, list[Row]]]  # of a kind and end, and of a matrix: how many, and the best
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
+    """Pages of ever new tokens; a scan finds what is on the page, and nothing else."""
     folder = write_random_index(scratch, "random-large", gpt2_shape(LAYERS, 1280, 20), tokenizer)
-    index = Library(scratch).index(folder.name)
-    tokens = random.Random(0).sample(range(40_000), TOKENS)
-    token_page(index, tokens[0])
-    ours = median(seconds(lambda token=token: token_page(index, token)) for token in tokens[1:])  # type: ignore[misc]
-    scanned = seconds(lambda: scan(Index.open(folder), tokens[0]))
-    yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * ours, 30, unit="ms")
-    yield Figure("token page: scanning the lists / ours", scanned / ours, 100, at_least=True)
+    index = Library(scratch, every=3600).index(folder.name)
+    tokens = iter(random.Random(0).sample(range(HUB), ROUNDS * PAGES + 1))
+    for token in (next(tokens), HUB):
+        page = on_the_page(token_page(index, token))
+        if any(scan(index, token, where) != page for where in (anywhere, anywhere_flat)):
+            raise AssertionError(f"scanning finds something else for token {token}")
+    ours, hub, scanned, flat = [], [], [], []
+    for _ in range(ROUNDS):
+        batch = [next(tokens) for _ in range(PAGES)]
+        mapped = Index.open(folder)  # the faster way to read everything
+        scanned.append(seconds(partial(scan, mapped, batch[0], anywhere), REPEATS))
+        flat.append(seconds(partial(scan, mapped, batch[0], anywhere_flat), REPEATS))
+        ours += [seconds(partial(token_page, index, token), REPEATS) for token in batch]
+        hub.append(seconds(partial(token_page, index, HUB), PAGES))
+    yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * median(ours), 30, unit="ms")
+    yield Figure("token page: scanning the lists / ours", median(scanned) / median(ours), 100, at_least=True)
+    yield Figure("token page: the same, each array as one row of numbers", median(flat) / median(ours))
+    yield Figure("token page of a hub, in a tenth of all lists, median", 1000 * median(hub), 30, unit="ms")
 
 
-def scan(index: Index, token: int) -> int:
-    """Every place of a token under one lens and preset, found by looking at every list."""
-    found = 0
+def anywhere(array: Array, token: int) -> Sequence[Array]:
+    """Where a token stands in an array, as anybody would write it."""
+    return tuple(np.argwhere(array == token).T)
+
+
+def anywhere_flat(array: Array, token: int) -> Sequence[Array]:
+    """The same, knowing that numpy is several times faster on one axis."""
+    return np.unravel_index(np.flatnonzero(array == token), array.shape)
+
+
+def scan(index: Index, token: int, where: Callable[[Array, int], Sequence[Array]]) -> Found:
+    """Every place of a token under the first lens and preset, by looking at every entry of every list."""
+    rows: dict[tuple[str, ...], list[Row]] = {(kind, end): [] for kind in index.shape.kinds for end in ENDS}
+    rows |= {(matrix,): [] for matrix in MATRICES}
     for layer in index.layers:
         shard = index.shard(layer)
         for kind in index.shape.kinds:
-            found += len(np.argwhere(shard.array(f"{kind}.ids")[:, 0] == token))
+            number, end, rank = where(np.asarray(shard.array(f"{kind}.ids"))[:, 0], token)
+            scores = shard.array(f"{kind}.scores")[number, 0, end, rank]
+            for n, e, r, score in zip(*map(np.ndarray.tolist, (number, end, rank, scores)), strict=True):
+                rows[kind, ENDS[e]].append((r, -abs(score), layer, n))
         for matrix in MATRICES:
-            found += len(np.argwhere(shard.array(f"{matrix}.ids")[:, 0, 0] == token))
+            pairs = np.asarray(shard.array(f"{matrix}.ids"))[:, 0, 0]  # (n_heads, E, pairs, 2)
+            head, end, rank, side = where(pairs, token)
+            scores = shard.array(f"{matrix}.scores")[head, 0, 0, end, rank]
+            other = pairs[head, end, rank, 1 - side]
+            once = np.flatnonzero((side == 0) | (other != token))
+            columns = (head, side, end, rank, scores, other)
+            for h, s, e, r, score, o in zip(*(column[once].tolist() for column in columns), strict=True):
+                rows[matrix,].append((r, -abs(score), layer, h, s, e, o))
+    return {key: (len(of_key), sorted(of_key)[: _shown(key)]) for key, of_key in rows.items()}
+
+
+def on_the_page(view: TokenPageView) -> Found:
+    found: Found = {}
+    for role in view.roles:
+        places: list[Row] = [(p["rank"] - 1, -abs(p["score"]), p["layer"], p["index"]) for p in role.places]
+        found[role.kind, role.end] = role.total, places
+    for matrix in MATRICES:
+        found[matrix,] = view.totals[matrix], [
+            (
+                p["rank"] - 1, -abs(p["score"]), p["layer"], p["head"],
+                int(p["side"] == "to"), ENDS.index(p["end"]), p["other"]["id"],
+            )
+            for p in view.pairs
+            if p["matrix"] == matrix
+        ]  # fmt: skip
     return found
+
+
+def _shown(key: tuple[str, ...]) -> int:
+    return FIRST_PAIRS if key[0] in MATRICES else FIRST_PLACES

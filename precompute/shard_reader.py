@@ -80,11 +80,24 @@ class Shard:
                 raise damaged(container.path, f"is layer {found}, not layer {layer}")
             raise damaged(container.path, f"belongs to another build: {dict(container.about)!a} instead of {about}")
         check_arrays(container, shard_layout(manifest.shape, manifest.k, manifest.pairs))
+        _check_bounds(container)
         return cls(container, manifest.shape, layer)
 
     def array(self, name: str) -> Array:
         """A whole array by its name in FORMAT.md, as it lies in the file: not checked."""
         return self._container.arrays[name]
+
+    def part(self, name: str, first: int, last: int) -> bytes:
+        """Entries of an array as they lie in the file, counted through all its axes: not checked."""
+        return self.array(name).reshape(-1)[first:last].tobytes()
+
+    def rows(self, names: Sequence[str], which: Array, numbers: Array, width: int) -> Array:
+        """(n, width): single rows, each of one of these arrays, seen as rows of this many entries: not checked."""
+        found = np.empty((len(numbers), width), self.array(names[0]).dtype)
+        for at, name in enumerate(names):
+            if len(mine := np.flatnonzero(which == at)):
+                found[mine] = np.asarray(self.array(name)).reshape(-1, width)[numbers[mine]]
+        return found
 
     def vector(self, kind: str, index: int, lens: str) -> VectorLists:
         at = _number("kind", kind, self._shape.kinds)
@@ -92,6 +105,8 @@ class Shard:
         lens_at = _number("lens", lens, LENSES)
         ids, scores = self.array(f"{kind}.ids")[index, lens_at], self.array(f"{kind}.scores")[index, lens_at]  # (E, k)
         self._check_lists(f"{kind} {index}", ids, scores)
+        if ids[:, :1].tolist() == ids[:, 1:2].tolist():
+            raise self._damage(f"{kind} {index} lists token {ids[0, 0]} twice")
         top, bottom = self._coherences(f"{kind} {index}", self.array(f"{kind}.coherence")[index, lens_at])
         norm = float(self.array(f"{kind}.norm")[index])
         if not 0 <= norm < np.inf:
@@ -114,6 +129,8 @@ class Shard:
         if count > len(ids):
             raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {len(ids)}")
         self._check_lists(f"{name} of head {head}", ids[:count], scores[:count])
+        if count > 1 and ids[0].tolist() == ids[1].tolist():
+            raise self._damage(f"{name} of head {head} lists the pair {ids[0].tolist()} twice")
         (coherence,) = self._coherences(f"{name} of head {head}", self.array(f"{name}.coherence")[at])
         return Pairs(ids[:count], scores[:count], coherence)
 
@@ -186,6 +203,16 @@ class Shard:
 
     def _damage(self, what: str) -> ShardDamaged:
         return damaged(self._container.path, f"is damaged: {what}")
+
+
+def _check_bounds(container: Container) -> None:
+    """ShardDamaged unless the inverted lists of each lens and end begin where the ones before end, and end with their
+    arrays: a few numbers, which are zeros where a file has its length and its header but not what was written."""
+    for lists, others in (("inverted", "vector"), ("paired", "place")):
+        rank, other = (len(container.arrays[f"{lists}.{part}"]) for part in ("rank", others))
+        bounds = container.arrays[f"{lists}.offsets"][:, :, [0, -1]].ravel().tolist()  # first and last, in turn
+        if rank != other or [0, *bounds[1::2]] != [*bounds[::2], rank]:
+            raise damaged(container.path, f"is damaged: {lists}.offsets do not fit its {rank} entries")
 
 
 def _number(what: str, asked: str, known: Sequence[str]) -> int:

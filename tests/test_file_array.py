@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app import file_array
 from app.file_array import FileArray, FileShard, OpenFile, unmapped
 from precompute.container import Container, write_container
 from precompute.errors import ShardDamaged
@@ -76,7 +77,7 @@ def test_places_outside(arrays: Any, key: Any) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_shard_says_the_same(tmp_path: Path, name: str) -> None:
+def test_a_shard_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     with unflushed():
         write_index(tmp_path / name, make_manifest(SHAPES[name], name), (0,))
     mapped = Index.open(tmp_path / name).shard(0)
@@ -88,6 +89,17 @@ def test_a_shard_says_the_same(tmp_path: Path, name: str) -> None:
             assert np.array_equal(getattr(found, field), getattr(expected, field))
         assert type(found) is type(expected)
 
+    rows = np.array([2, 0, 2, 1])
+    for array in ("ff_key.ids", "vo.scores", "paired.place", "inverted.rank", "qk.count"):
+        assert shard.part(array, 3, 8) == mapped.part(array, 3, 8) != b""
+        assert shard.part(array, 3, 3) == b""
+    names, which, rows = ("ff_key.ids", "ff_value.ids", "w_q.ids"), np.array([0, 2, 2, 1]), np.array([2, 0, 2, 1])
+    for width in (1, 2):
+        expected = mapped.rows(names, which, rows, width)
+        monkeypatch.setattr(file_array, "AS_LONG_AS", 0 if width == 1 else 4096)
+        assert np.array_equal(shard.rows(names, which, rows, width), expected)
+        for row, at, number in zip(expected, which, rows, strict=True):
+            assert np.array_equal(row, mapped.array(names[at]).ravel()[width * number : width * (number + 1)])
     for lens in LENSES:
         for kind in shape.kinds:
             same("vector", kind, shape.count(kind) - 1, lens)
@@ -112,6 +124,10 @@ def test_a_file_that_shrinks_is_named(tmp_path: Path) -> None:
         shard.vector("ff_key", 0, "dot")
     with pytest.raises(ShardDamaged, match="cut short"):
         shard.listed(3, "dot", "top")
+    with pytest.raises(ShardDamaged, match="cut short"):
+        shard.part("ff_key.ids", 0, 1)
+    with pytest.raises(ShardDamaged, match="cut short"):
+        shard.rows(["ff_key.ids"], np.array([0, 0]), np.array([0, 3]), 1)
 
 
 def test_no_such_file(tmp_path: Path) -> None:

@@ -195,6 +195,13 @@ def cut(path: Path, length: int) -> None:
     path.write_bytes(path.read_bytes()[:length])
 
 
+def empty(path: Path) -> None:
+    """As after a loss of power: the file has its length and its beginning, and nothing else was written."""
+    data = path.read_bytes()
+    start = 64 + int.from_bytes(data[20:24], "little")
+    path.write_bytes(data[:start] + bytes(len(data) - start))
+
+
 def swap(path: Path, other: Path) -> None:
     shutil.copy(other, path)
 
@@ -217,6 +224,7 @@ def become_folder(path: Path) -> None:
         (lambda path: cut(path, 0), ShardDamaged, "is cut short"),
         (lambda path: flip(path, 200), ShardDamaged, "checksum"),
         (lambda path: flip(path, 0), ShardDamaged, "not a Lexiscope shard"),
+        (empty, ShardDamaged, "inverted.offsets do not fit"),
         (newer, NewerFormat, "format version 9.*Upgrade lexiscope"),
         (lambda path: path.unlink(), ShardDamaged, "is missing. Run `lexiscope precompute someone/tiny`"),
         (become_folder, ShardDamaged, "not a regular file"),
@@ -242,7 +250,7 @@ def test_a_harmed_shard_is_named_and_the_others_serve(
 
 
 def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> None:
-    """Opening reads no data; verifying does."""
+    """Opening reads a few numbers; verifying reads all."""
     flip(folder / shard_file(1, 1), -100)
     index = Index.open(folder)
     assert index.layers == (1, 3)
@@ -354,10 +362,15 @@ def read_paired(shard: Any) -> None:
         (spoil("vo.scores", np.nan), read_pairs, "no number"),
         (spoil("vo.count", PAIRS + 1), read_pairs, f"claims {PAIRS + 1} pairs in a list of {PAIRS}"),
         (spoil("vo.count", 2**32 - 1), read_pairs, "claims 4294967295 pairs"),
-        (spoil("inverted.offsets", 2**32 - 1), read_listed, "inverted.offsets of token 0 are 4294967295 to"),
-        (spoil("inverted.offsets", 3, (0, 0, 0)), read_listed, "inverted"),
-        (spoil("inverted.offsets", 0, (0, 0, 200)), read_listed, "inverted"),
-        (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_listed, "inverted.offsets of token"),
+        (spoil("inverted.offsets", 2**32 - 1), read_listed, "inverted.offsets do not fit"),
+        (spoil("inverted.offsets", 2**32 - 1, (0, 0, 5)), read_listed, "inverted.offsets of token 4 are .* to 4294"),
+        (spoil("inverted.offsets", 3, (0, 0, 0)), read_listed, "inverted.offsets do not fit"),
+        (spoil("inverted.offsets", 3, (0, 1, 0)), read_listed, "inverted.offsets do not fit"),
+        (spoil("inverted.offsets", 0, (0, 0, 200)), read_listed, "inverted.offsets of token"),
+        (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_listed, "inverted.offsets do not fit"),
+        (spoil("paired.offsets", 0, (1, 1, -1)), read_paired, "paired.offsets do not fit"),
+        (spoil("w_v.ids", 7), read_vector, "w_v 2 lists token 7 twice"),
+        (spoil("vo.ids", 0), read_pairs, r"vo of head 0 lists the pair \[0, 0\] twice"),
         (spoil("inverted.vector", 65535), read_listed, "points at no list"),
         (spoil("inverted.vector", 0, 0), read_listed, "points at another token"),
         (spoil("inverted.rank", K), read_listed, "points outside the lists"),

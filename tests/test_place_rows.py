@@ -69,6 +69,27 @@ def test_a_match_leads_to_its_row(client: "TestClient") -> None:
         assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == rank
 
 
+@pytest.mark.parametrize("query", ["kind=vo", "kind=qk&lens=cosine", ""])
+def test_a_pair_of_a_search_leads_to_its_row(client: "TestClient", query: str) -> None:
+    """In the list of the preset in which its rank is best, however far down."""
+    seen: set[str] = set()
+    for token in range(0, 500, 7):
+        path = f"/{GPT2}/search?q=%23{token}&{query}"
+        pairs = client.get(path.replace("?", ".json?")).json()["pairs"]
+        links = parsed(client.get(path).text).links()
+        hrefs = [link for link in links if re.search(r"#[tb]\d+-\d+$", link)]
+        assert len(hrefs) == len(pairs)
+        assert ("#pairs" in links) == (bool(pairs) and not query)  # they stand below what else was found
+        for pair, href in [*zip(pairs, hrefs, strict=True)][-2:]:
+            address = urlsplit(href)
+            assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == pair["rank"]
+            assert ("k=" in address.query) == (pair["rank"] > 50)
+            seen.add(pair["preset"])
+        if len(seen) > 1:
+            break
+    assert len(seen) > 1
+
+
 @pytest.mark.parametrize("path", [f"/{LLAMA}/ff/1/3", f"/{LLAMA}/head/1/1/sub/2", f"/{LLAMA}/head/1/1/vo"])
 def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> None:
     html = client.get(path).text

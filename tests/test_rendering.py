@@ -140,6 +140,13 @@ def test_every_term_is_explained_on_the_help_page(client: "TestClient") -> None:
         assert link.attributes == {"class": "term", "href": f"/-/help#{key}", "title": known.text}
 
 
+def test_the_help_page_lists_its_parts(client: "TestClient") -> None:
+    html = client.get("/-/help").text
+    contents = html[html.index('<nav class="contents"') :].partition("</nav>")[0]
+    headings = [heading.attributes["id"] for heading in parsed(html).all("h2")]
+    assert sorted(parsed(contents).links()) == sorted(f"#{heading}" for heading in headings)
+
+
 def test_home_without_models(tmp_path: Path) -> None:
     from app.library import Library
     from app.views.home import home_view

@@ -149,7 +149,7 @@ def test_latex_has_no_loose_special_characters() -> None:
     tokens = [Tokens(((shown(token),),)) for token in NASTY]
     table = Table("100% & more", ("#", "token", "score"), [(at, token, -0.5) for at, token in enumerate(tokens)])
     comments, tabular = as_latex([table], SOURCE).split("\n\n")
-    assert comments == "% XeLaTeX or LuaLaTeX, for tokens beyond ASCII\n% http://x/y?z=1\n% weights 12, index 34"
+    assert comments == "% http://x/y?z=1\n% weights 12, index 34\n% XeLaTeX or LuaLaTeX, for tokens beyond ASCII"
     lines = tabular.rstrip().splitlines()
     assert (lines[0], lines[-1]) == (r"\begin{tabular}{rlr}", r"\end{tabular}")
     body = lines[5:-2]
@@ -164,6 +164,36 @@ def test_latex_has_no_loose_special_characters() -> None:
         assert not set(left) & set('\\{}$&#^_~%<>|"`')
     assert body[0] == r"0 & \texttt{\textvisiblespace{}dog} & $-0.500$ \\"
     assert r"\texttt{\texttt{\char34}q\texttt{\char34}}" in tabular
+
+
+ESCAPED = re.compile(r"\\texttt\{\\char34\}|\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-|^\{\}(?=\s*[\[*])")
+
+
+def test_latex_of_any_two_ascii_characters() -> None:
+    """In the first cell of a row, which the end of the row before would take for its own if it began so."""
+    texts = [first + second for first in map(chr, range(32, 127)) for second in map(chr, range(32, 127))]
+    written = as_latex([Table("t", ("x", "y"), [(text, 1.0) for text in texts])], SOURCE)
+    assert written.isascii()
+    assert "font" not in written
+    rows = written.splitlines()[-2 - len(texts) : -2]
+    for text, row in zip(texts, rows, strict=True):
+        cell = row.removesuffix(r" & $1.000$ \\")
+        assert row != cell
+        assert not cell.lstrip().startswith(("[", "*"))
+        assert not set(ESCAPED.sub("", cell)) & set("\\{}$&#^_~%<>|\"'`")
+        assert "--" not in cell
+        plain = set(text) - set("\\{}$&#^_~%<>|\"'` ")
+        assert plain <= set(cell)
+
+
+def test_latex_names_the_letters_that_need_a_font() -> None:
+    head = as_latex([Table("t", ("x",), [("日本 é",), ("я",)])], SOURCE).splitlines()[:4]
+    assert head[2] == "% XeLaTeX or LuaLaTeX, and a font with я 日 本"
+    assert "fontspec" in head[3]
+    many = as_latex([Table("t", ("x",), [("".join(map(chr, range(0x4E00, 0x4F00))),)])], SOURCE).splitlines()
+    assert many[2].endswith(" ...")
+    assert len(many[2]) < 200
+    assert "XeLaTeX" not in as_latex([Table("t", ("x",), [("␣a → b",)])], SOURCE)
 
 
 def test_latex_of_lists_and_pairs_of_tokens() -> None:

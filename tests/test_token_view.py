@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app import file_array
 from app.live_index import LiveIndex
 from app.page_types import TokenPageView
-from app.views import paired_places
-from app.views import places as places_module
+from app.views import slices
 from app.views.token import FIRST_PAIRS, FIRST_PLACES, HUB, token_page
 from precompute import coherence
 from precompute.errors import NotFound
@@ -193,23 +193,28 @@ def test_what_does_not_exist_is_named(indexes: dict[str, Index], arguments: dict
 
 @pytest.mark.parametrize("name", SHAPES)
 @pytest.mark.parametrize("open_index", [Index.open, LiveIndex.open])
+@pytest.mark.parametrize("as_long_as", [0, 100, 4096])
 def test_many_places_are_looked_up_as_few_are(
-    indexes: dict[str, Index], monkeypatch: pytest.MonkeyPatch, name: str, open_index: Callable[[Path], Index]
+    indexes: dict[str, Index],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    open_index: Callable[[Path], Index],
+    as_long_as: int,
 ) -> None:
-    """Layer by layer instead of one by one."""
+    """Layer by layer, row by row or whole arrays, instead of one by one."""
     expected = [token_page(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
     index = open_index(indexes[name].folder)
-    for module in (places_module, paired_places):
-        monkeypatch.setattr(module, "FEW", 0)
+    monkeypatch.setattr(slices, "FEW", 0)
+    monkeypatch.setattr(file_array, "AS_LONG_AS", as_long_as)
     assert [token_page(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
 
 
-@pytest.mark.parametrize("few", [0, 64])
+@pytest.mark.parametrize("few", [0, 256])
 @pytest.mark.parametrize("layers", [(), (2,)])
 def test_a_build_that_has_just_begun(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, layers: tuple[int, ...], few: int
 ) -> None:
-    monkeypatch.setattr(places_module, "FEW", few)
+    monkeypatch.setattr(slices, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     write_index(folder, make_manifest(), layers)
     view = token_page(Index.open(folder), 40)
@@ -237,7 +242,7 @@ def test_a_build_that_has_just_begun(
         ("vo.count", slice(None), 2**32 - 1),
     ],
 )
-@pytest.mark.parametrize("few", [0, 64])
+@pytest.mark.parametrize("few", [0, 256])
 def test_a_damaged_layer_is_left_out(
     tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -247,8 +252,7 @@ def test_a_damaged_layer_is_left_out(
     few: int,
 ) -> None:
     """Whatever is wrong with it: the others still show what they have."""
-    for module in (places_module, paired_places):
-        monkeypatch.setattr(module, "FEW", few)
+    monkeypatch.setattr(slices, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     manifest = write_index(folder, make_manifest(), (0, 1))
     arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}

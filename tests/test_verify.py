@@ -258,7 +258,8 @@ def _misled_token(arrays: Arrays) -> None:
 
 
 def _forgotten_places(arrays: Arrays) -> None:
-    arrays["paired.offsets"][:] = arrays["paired.offsets"][0, 0, 0]
+    offsets = arrays["paired.offsets"]
+    offsets[:, :, 1:-1] = offsets[:, :, :1]  # but for the last token, so that they still end with their array
 
 
 @pytest.mark.parametrize(

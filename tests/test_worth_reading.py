@@ -11,7 +11,7 @@ import pytest
 
 from app.views.model import model_view
 from app.views.readable import STEM, readable
-from app.views.worth_reading import CARDS, HEAD_LENS, HEAD_PRESET, PAIRS, SAME, TOKENS, richest
+from app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, SAME, TOKENS, richest
 from precompute.index import Index
 from precompute.shape import LENSES, PRESETS
 from precompute.shard_writer import write_vocabulary
@@ -23,9 +23,20 @@ from tests.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, shard
 LETTERS = [f" {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 WORDS = [" " + "".join(letters) for letters in itertools.product("bdfgk", "ae", "lmnr", "io")]  # 80 of 4 letters
 FORMS = [" tempera", "Temperature", " temperatures", "temperatur", " TEMPERED", " temperate"]
+PIECES = [
+    " merchand",
+    " merchandise",
+    " burden",
+    " burdens",
+    " quick",
+    " quickly",
+    " caffein",
+    "caffeinated",
+    "Caffein",
+]
 ODD = ["nameOfThing", "<script>", "日本", " 12", " it", "don't", "."]
 DULL = [" dull" + word.strip() for word in WORDS[:8]]  # with an embedding that training has not moved
-TEXTS = [*LETTERS, *WORDS, *FORMS, *ODD, *DULL]
+TEXTS = [*LETTERS, *WORDS, *FORMS, *PIECES, *ODD, *DULL]
 SHAPE = replace(GPT2, n_layers=2, d_mlp=20, n_heads=8, d_vocab=len(TEXTS))
 LIST, PAIR_LIST = 10, 60
 
@@ -57,8 +68,7 @@ def opened(folder: Path, **changed: Any) -> Index:
     manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, vocabulary))
     manifest = add_layer(folder, manifest, 1)
     arrays = {name: array.copy() for name, array in shard_arrays(SHAPE, LIST, PAIR_LIST, seed=1).items()}
-    lists, held = arrays["inverted.offsets"], len(arrays["inverted.vector"])
-    lists[...] = np.minimum(np.arange(lists.shape[-1]) * 10, held)  # every token is listed equally often
+    spread_evenly(arrays["inverted.offsets"])
     arrays["ff_value.coherence"][...] = np.nan
     arrays["ff.similarity"][...] = -1
     for matrix in ("vo", "qk"):
@@ -67,6 +77,13 @@ def opened(folder: Path, **changed: Any) -> Index:
         change(arrays[name.replace("__", ".")])
     rewrite_shard(folder, manifest, 1, arrays)
     return Index.open(folder)
+
+
+def spread_evenly(offsets: Any) -> None:
+    """Every token is listed equally often."""
+    n_tokens = offsets.shape[-1] - 1
+    for end in offsets.reshape(-1, n_tokens + 1):
+        end[1:-1] = end[0] + np.arange(1, n_tokens) * ((end[-1] - end[0]) // n_tokens)
 
 
 def at(neuron: int, value: Any) -> Any:
@@ -85,19 +102,21 @@ def all_of(*changes: Any) -> Any:
     [
         (WORDS[0], WORDS[0].strip()), ("Temperature", "tempe"), (" TEMPERED", "tempe"), ("don't", "dont"),
         ("日本", "日本"), (" a", None), (" it", None), ("nameOfThing", None), ("<script>", None), (" 12", None),
-        (".", None), (DULL[0], None),
+        (".", None), (DULL[0], None), (" merchand", None), (" merchandise", "merch"), (" burden", "burde"),
+        (" quick", "quick"), (" caffein", "caffe"), (" tempera", None),
     ],
 )  # fmt: skip
 def test_which_tokens_are_words(tmp_path: Path, text: str, stem: str | None) -> None:
+    """A part of words has no variants, and goes on, but not as a word does."""
     assert readable(opened(tmp_path / "tiny")).stem(TEXTS.index(text)) == stem
     assert stem is None or len(stem) <= STEM
 
 
 def test_tokens_that_are_listed_nowhere_or_everywhere(tmp_path: Path) -> None:
     def crowd(offsets: Any) -> None:
-        counts = np.full(len(TEXTS), 3)
-        counts[ids(WORDS[0])], counts[ids(WORDS[1])] = 0, 61
-        offsets[0, 0] = [0, *np.cumsum(counts)]
+        counts = np.full(len(TEXTS), offsets[0, 0, -1] // (2 * len(TEXTS)))
+        counts[ids(WORDS[0])], counts[ids(WORDS[1])] = 0, 21 * counts[0]
+        offsets[0, 0, 1:-1] = np.cumsum(counts)[:-1]
 
     found = readable(opened(tmp_path / "tiny", inverted__offsets=crowd))
     assert [found.stem(token) for token in words(0, 3)] == [None, None, WORDS[2].strip()]
@@ -194,6 +213,7 @@ def test_heads(tmp_path: Path) -> None:
         shown = [(pair["from"]["id"], pair["to"]["id"]) for pair in cards[0]["pairs"]]
         assert shown == good[:PAIRS]
     assert richest(index, cards) == cards[1]
+    assert richest(index, [cards[0]] * CLEAREST + [cards[1]]) == cards[0]
     assert richest(index, ()) is None
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.views.places import BrokenLayer, Shards, entries, kind_of
+from app.views.places import entries, kind_of
+from app.views.slices import BrokenLayer, Shards
 from precompute.shape import ENDS, Shape
 from precompute.shard_reader import Array
 
@@ -74,10 +75,9 @@ def _best(shards: Shards, shape: Shape, word: Sequence[int], lens: int) -> tuple
     best = np.full(len(ENDS) * len(shards) * n_vectors, _NONE, np.uint32)
     whose = np.zeros(len(best), np.uint32)
     for token in word:
-        for end in range(len(ENDS)):
-            found = entries(shards, shape, token, lens, end)
-            keys = (end * len(shards) + nth[found.layer]) * n_vectors + found.vector
-            better = np.flatnonzero(found.rank < best[keys])
-            best[keys[better]] = found.rank[better]
-            whose[keys[better]] = token
+        found = entries(shards, shape, token, lens)
+        keys = (found.end * len(shards) + nth[found.layer]) * n_vectors + found.vector
+        better = np.flatnonzero(found.rank < best[keys])
+        best[keys[better]] = found.rank[better]
+        whose[keys[better]] = token
     return best, whose

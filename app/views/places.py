@@ -1,8 +1,8 @@
-"""The inverted lists of all layers at once: which vectors list a token, with scores only where they are shown.
+"""The vectors that list a token, over all layers at once, with scores only where they are needed.
 Shard.listed does the same for one layer, and says what is wrong with a damaged one."""
 
-import math
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
@@ -10,23 +10,14 @@ from typing import TypeVar
 import numpy as np
 
 from app.page_types import Place
+from app.views.ranked import Window, ranked
+from app.views.slices import BrokenLayer, Shards, entries_at, slices
 from precompute.errors import IndexFault
 from precompute.index import Index
-from precompute.shape import Shape
+from precompute.shape import ENDS, LENSES, Shape
 from precompute.shard_reader import Array, Shard
 
-FEW = 64  # places that are looked up one by one: to sort them by layers first takes longer
-
-Shards = Mapping[int, Shard]
 Made = TypeVar("Made")
-
-
-class BrokenLayer(Exception):
-    """A value of this layer cannot be right."""
-
-    def __init__(self, layer: int) -> None:
-        super().__init__(layer)
-        self.layer = layer
 
 
 def over_layers(index: Index, make: Callable[[Shards], Made]) -> tuple[Made, tuple[int, ...]]:
@@ -65,14 +56,12 @@ class Entries:
     """Places in lists, of all layers: `vector` numbers the vectors of a layer, kind after kind; ranks start at 0."""
 
     layer: Array
+    end: Array
     vector: Array
     rank: Array
 
-    def __len__(self) -> int:
-        return len(self.rank)
-
-    def at(self, chosen: Array | slice) -> "Entries":
-        return Entries(self.layer[chosen], self.vector[chosen], self.rank[chosen])
+    def at(self, chosen: Array) -> "Entries":
+        return Entries(self.layer[chosen], self.end[chosen], self.vector[chosen], self.rank[chosen])
 
 
 @cache
@@ -82,58 +71,42 @@ def kind_of(shape: Shape) -> tuple[Array, Array]:
     return np.repeat(np.arange(len(counts), dtype=np.uint8), counts), np.cumsum([0, *counts])
 
 
-def entries(shards: Shards, shape: Shape, token: int, lens: int, end: int) -> Entries:
-    """Every place of a token in the lists of one lens and end: layer after layer, best rank first."""
-    vectors, ranks, counts = [np.empty(0, np.uint16)], [np.empty(0, np.uint8)], []
-    for layer, shard in shards.items():
-        offsets, rank = shard.array("inverted.offsets"), shard.array("inverted.rank")
-        first, last = offsets[lens, end, token : token + 2].tolist()
-        if not first <= last <= len(rank):
-            raise BrokenLayer(layer)
-        vectors.append(shard.array("inverted.vector")[first:last])
-        ranks.append(rank[first:last])
-        counts.append(last - first)
-    found = Entries(np.repeat(np.array([*shards], np.int32), counts), np.concatenate(vectors), np.concatenate(ranks))
-    _check(found, len(kind_of(shape)[0]), next((s.array("ff_key.ids").shape[-1] for s in shards.values()), 0))
+def entries(shards: Shards, shape: Shape, token: int, lens: int) -> Entries:
+    """Every place of a token in the lists of one lens: end after end, layer after layer, best rank first."""
+    where = slices(shards, shape, token, lens, "inverted")
+    vector, rank = where.read("inverted.vector"), where.read("inverted.rank")
+    number = where.numbers()
+    found = Entries(where.layer[number], where.end[number], vector, rank)
+    n_vectors, k = len(kind_of(shape)[0]), _k(shards)
+    if len(rank) and (vector.max() >= n_vectors or rank.max() >= k):
+        raise BrokenLayer(int(found.layer[np.flatnonzero((vector >= n_vectors) | (rank >= k))[0]]))
     return found
 
 
-def best_first(
-    shards: Shards, shape: Shape, found: Entries, token: int, lens: int, end: int, window: slice
-) -> list[Place]:
-    """A part of the places, all of one kind, in the order: rank, |score| falling, layer, index."""
-    found = _front(found, window.stop)
-    if not len(found):
-        return []
-    kinds, starts = kind_of(shape)
-    at = int(kinds[found.vector[0]])
-    kind, index = shape.kinds[at], found.vector.astype(np.int64) - starts[at]
-    score = scores(shards, kind, lens, end, Entries(found.layer, index, found.rank))
-    order = np.lexsort((index, found.layer, -np.abs(score), found.rank))[window]
+def best_places(
+    shards: Shards, shape: Shape, token: int, lens: int, kinds: Collection[str], window: Window
+) -> dict[tuple[str, str], tuple[int, list[Place]]]:
+    """For each of these kinds and each end: how many places a token has, and a part of them in the order: rank,
+    |score| falling, layer, index. `window` chooses the part once it knows how many the longest list has."""
+    found = entries(shards, shape, token, lens)
+    lists = kind_of(shape)[0][found.vector] * len(ENDS) + found.end
+    wanted = [kind in kinds for kind in shape.kinds for _ in ENDS]
+    best = ranked(lists, found.rank, _k(shards), wanted, window)
+    found = found.at(best.chosen)
+    index, score = _looked_up(shards, shape, lens, "scores", found)
+    for wrong in np.flatnonzero(~np.isfinite(score))[:1]:
+        raise BrokenLayer(int(found.layer[wrong]))
+    sections = best.sections(-np.abs(score), found.layer, index)
+    shown = np.concatenate(sections)
+    _check_listed(shards, shape, lens, found.at(shown), token)
     columns = (found.layer, index, found.rank, score)
-    listed = zip(*(column[order].tolist() for column in columns), strict=True)
-    places = []
-    for layer, number, rank, value in listed:
-        if shards[layer].array(f"{kind}.ids")[number, lens, end, rank] != token or not math.isfinite(value):
-            raise BrokenLayer(layer)
-        places.append(place(shape, kind, layer, number, rank, value))
+    rows = zip(*(column[shown].tolist() for column in columns), strict=True)
+    places = {}
+    for (kind, end), total, section in zip(itertools.product(shape.kinds, ENDS), best.totals, sections, strict=True):
+        listed = [place(shape, kind, *row) for row in itertools.islice(rows, len(section))]
+        if kind in kinds:
+            places[kind, end] = total, listed
     return places
-
-
-def scores(shards: Shards, kind: str, lens: int, end: int, found: Entries) -> Array:
-    """The scores at places in the lists of a kind (`vector` counts within it)."""
-    score = np.empty(len(found), np.float32)
-    if len(found) <= FEW:
-        columns = (found.layer, found.vector, found.rank)
-        for at, (layer, vector, rank) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
-            where = vector, lens, end, rank
-            score[at] = shards[layer].array(f"{kind}.scores")[where]
-        return score
-    for layer in np.unique(found.layer).tolist():
-        chosen = np.flatnonzero(found.layer == layer)
-        places = found.vector[chosen], lens, end, found.rank[chosen]
-        score[chosen] = shards[layer].array(f"{kind}.scores")[places]
-    return score
 
 
 def place(shape: Shape, kind: str, layer: int, index: int, rank: int, score: float) -> Place:
@@ -159,16 +132,22 @@ def whose(shape: Shape, kind: str, index: int) -> tuple[int | None, int | None]:
     return head, subhead
 
 
-def _front(found: Entries, count: int) -> Entries:
-    """Those that may be among the first `count`: all up to the rank that the last of them has."""
-    if len(found) <= count:
-        return found
-    up_to = np.cumsum(np.bincount(found.rank))
-    last = int(np.searchsorted(up_to, count))
-    return found.at(np.flatnonzero(found.rank <= last))
+def _looked_up(shards: Shards, shape: Shape, lens: int, part: str, found: Entries) -> tuple[Array, Array]:
+    """Of each place: the vector's number within its kind, and what the array `part` of that kind has there."""
+    of_vector, starts = kind_of(shape)
+    kind = of_vector[found.vector]
+    index = found.vector - starts[kind]
+    position = ((index * len(LENSES) + lens) * len(ENDS) + found.end) * _k(shards) + found.rank
+    names = [f"{kind}.{part}" for kind in shape.kinds]
+    return index, entries_at(shards, names, kind, found.layer, position)
 
 
-def _check(found: Entries, n_vectors: int, k: int) -> None:
-    if len(found) and (found.vector.max() >= n_vectors or found.rank.max() >= k):
-        wrong = np.flatnonzero((found.vector >= n_vectors) | (found.rank >= k))[0]
+def _check_listed(shards: Shards, shape: Shape, lens: int, found: Entries, token: int) -> None:
+    """That the token does stand there; if not, the layer is damaged."""
+    _, ids = _looked_up(shards, shape, lens, "ids", found)
+    for wrong in np.flatnonzero(ids != token)[:1]:
         raise BrokenLayer(int(found.layer[wrong]))
+
+
+def _k(shards: Shards) -> int:
+    return next((shard.array("ff_key.ids").shape[-1] for shard in shards.values()), 1)

@@ -1,4 +1,4 @@
-"""Which tokens a newcomer can read: words of three letters or more that the model has learned.
+"""Which tokens a newcomer can read: whole words of three letters or more that the model has learned.
 Choosing what to show by it is for worth_reading.py."""
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.token_search import surface
+from app.token_search import TokenSearch, surface, token_search
 from precompute.errors import IndexFault
 from precompute.index import Index
 from precompute.shape import LENSES
@@ -25,15 +25,18 @@ _made: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
 @dataclass(frozen=True, eq=False)
 class Readable:
     texts: Sequence[str]
+    search: TokenSearch
     learned: Array  # (d_vocab,) bool
 
     def stem(self, token: int) -> str | None:
-        """How a word begins; None if the token is none, or has not been learned."""
+        """How a word begins; None if the token is none, or a part of one, or has not been learned."""
         text, word = self.texts[token].strip(), surface(self.texts[token])
         letters = word.replace("'", "").replace("’", "").replace("-", "")
         is_code = text[1:] != word[1:] and not text.isupper()  # such as nameOfThing
         is_short = len(letters) < SHORTEST and letters.isascii()
-        return letters[:STEM] if letters.isalpha() and self.learned[token] and not is_short and not is_code else None
+        if not letters.isalpha() or is_short or is_code or not self.learned[token] or self.search.is_piece(token):
+            return None
+        return letters[:STEM]
 
     def stems(self, tokens: Iterable[int]) -> list[str]:
         """Of those that are words."""
@@ -43,7 +46,7 @@ class Readable:
 def readable(index: Index) -> Readable:
     """Kept as long as the index is."""
     if (found := _made.get(index)) is None:
-        found = _made[index] = Readable(index.tokens.texts, _learned(index))
+        found = _made[index] = Readable(index.tokens.texts, token_search(index.tokens), _learned(index))
     return found
 
 

@@ -15,7 +15,8 @@ from app.view_types import TokenView
 from app.views.common_lists import Common, check_common, common_lists
 from app.views.pair_matches import pair_matches
 from app.views.parts import cut, place_of, token_views
-from app.views.places import Shards, kind_of, over_layers, whose
+from app.views.places import kind_of, over_layers, whose
+from app.views.slices import Shards
 from precompute.errors import BadRequest
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES

@@ -1,17 +1,17 @@
 """A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it.
 Reading inverted lists is for places.py and paired_places.py."""
 
-from collections.abc import Callable
+from collections.abc import Collection, Mapping
 
-import numpy as np
-
-from app.page_types import PairPlace, Role, RoleList, TokenPageView
+from app.page_types import PairPlace, Place, Role, RoleList, TokenPageView
 from app.token_search import token_search
 from app.view_types import ScoredView
 from app.views.paired_places import paired_places
 from app.views.parameters import token_view
 from app.views.parts import cut, place_of, token_views
-from app.views.places import Entries, Shards, best_first, entries, kind_of, over_layers
+from app.views.places import best_places, kind_of, over_layers
+from app.views.ranked import Window
+from app.views.slices import Shards
 from precompute.errors import IndexFault
 from precompute.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
@@ -27,7 +27,7 @@ ROLES: dict[tuple[str, str], Role] = {
 FIRST_PLACES, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random; so for coherence, too
 
-Pairs = dict[str, tuple[int, tuple[PairPlace, ...]]]  # of each matrix: how many there are, and those shown
+Pairs = dict[str, tuple[int, list[PairPlace]]]  # of each matrix: how many there are, and those shown
 
 
 def token_page(
@@ -45,14 +45,6 @@ def token_page(
         place_of("kind", kind, (*index.shape.kinds, *MATRICES))
 
     def make(shards: Shards) -> tuple[int, tuple[RoleList, ...], Pairs, float | None]:
-        def paired(matrix: str, window: Callable[[int], slice]) -> tuple[int, tuple[PairPlace, ...]]:
-            return paired_places(index.tokens, shards, token, lens_at, preset_at, matrix, window)
-
-        if kind is None:
-            cut(0, page, size)
-            roles = _roles(index, shards, token, lens_at)
-            pairs = {matrix: paired(matrix, lambda _: slice(0, FIRST_PAIRS)) for matrix in MATRICES}
-            return 1, roles, pairs, _hub(index, len(shards), sum(role.total for role in roles))
         pages = 1
 
         def window(total: int) -> slice:
@@ -60,11 +52,22 @@ def token_page(
             pages, chosen = cut(total, page, size)
             return chosen
 
+        def roles(kinds: Collection[str], window: Window) -> tuple[RoleList, ...]:
+            return _roles(best_places(shards, index.shape, token, lens_at, kinds, window))
+
+        def paired(matrices: Collection[str], window: Window) -> Pairs:
+            return paired_places(index.tokens, shards, index.shape, token, lens_at, preset_at, matrices, window)
+
+        if kind is None:
+            cut(0, page, size)
+            every = roles(index.shape.kinds, lambda _: slice(0, FIRST_PLACES))
+            pairs = paired(MATRICES, lambda _: slice(0, FIRST_PAIRS))
+            return 1, every, pairs, _hub(index, len(shards), sum(role.total for role in every))
         if kind in MATRICES:
-            pairs = {kind: paired(kind, window)}
+            pairs = paired((kind,), window)
             return pages, (), pairs, None
-        pages, roles = _roles_of_kind(index, shards, token, lens_at, kind, page, size)
-        return pages, roles, {}, None
+        of_kind = roles((kind,), window)
+        return pages, of_kind, {}, None
 
     (pages, roles, pairs, hub), missing = over_layers(index, make)
     return TokenPageView.of(
@@ -97,43 +100,13 @@ def _hub(index: Index, n_layers: int, total: int) -> float | None:
     return total / usual if total > HUB * usual else None
 
 
-def _roles(index: Index, shards: Shards, token: int, lens: int) -> tuple[RoleList, ...]:
-    """The best of every kind and end."""
-    lists: list[RoleList] = []
-    for end in range(len(ENDS)):
-        by_kind = _by_kind(index, shards, token, lens, end)
-        for kind, found in by_kind.items():
-            lists.append(_role(index, shards, token, lens, end, kind, found, slice(0, FIRST_PLACES)))
+def _roles(found: Mapping[tuple[str, str], tuple[int, list[Place]]]) -> tuple[RoleList, ...]:
+    lists = [
+        RoleList.of(role=role_of(kind, end), kind=kind, end=end, total=total, places=tuple(places))
+        for (kind, end), (total, places) in found.items()
+    ]
     order = list(ROLES.values())
-    return tuple(sorted(lists, key=lambda found: order.index(found.role)))
-
-
-def _roles_of_kind(
-    index: Index, shards: Shards, token: int, lens: int, kind: str, page: int, size: int
-) -> tuple[int, tuple[RoleList, ...]]:
-    """All of one kind, both ends page by page; the shorter one is empty on the last pages."""
-    found = [_by_kind(index, shards, token, lens, end)[kind] for end in range(len(ENDS))]
-    pages, window = cut(max(map(len, found)), page, size)
-    roles = [_role(index, shards, token, lens, end, kind, of_end, window) for end, of_end in enumerate(found)]
-    return pages, tuple(roles)
-
-
-def _by_kind(index: Index, shards: Shards, token: int, lens: int, end: int) -> dict[str, Entries]:
-    found = entries(shards, index.shape, token, lens, end)
-    kinds = kind_of(index.shape)[0][found.vector]
-    return {kind: found.at(np.flatnonzero(kinds == at)) for at, kind in enumerate(index.shape.kinds)}
-
-
-def _role(
-    index: Index, shards: Shards, token: int, lens: int, end: int, kind: str, found: Entries, window: slice
-) -> RoleList:
-    return RoleList.of(
-        role=role_of(kind, ENDS[end]),
-        kind=kind,
-        end=ENDS[end],
-        total=len(found),
-        places=tuple(best_first(shards, index.shape, found, token, lens, end, window)),
-    )
+    return tuple(sorted(lists, key=lambda listed: order.index(listed.role)))
 
 
 def _nearest(index: Index, token: int) -> tuple[ScoredView, ...] | None:

@@ -25,6 +25,7 @@ SAME = 0.75  # a coherence from here on is of tokens that the model cannot tell 
 DIFFERENT = 3  # words in the first tokens of a neuron: fewer are forms of one
 HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with itself and of rare pieces come first
 HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
+CLEAREST = 3  # heads, of which the home page shows one: below them pairs are less plainly related
 STRONG = 0.75  # of the heads have a weaker first pair: what is weak is mostly chance
 
 At = TypeVar("At")
@@ -50,8 +51,10 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards
 
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
-    """The head that has the most to say: whose pairs hold the most words."""
-    return max(cards, key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None)
+    """Of the clearest heads the one that has the most to say: whose pairs hold the most words."""
+    return max(
+        cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
+    )
 
 
 class _Fresh:
