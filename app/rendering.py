@@ -2,8 +2,9 @@
 What is in a view is for views/, which page is asked for is for routes/, tokens are for markup.py, rows for rows.py."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -90,8 +91,15 @@ class Renderer:
         return made
 
 
+class _Environment(Environment):
+    """Globals do not change once a template is loaded: looked up in a plain dict, not in Jinja's slow chain of two."""
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
+
+
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
-    made = Environment(
+    made = _Environment(
         loader=FileSystemLoader(templates),
         autoescape=True,  # for every file: tokens are hostile text
         undefined=StrictUndefined,
@@ -118,11 +126,17 @@ def term(key: str, text: str = "") -> Markup:
 
 def turned(address: str, **changes: Any) -> str:
     """The same page with other arguments; None takes one away."""
-    path, _, query = address.partition("?")
-    said = dict(parse_qsl(query)) if query else {}
-    said |= changes
+    path, said = _parts(address)
+    said = {**said, **changes}
     kept = {name: value for name, value in said.items() if value is not None and value != addresses.DEFAULTS.get(name)}
     return f"{path}?{addresses.query_of(kept)}" if kept else path
+
+
+@lru_cache(64)
+def _parts(address: str) -> tuple[str, Mapping[str, str]]:
+    """Path and arguments; a page turns its own address many times."""
+    path, _, query = address.partition("?")
+    return path, dict(parse_qsl(query))
 
 
 def _pretty(value: Any) -> str:
