@@ -5,19 +5,10 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from app.view_types import (
-    FFView,
-    PairsView,
-    PairView,
-    RankedView,
-    ScoredView,
-    SeedsView,
-    SeedView,
-    SubheadView,
-    TokenView,
-    VectorView,
-)
+from app.lists import PairList, ScoredList, TokenView
+from app.view_types import FFView, PairsView, RankedView, SeedsView, SeedView, SubheadView, VectorView
 from app.views.notes import pairs_note, subhead_note
+from app.vocabulary import vocabulary_of
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import MATRICES
@@ -155,21 +146,15 @@ def _vector(tokens: TokenTable, lists: VectorLists, k: int | None) -> VectorView
     )
 
 
-def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> tuple[ScoredView, ...]:
-    cut, texts = _cut(k), tokens.texts
-    listed = zip(ids[cut].tolist(), scores[cut].tolist(), strict=True)
-    return tuple([{"id": token, "token": texts[token], "score": score} for token, score in listed])
+def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> ScoredList:
+    cut = _cut(k)
+    return ScoredList(vocabulary_of(tokens), ids[cut].tolist(), scores[cut].tolist())
 
 
-def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, ...]:
-    cut, texts = _cut(k), tokens.texts
-    listed = zip(pairs.ids[cut].tolist(), pairs.scores[cut].tolist(), strict=True)
-    return tuple(
-        [
-            {"from": {"id": first, "token": texts[first]}, "to": {"id": second, "token": texts[second]}, "score": score}
-            for (first, second), score in listed
-        ]
-    )
+def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> PairList:
+    cut = _cut(k)
+    firsts, seconds = pairs.ids[cut].T.tolist()
+    return PairList(vocabulary_of(tokens), firsts, seconds, pairs.scores[cut].tolist())
 
 
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
