@@ -28,6 +28,7 @@ def create_app(settings: Settings) -> ASGIApp:
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site),
         redirect_slashes=False,  # it would go to whatever host the visitor names
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has ours
     )  # fmt: skip
     for page in PAGES:
         _add(app, site, page, page.path + "{face:face}")

@@ -43,8 +43,8 @@ def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | N
 
 def _in_both(first: list[int], second: Array) -> list[int]:
     """In the order of the first."""
-    known = set(second.tolist())
-    return [token for token in first if token in known]
+    both = set(second.tolist()).intersection(first)
+    return [token for token in first if token in both] if both else []
 
 
 class Ranking(Protocol):
@@ -160,7 +160,7 @@ def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> PairList:
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
     """How many of as many pairs of preset `all` are not among the shown, top end."""
     best = shard.pairs(matrix, head, lens, "all", "top").ids[: len(shown)]
-    return len(set(map(tuple, best.tolist())) - set(map(tuple, shown.tolist())))
+    return len(set(zip(*best.T.tolist(), strict=True)).difference(zip(*shown.T.tolist(), strict=True)))
 
 
 def _tokens(tokens: TokenTable, ids: Iterable[int]) -> tuple[TokenView, ...]:
