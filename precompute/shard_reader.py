@@ -23,13 +23,31 @@ LARGEST_COHERENCE = 1.001
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
-    top_ids: Array  # (k,)
-    top_scores: Floats
-    bottom_ids: Array
-    bottom_scores: Floats
+    ids: Array  # (E, k): both ends
+    scores: Floats
     norm: float
     coherence_top: float  # NaN where too few tokens are left to compare
     coherence_bottom: float
+
+    @property
+    def top_ids(self) -> Array:
+        found: Array = self.ids[0]
+        return found
+
+    @property
+    def top_scores(self) -> Floats:
+        found: Floats = self.scores[0]
+        return found
+
+    @property
+    def bottom_ids(self) -> Array:
+        found: Array = self.ids[1]
+        return found
+
+    @property
+    def bottom_scores(self) -> Floats:
+        found: Floats = self.scores[1]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +114,7 @@ class Shard:
         norm = float(self.array(f"{kind}.norm")[index])
         if not 0 <= norm < np.inf:
             raise self._damage(f"the norm of {kind} {index} is {norm}")
-        return VectorLists(ids[0], scores[0], ids[1], scores[1], norm, top, bottom)
+        return VectorLists(ids, scores, norm, top, bottom)
 
     def similarity(self, neuron: int, lens: str) -> float:
         """Sim_k of a neuron's key and value."""
@@ -174,7 +192,7 @@ class Shard:
 
     def _coherences(self, what: str, stored: Floats) -> list[float]:
         """Mean cosines, or NaN; float32 sums may be a little beyond 1."""
-        values: list[float] = np.atleast_1d(stored).tolist()
+        values: list[float] = stored.reshape(-1).tolist()  # of a pair list it is a single number
         for value in values:
             if abs(value) > LARGEST_COHERENCE:
                 raise self._damage(f"the coherence of {what} is {value}")

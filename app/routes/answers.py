@@ -2,15 +2,17 @@
 FastAPI knows the routes by their signatures, for OpenAPI; here arguments are read in a fraction of its time."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.types import Receive, Scope, Send
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.error_pages import ErrorPages
 from app.faces import BARE_FACES, MEDIA_TYPES, bare_face, html_face, table_face, twin, twin_addresses
 from app.live_index import LiveIndex
 from app.page_types import SearchView
@@ -30,11 +32,30 @@ class PageRoute(APIRoute):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.app = self._answer  # nothing here has dependencies that FastAPI would have to close
+        self.app = self.answer  # nothing here has dependencies that FastAPI would have to close
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self.endpoint(Request(scope, receive, send))
         await response(scope, receive, send)
+
+
+class Pages:
+    """Answers for these routes by itself and leaves all else to the app, whose layers take longer than a list does."""
+
+    def __init__(self, routes: Sequence[PageRoute], app: ASGIApp, errors: ErrorPages) -> None:
+        self.routes = routes
+        self.app = app
+        self._errors = errors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            for route in self.routes:
+                match, found = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update(found)
+                    await self._errors.around(route.answer, scope, receive, send)
+                    return
+        await self.app(scope, receive, send)
 
 
 def endpoint(site: Site, page: Page) -> Endpoint:

@@ -138,17 +138,11 @@ def subhead_view(
 
 
 def _vector(tokens: TokenTable, lists: VectorLists, k: int | None) -> VectorView:
-    return VectorView.of(
-        top=_scored(tokens, lists.top_ids, lists.top_scores, k),
-        bottom=_scored(tokens, lists.bottom_ids, lists.bottom_scores, k),
-        norm=lists.norm,
-        coherence=(_number(lists.coherence_top), _number(lists.coherence_bottom)),
-    )
-
-
-def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> ScoredList:
-    cut = _cut(k)
-    return ScoredList(vocabulary_of(tokens), ids[cut].tolist(), scores[cut].tolist())
+    cut, vocabulary = _cut(k), vocabulary_of(tokens)
+    ends = zip(lists.ids[:, cut].tolist(), lists.scores[:, cut].tolist(), strict=True)
+    top, bottom = (ScoredList(vocabulary, ids, scores) for ids, scores in ends)
+    coherence = _number(lists.coherence_top), _number(lists.coherence_bottom)
+    return VectorView.of(top=top, bottom=bottom, norm=lists.norm, coherence=coherence)
 
 
 def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> PairList:
