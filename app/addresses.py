@@ -1,9 +1,10 @@
 """Where every page is: paths from what they show, and queries without their defaults, so that one view has one URL.
 Used by templates, searches and tests; the routes are declared in routes/."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus
 
 from app.packed_text import pack, unpack
 
@@ -86,6 +87,12 @@ def vector(name: str, layer: int, index: int, head: int | None, sub: int | None,
     return subhead(name, layer, head, sub, **query)
 
 
+def turned(address: str, **changes: Any) -> str:
+    """The same page with other arguments; None takes one away."""
+    path, said = _parts(address)
+    return _with(path, {**said, **changes})
+
+
 def _with(path: str, query: dict[str, Any]) -> str:
     """In the order given; a value that is None or the default is left out."""
     said = {name: value for name, value in query.items() if value is not None and value != DEFAULTS.get(name)}
@@ -102,3 +109,10 @@ def _escaped(value: str) -> str:
 
 
 _name = lru_cache(256)(quote)  # of the few models there are, in every link of a page
+
+
+@lru_cache(64)
+def _parts(address: str) -> tuple[str, Mapping[str, str]]:
+    """Path and arguments; a page turns its own address many times."""
+    path, _, query = address.partition("?")
+    return path, dict(parse_qsl(query))
