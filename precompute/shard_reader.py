@@ -124,16 +124,19 @@ class Shard:
             raise self._damage(f"the similarity of neuron {neuron} is {value}")
         return value
 
-    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
+    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str, first: int | None = None) -> Pairs:
+        """The whole list, or only its first pairs."""
         name = MATRICES[_number("matrix", matrix, MATRICES)]
         self._check_range("head", head, self._shape.n_heads)
         at = head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS), _number("end", end, ENDS)
-        count, ids, scores = (self.array(f"{name}.{part}")[at] for part in ("count", "ids", "scores"))
-        if count > len(ids):
-            raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {len(ids)}")
-        self._check_lists(f"{name} of head {head}", ids[:count], scores[:count])
+        stored, count = self.array(f"{name}.ids"), int(self.array(f"{name}.count")[at])
+        if count > stored.shape[-2]:
+            raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {stored.shape[-2]}")
+        part = (*at, slice(count if first is None else min(count, first)))
+        ids, scores = stored[part], self.array(f"{name}.scores")[part]
+        self._check_lists(f"{name} of head {head}", ids, scores)
         (coherence,) = self._coherences(f"{name} of head {head}", self.array(f"{name}.coherence")[at])
-        return Pairs(ids[:count], scores[:count], coherence)
+        return Pairs(ids, scores, coherence)
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)

@@ -96,7 +96,8 @@ def pairs_view(
         raise NotFound(f"matrix {matrix!r}: there are {', '.join(MATRICES)}")
     shard = index.shard(layer)
     _check("head", head, index.shape.n_heads, index)
-    top, bottom = (shard.pairs(matrix, head, lens, preset, end) for end in ("top", "bottom"))
+    _check_length(k)
+    top, bottom = (shard.pairs(matrix, head, lens, preset, end, k) for end in ("top", "bottom"))
     return PairsView.of(
         model=index.manifest.model,
         layer=layer,
@@ -104,11 +105,11 @@ def pairs_view(
         matrix=matrix,
         lens=lens,
         preset=preset,
-        pairs=_pairs(index.tokens, top, k),
-        bottom=_pairs(index.tokens, bottom, k),
+        pairs=_pairs(index.tokens, top),
+        bottom=_pairs(index.tokens, bottom),
         columns=COLUMNS[matrix],
         coherence=(_number(top.coherence), _number(bottom.coherence)),
-        hidden=_hidden(shard, matrix, head, lens, top.ids[_cut(k)]) if preset != "all" else 0,
+        hidden=_hidden(shard, matrix, head, lens, top.ids) if preset != "all" else 0,
         note=pairs_note(index.shape, matrix, head),
     )
 
@@ -138,22 +139,21 @@ def subhead_view(
 
 
 def _vector(tokens: TokenTable, lists: VectorLists, k: int | None) -> VectorView:
-    cut, vocabulary = _cut(k), vocabulary_of(tokens)
-    ends = zip(lists.ids[:, cut].tolist(), lists.scores[:, cut].tolist(), strict=True)
-    top, bottom = (ScoredList(vocabulary, ids, scores) for ids, scores in ends)
+    _check_length(k)
+    ends = zip(lists.ids[:, :k].tolist(), lists.scores[:, :k].tolist(), strict=True)
+    top, bottom = (ScoredList(vocabulary_of(tokens), ids, scores) for ids, scores in ends)
     coherence = _number(lists.coherence_top), _number(lists.coherence_bottom)
     return VectorView.of(top=top, bottom=bottom, norm=lists.norm, coherence=coherence)
 
 
-def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> PairList:
-    cut = _cut(k)
-    firsts, seconds = pairs.ids[cut].T.tolist()
-    return PairList(vocabulary_of(tokens), firsts, seconds, pairs.scores[cut].tolist())
+def _pairs(tokens: TokenTable, pairs: Pairs) -> PairList:
+    firsts, seconds = pairs.ids.T.tolist()
+    return PairList(vocabulary_of(tokens), firsts, seconds, pairs.scores.tolist())
 
 
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
     """How many of as many pairs of preset `all` are not among the shown, top end."""
-    best = shard.pairs(matrix, head, lens, "all", "top").ids[: len(shown)]
+    best = shard.pairs(matrix, head, lens, "all", "top", len(shown)).ids
     return len(set(zip(*best.T.tolist(), strict=True)).difference(zip(*shown.T.tolist(), strict=True)))
 
 
@@ -165,10 +165,9 @@ def token_view(tokens: TokenTable, token: int) -> TokenView:
     return {"id": token, "token": tokens.texts[token]}
 
 
-def _cut(k: int | None) -> slice:
+def _check_length(k: int | None) -> None:
     if k is not None and k < 1:
         raise NotFound(f"k = {k}: a list is cut to 1 entry or more")
-    return slice(k)
 
 
 def _check(what: str, number: int, count: int, index: Index) -> None:
