@@ -101,7 +101,7 @@ class Page:
 
     @cached_property
     def _known(self) -> Callable[[bytes], Mapping[str, Any]]:
-        """Most queries are one of a few, such as lens=cosine; what a visitor wrote is longer, and not kept."""
+        """Most queries are one of a few, such as lens=cosine; long ones, such as a text to run, are not kept."""
         return lru_cache(256)(self._parsed)
 
     def _parsed(self, query: bytes) -> Mapping[str, Any]:
