@@ -1,6 +1,7 @@
 """The faces of a view: the page for people, JSON, and its tables as CSV, Markdown and LaTeX.
 How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from app.records import columns, records
@@ -51,6 +52,12 @@ def source(request: PageRequest) -> Source:
 
 def twin(canonical: str, face: str) -> str:
     """The address of another face of a page, without what only says how the page shows it."""
+    return twin_addresses(canonical, (face,))[face]
+
+
+def twin_addresses(canonical: str, faces: Iterable[str]) -> dict[str, str]:
     path, _, query = canonical.partition("?")
-    kept = "&".join([said for said in query.split("&") if said and said.partition("=")[0] not in FOR_PEOPLE])
-    return f"{'/index' if path == '/' else path}.{face}{kept and '?' + kept}"
+    if query:
+        query = "&".join([said for said in query.split("&") if said.partition("=")[0] not in FOR_PEOPLE])
+    start, end = "/index" if path == "/" else path, f"?{query}" if query else ""
+    return {face: f"{start}.{face}{end}" for face in faces}

@@ -1,8 +1,6 @@
 """How much of a list a page shows: the usual length, the others on offer, and the one that reaches a rank.
 Cutting lists is for views/."""
 
-from typing import Any
-
 VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50
 
@@ -17,6 +15,3 @@ def reaching(rank: int, usual: int, stored: int) -> int | None:
     if rank <= usual:
         return None
     return next((k for k in offered(usual, stored) if k >= rank), stored)
-
-
-FUNCTIONS: dict[str, Any] = {"offered": offered}

@@ -83,8 +83,10 @@ def seed_words(tokens: Iterable[TokenView], n: int = 4) -> str:
     words: dict[str, str] = {}
     for token in tokens:
         word = token["token"].strip()
-        if len(word) > 1 and word.isalpha() and len(words) < n:
+        if len(word) > 1 and word.isalpha():
             words.setdefault(word.casefold(), word)
+        if len(words) == n:
+            break
     return ",".join(words.values())
 
 

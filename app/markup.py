@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from app.token_text import shown
 from app.view_types import PairView, TokenView
+from app.vocabulary import token_markup
 
 _MAX_SHOWN = 1 << 18
 
@@ -21,19 +22,8 @@ class _Shown(dict[str, str]):
     def __missing__(self, text: str) -> str:
         if len(self) >= _MAX_SHOWN:
             self.clear()
-        made = self[text] = _text(text)
+        made = self[text] = token_markup(text)
         return made
-
-
-def _text(text: str) -> str:
-    """The spaces around a token, which are easily overlooked, are set apart by colour."""
-    seen = shown(text)
-    word = seen.strip("␣")
-    if not word:
-        return f"<bdi>{escape(seen)}</bdi>"
-    before, after = seen.split(word, 1)
-    marks = [f"<i>{mark}</i>" if mark else "" for mark in (before, after)]
-    return f"<bdi>{marks[0]}{escape(word)}{marks[1]}</bdi>"
 
 
 SHOWN = _Shown()

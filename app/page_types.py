@@ -6,7 +6,8 @@ from typing import Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.view_types import PairView, ScoredView, TokenView, View
+from app.lists import PairList, PairView, ScoredView, TokenView
+from app.view_types import View
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 
@@ -129,8 +130,8 @@ class SubheadRow(TypedDict):
 
 
 class MatrixGlance(View):
-    pairs: tuple[PairView, ...]
-    bottom: tuple[PairView, ...]
+    pairs: PairList
+    bottom: PairList
     coherence: float | None
     columns: tuple[str, str] = Field(exclude=True)
     hidden: int = Field(0, exclude=True)  # of as many of the best pairs: how many the preset leaves out

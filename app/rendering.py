@@ -2,12 +2,10 @@
 What is in a view is for views/, which page is asked for is for routes/, tokens are for markup.py, rows for rows.py."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -18,7 +16,6 @@ from app import (
     figures,
     glossary,
     jumps,
-    lengths,
     live_rows,
     markup,
     openapi_text,
@@ -26,11 +23,11 @@ from app import (
     prompt_rows,
     rows,
     sections,
+    switches,
 )
 from app.resources import folder
 from precompute.index import Index, ranges
 from precompute.remake import command
-from precompute.shape import LENSES, PRESETS
 
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
 TYPES = {"json": "application/json", "csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
@@ -90,8 +87,15 @@ class Renderer:
         return made
 
 
+class _Environment(Environment):
+    """Globals do not change once a template is loaded: looked up in a plain dict, not in Jinja's slow chain of two."""
+
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        return {**self.globals, **(d or {})}
+
+
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
-    made = Environment(
+    made = _Environment(
         loader=FileSystemLoader(templates),
         autoescape=True,  # for every file: tokens are hostile text
         undefined=StrictUndefined,
@@ -101,28 +105,23 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         lstrip_blocks=True,
     )
     # As filters of constants these are worked out when a template is compiled.
-    made.filters |= {"term": term, "tip": glossary.tip, "help": addresses.help_page, "asset": assets.__getitem__}
-    made.globals |= {"url": addresses, "lenses": LENSES, "presets": PRESETS, "glossary": glossary, "types": TYPES}
-    made.globals |= {"turned": turned, "ranges": ranges, "openapi": openapi_text, "pretty": _pretty, "remake": command}
+    made.filters |= {
+        "term": glossary.term,
+        "tip": glossary.tip,
+        "help": addresses.help_page,
+        "asset": assets.__getitem__,
+    }
+    made.globals |= {"url": addresses, "glossary": glossary, "types": TYPES}
+    made.globals |= {
+        "turned": addresses.turned,
+        "ranges": ranges,
+        "openapi": openapi_text,
+        "pretty": _pretty,
+        "remake": command,
+    }
     made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS | live_rows.FUNCTIONS
-    made.globals |= prompt_rows.FUNCTIONS | jumps.FUNCTIONS | lengths.FUNCTIONS | place_rows.FUNCTIONS
+    made.globals |= prompt_rows.FUNCTIONS | jumps.FUNCTIONS | place_rows.FUNCTIONS | switches.FUNCTIONS
     return made
-
-
-def term(key: str, text: str = "") -> Markup:
-    """A word that explains itself under the pointer, and leads to its place on the help page."""
-    known = glossary.TERMS[key]
-    href, tip = addresses.help_page(key), escape(known.text)
-    return Markup(f'<a class="term" href="{href}" title="{tip}">{escape(text or known.name)}</a>')
-
-
-def turned(address: str, **changes: Any) -> str:
-    """The same page with other arguments; None takes one away."""
-    path, _, query = address.partition("?")
-    said = dict(parse_qsl(query)) if query else {}
-    said |= changes
-    kept = {name: value for name, value in said.items() if value is not None and value != addresses.DEFAULTS.get(name)}
-    return f"{path}?{addresses.query_of(kept)}" if kept else path
 
 
 def _pretty(value: Any) -> str:

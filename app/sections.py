@@ -1,7 +1,7 @@
 """The parts of a page that hold lists: a vector with both its ends, pairs with both theirs, as captioned tables.
 The rows in them are made in rows.py; the page around them is in templates/."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from html import escape
 from typing import Any
 
@@ -9,8 +9,9 @@ from markupsafe import Markup
 
 from app.figures import peak, ratio
 from app.glossary import tip
+from app.lists import PairList, ScoredList
 from app.rows import pair_rows, scored_rows
-from app.view_types import PairView, ReadView, ScoredView, VectorView
+from app.view_types import ReadView, VectorView
 
 _RANK, _SCORE, _COHERENCE, _NORM, _OVERLAP = (
     escape(tip(key)) for key in ("rank", "score", "coherence", "norm", "overlap")
@@ -25,7 +26,7 @@ def vector_section(
     """A vector under its heading: `name` for people, `kind` for the glossary, `does`: reads or writes."""
     tallest = peak(vector.top, vector.bottom)
 
-    def table(end: str, entries: Sequence[ScoredView], coherence: float | None, marked: Collection[int]) -> str:
+    def table(end: str, entries: ScoredList, coherence: float | None, marked: Collection[int]) -> str:
         rows = scored_rows(model, entries, lens, tallest, marked, f"{kind}-{end[0]}")
         return (
             f"<table class='list {end}'><caption>{end}<span class=u> of {name}</span>{_coherence(coherence)}</caption>"
@@ -44,7 +45,7 @@ def reading_section(model: str, read: ReadView, name: str, kind: str) -> Markup:
     """A vector's list in another reading; tokens that the stored list has, too, get a dot."""
     tallest = peak(read.top, read.bottom)
 
-    def table(end: str, entries: Sequence[ScoredView]) -> str:
+    def table(end: str, entries: ScoredList) -> str:
         rows = scored_rows(model, entries, "dot", tallest, read.kept)
         return (
             f"<table class='list {end}'><caption>{end}<span class=u> of {name}, read again</span></caption>"
@@ -61,8 +62,8 @@ def reading_section(model: str, read: ReadView, name: str, kind: str) -> Markup:
 def pair_tables(
     model: str,
     lens: str,
-    top: Sequence[PairView],
-    bottom: Sequence[PairView],
+    top: PairList,
+    bottom: PairList,
     columns: tuple[str, str],
     coherence: tuple[float | None, float | None] = (None, None),
     anchors: bool = False,
@@ -70,7 +71,7 @@ def pair_tables(
     """Both ends of a head's pairs, the columns named; `anchors` where they stand on the page once."""
     tallest = peak(top, bottom)
 
-    def table(end: str, entries: Sequence[PairView], coherence: float | None) -> str:
+    def table(end: str, entries: PairList, coherence: float | None) -> str:
         none = "" if entries else "<tr><td><td colspan=3 class=none>no pairs with this preset"
         return (
             f"<table class='list pairs {end}'><caption>{end}{_coherence(coherence)}</caption>{_FIRST}"

@@ -12,7 +12,7 @@ from app.error_pages import ErrorPages
 from app.guard import Guard
 from app.openapi_docs import ERRORS, HAS_FACES, LIVE_ERRORS, document_of
 from app.routes import arguments
-from app.routes.answers import PageRoute, endpoint
+from app.routes.answers import PageRoute, Pages, endpoint
 from app.routes.live_pages import LIVE
 from app.routes.live_prompt import prompt_router
 from app.routes.pages import HOME, MODEL, PAGES
@@ -28,11 +28,13 @@ def create_app(settings: Settings) -> ASGIApp:
     app = FastAPI(
         openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site),
         redirect_slashes=False,  # it would go to whatever host the visitor names
+        telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has ours
     )  # fmt: skip
     for page in PAGES:
         _add(app, site, page, page.path + "{face:face}")
     for page in LIVE:
         _add(app, site, page, page.path + "{face:face}", live=True)
+    straight = [route for route in app.router.routes if isinstance(route, PageRoute)]
     _add(app, site, HOME, "/")
     _add(app, site, HOME, "/index{face:twin}", documented=False)
     app.include_router(prompt_router(site))
@@ -40,7 +42,7 @@ def create_app(settings: Settings) -> ASGIApp:
     _add(app, site, MODEL, MODEL.path + "{face:face}")  # last: its path could be many another
     errors = ErrorPages(site)
     errors.install(app)
-    return Guard(app, settings.url_limit, site.metrics, errors.respond)
+    return Guard(Pages(straight, app, errors), settings.url_limit, site.metrics, errors.respond)
 
 
 def _life(site: Site) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

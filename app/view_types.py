@@ -7,7 +7,11 @@ from typing import Any, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
-from typing_extensions import TypedDict
+
+from app.lists import PairList, ScoredList
+from app.lists import PairView as PairView
+from app.lists import ScoredView as ScoredView
+from app.lists import TokenView as TokenView
 
 
 class View(BaseModel):
@@ -33,21 +37,9 @@ class View(BaseModel):
         return json.dumps(orjson.loads(self.json_bytes()))
 
 
-class TokenView(TypedDict):
-    id: int
-    token: str
-
-
-class ScoredView(TokenView):
-    score: float
-
-
-PairView = TypedDict("PairView", {"from": TokenView, "to": TokenView, "score": float})
-
-
 class VectorView(View):
-    top: tuple[ScoredView, ...]
-    bottom: tuple[ScoredView, ...]
+    top: ScoredList
+    bottom: ScoredList
     norm: float = Field(exclude=True)
     coherence: tuple[float | None, float | None] = Field(exclude=True)  # of top and bottom; None if undefined
 
@@ -55,8 +47,8 @@ class VectorView(View):
 class ReadView(View):
     """A vector's list in another reading."""
 
-    top: tuple[ScoredView, ...]
-    bottom: tuple[ScoredView, ...]
+    top: ScoredList
+    bottom: ScoredList
     overlap: float  # Jaccard of this top with the stored one of the same length, lens dot
     kept: tuple[int, ...] = Field(exclude=True)  # tokens of this top and bottom that the stored ones have, too
 
@@ -89,8 +81,8 @@ class PairsView(View):
     matrix: str
     lens: str
     preset: str
-    pairs: tuple[PairView, ...]
-    bottom: tuple[PairView, ...]
+    pairs: PairList
+    bottom: PairList
     columns: tuple[str, str] = Field(exclude=True)
     coherence: tuple[float | None, float | None] = Field(exclude=True)
     hidden: int = Field(exclude=True)  # of as many of the best pairs: how many the preset leaves out
@@ -131,8 +123,10 @@ class SeedsView(View):
     results: tuple[RankedView, ...]
 
 
-def _shown(view: object) -> dict[str, Any]:
-    """The fields of a view that are data, for orjson."""
+def _shown(view: object) -> dict[str, Any] | orjson.Fragment:
+    """The fields of a view that are data, for orjson; lists write themselves."""
+    if isinstance(view, ScoredList | PairList):
+        return orjson.Fragment(view.json())
     if not isinstance(view, View):
         raise TypeError(f"{type(view).__name__} is no part of a view")
     fields = view.__dict__.copy()

@@ -23,13 +23,31 @@ LARGEST_COHERENCE = 1.001
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VectorLists:
-    top_ids: Array  # (k,)
-    top_scores: Floats
-    bottom_ids: Array
-    bottom_scores: Floats
+    ids: Array  # (E, k): both ends
+    scores: Floats
     norm: float
     coherence_top: float  # NaN where too few tokens are left to compare
     coherence_bottom: float
+
+    @property
+    def top_ids(self) -> Array:
+        found: Array = self.ids[0]
+        return found
+
+    @property
+    def top_scores(self) -> Floats:
+        found: Floats = self.scores[0]
+        return found
+
+    @property
+    def bottom_ids(self) -> Array:
+        found: Array = self.ids[1]
+        return found
+
+    @property
+    def bottom_scores(self) -> Floats:
+        found: Floats = self.scores[1]
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +129,7 @@ class Shard:
         norm = float(self.array(f"{kind}.norm")[index])
         if not 0 <= norm < np.inf:
             raise self._damage(f"the norm of {kind} {index} is {norm}")
-        return VectorLists(ids[0], scores[0], ids[1], scores[1], norm, top, bottom)
+        return VectorLists(ids, scores, norm, top, bottom)
 
     def similarity(self, neuron: int, lens: str) -> float:
         """Sim_k of a neuron's key and value."""
@@ -121,18 +139,21 @@ class Shard:
             raise self._damage(f"the similarity of neuron {neuron} is {value}")
         return value
 
-    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
+    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str, first: int | None = None) -> Pairs:
+        """The whole list, or only its first pairs."""
         name = MATRICES[_number("matrix", matrix, MATRICES)]
         self._check_range("head", head, self._shape.n_heads)
         at = head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS), _number("end", end, ENDS)
-        count, ids, scores = (self.array(f"{name}.{part}")[at] for part in ("count", "ids", "scores"))
-        if count > len(ids):
-            raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {len(ids)}")
-        self._check_lists(f"{name} of head {head}", ids[:count], scores[:count])
-        if count > 1 and ids[0].tolist() == ids[1].tolist():
+        stored, count = self.array(f"{name}.ids"), int(self.array(f"{name}.count")[at])
+        if count > stored.shape[-2]:
+            raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {stored.shape[-2]}")
+        part = (*at, slice(count if first is None else min(count, first)))
+        ids, scores = stored[part], self.array(f"{name}.scores")[part]
+        self._check_lists(f"{name} of head {head}", ids, scores)
+        if len(ids) > 1 and ids[0].tolist() == ids[1].tolist():
             raise self._damage(f"{name} of head {head} lists the pair {ids[0].tolist()} twice")
         (coherence,) = self._coherences(f"{name} of head {head}", self.array(f"{name}.coherence")[at])
-        return Pairs(ids[:count], scores[:count], coherence)
+        return Pairs(ids, scores, coherence)
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)
@@ -191,7 +212,7 @@ class Shard:
 
     def _coherences(self, what: str, stored: Floats) -> list[float]:
         """Mean cosines, or NaN; float32 sums may be a little beyond 1."""
-        values: list[float] = np.atleast_1d(stored).tolist()
+        values: list[float] = stored.reshape(-1).tolist()  # of a pair list it is a single number
         for value in values:
             if abs(value) > LARGEST_COHERENCE:
                 raise self._damage(f"the coherence of {what} is {value}")

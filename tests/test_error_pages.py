@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from starlette.requests import Request
 from starlette.testclient import TestClient
 
 from app.guard import HEADERS, Guard
+from app.routes.answers import PageRoute, Pages
 from app.server import create_app
 from app.settings import Settings
 from precompute.manifest import Manifest
@@ -190,7 +192,8 @@ def test_a_data_folder_that_cannot_be_read() -> None:
         assert visitor.get("/-/help").status_code == 200
 
 
-async def fail() -> None:
+async def fail(request: Request) -> None:
+    del request
     raise ZeroDivisionError("a fault that nobody foresaw")
 
 
@@ -198,13 +201,18 @@ async def fail() -> None:
     ("text/html", "text/html; charset=utf-8"),
     ("application/json", "application/json"),
 ])  # fmt: skip
+@pytest.mark.parametrize("straight", [True, False])
 def test_a_failure_is_a_500_with_all_headers(
-    site_data: Path, caplog: pytest.LogCaptureFixture, accept: str, media_type: str
+    site_data: Path, caplog: pytest.LogCaptureFixture, accept: str, media_type: str, straight: bool
 ) -> None:
     app = create_app(Settings(data=site_data))
     assert isinstance(app, Guard)
-    assert isinstance(app.app, FastAPI)
-    app.app.add_api_route("/-/fail", fail)
+    assert isinstance(app.app, Pages)
+    assert isinstance(app.app.app, FastAPI)
+    if straight:
+        app.app.routes = [PageRoute("/-/fail", fail)]
+    else:
+        app.app.app.add_api_route("/-/fail", fail)
     with TestClient(app, raise_server_exceptions=False) as visitor:
         answer = visitor.get("/-/fail", headers={"Accept": accept})
         assert (answer.status_code, answer.headers["content-type"]) == (500, media_type)

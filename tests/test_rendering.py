@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from app.addresses import turned
 from app.figures import BAR_STEPS, HEAT_STEPS
-from app.glossary import TERMS
-from app.rendering import PageRequest, Renderer, term, turned
+from app.glossary import TERMS, term
+from app.rendering import PageRequest, Renderer
 from app.resources import folder
 from tests.browser.addresses import PAGES
 from tests.pages import parsed

@@ -8,7 +8,10 @@ import pytest
 from app.resources import folder
 
 TEMPLATES = sorted(folder("templates").glob("*.html"))
-MAKERS = [folder("templates").parent / "app" / f"{name}.py" for name in ("markup", "rows", "sections", "rendering")]
+MAKERS = [
+    folder("templates").parent / "app" / f"{name}.py"
+    for name in ("glossary", "markup", "rows", "sections", "switches", "vocabulary")
+]
 FORBIDDEN = {
     "inline style": r"<style|\sstyle\s*=",
     "inline script": r"<script(?![^>]*\ssrc=)",

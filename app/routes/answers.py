@@ -2,15 +2,18 @@
 FastAPI knows the routes by their signatures, for OpenAPI; here arguments are read in a fraction of its time."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.faces import BARE_FACES, MEDIA_TYPES, bare_face, html_face, table_face, twin
+from app.error_pages import ErrorPages
+from app.faces import BARE_FACES, MEDIA_TYPES, bare_face, html_face, table_face, twin, twin_addresses
 from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
@@ -27,9 +30,32 @@ Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 class PageRoute(APIRoute):
     """FastAPI documents it by its endpoint's signature; the endpoint gets the request itself."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler: Callable[[Request], Coroutine[Any, Any, Response]] = self.endpoint
-        return handler
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.app = self.answer  # nothing here has dependencies that FastAPI would have to close
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self.endpoint(Request(scope, receive, send))
+        await response(scope, receive, send)
+
+
+class Pages:
+    """Answers for these routes by itself and leaves all else to the app, whose layers take longer than a list does."""
+
+    def __init__(self, routes: Sequence[PageRoute], app: ASGIApp, errors: ErrorPages) -> None:
+        self.routes = routes
+        self.app = app
+        self._errors = errors
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            for route in self.routes:
+                match, found = route.matches(scope)
+                if match is Match.FULL:
+                    scope.update(found)
+                    await self._errors.around(route.answer, scope, receive, send)
+                    return
+        await self.app(scope, receive, send)
 
 
 def endpoint(site: Site, page: Page) -> Endpoint:
@@ -57,14 +83,15 @@ def endpoint(site: Site, page: Page) -> Endpoint:
             return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
-        headers["link"] = _links(canonical, _twins(page, canonical))
+        twins = twin_addresses(canonical, page.faces)
+        headers["link"] = _links(canonical, twins)
         if used is not index:
             index, headers["etag"] = used, _etag(site, request, used, canonical, variant)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
         if face in BARE_FACES:
             return Response(bare_face(face, view), 200, headers, MEDIA_TYPES[face])
-        about = page_request(site, request, page, canonical, arguments, index)
+        about = page_request(site, request, canonical, twins, arguments, index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
         return Response(body, 200, headers, MEDIA_TYPES[face])
@@ -76,23 +103,24 @@ def endpoint(site: Site, page: Page) -> Endpoint:
 
 
 def page_request(
-    site: Site, request: Request, page: Page, canonical: str, arguments: Mapping[str, Any], index: LiveIndex | None
+    site: Site,
+    request: Request,
+    canonical: str,
+    twins: Mapping[str, str],
+    arguments: Mapping[str, Any],
+    index: LiveIndex | None,
 ) -> PageRequest:
     model = index.manifest.model if index else None
     return PageRequest(
         path=request.scope["path"],
         canonical=canonical,
         origin=origin_of(request),
-        twins=_twins(page, canonical),
+        twins=twins,
         query={**arguments, "model": model},
         index=index,
         models=site.models,
         live=model is not None and site.live.serves(model),
     )
-
-
-def _twins(page: Page, canonical: str) -> dict[str, str]:
-    return {face: twin(canonical, face) for face in page.faces}
 
 
 async def _view(page: Page, call: Call, arguments: Mapping[str, Any]) -> tuple[View, LiveIndex | None]:

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
-from app.faces import html_face
+from app.faces import html_face, twin_addresses
 from app.live.errors import LiveError, TooLarge, status_of
 from app.routes.answers import page_request
 from app.routes.live_pages import prompt, prompt_ask
@@ -49,7 +49,8 @@ def prompt_router(site: Site) -> APIRouter:
 
         def page(answer: PromptAnswer) -> bytes:
             canonical = prompt.canonical(model, arguments)
-            about = page_request(site, request, prompt, canonical, arguments, index)
+            twins = twin_addresses(canonical, prompt.faces)
+            about = page_request(site, request, canonical, twins, arguments, index)
             view = prompt_page(index, ask, arguments["panel"], answer)
             html = html_face(site, prompt.name, "partial", view, about).decode()
             return _event("page", {"html": html, "canonical": canonical})

@@ -4,7 +4,7 @@ The rows are in pages.py; answering with one is for answers.py, documenting it f
 import inspect
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, get_type_hints
 from urllib.parse import parse_qsl
 
@@ -19,6 +19,7 @@ from app.view_types import View
 from precompute.errors import BadRequest
 from precompute.index import Index
 
+_SHORT = 48  # bytes
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -96,6 +97,14 @@ class Page:
         """The arguments of a query; one that is empty, as forms send it, or unknown, is as if it were not there."""
         if not query:
             return self.defaults
+        return self._known(query) if len(query) < _SHORT else self._parsed(query)
+
+    @cached_property
+    def _known(self) -> Callable[[bytes], Mapping[str, Any]]:
+        """Most queries are one of a few, such as lens=cosine; long ones, such as a text to run, are not kept."""
+        return lru_cache(256)(self._parsed)
+
+    def _parsed(self, query: bytes) -> Mapping[str, Any]:
         said = parse_qsl(query.decode("utf-8", "replace"))
         if self.many:
             said = _joined(said, self.many)

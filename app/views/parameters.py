@@ -5,19 +5,10 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from app.view_types import (
-    FFView,
-    PairsView,
-    PairView,
-    RankedView,
-    ScoredView,
-    SeedsView,
-    SeedView,
-    SubheadView,
-    TokenView,
-    VectorView,
-)
+from app.lists import PairList, ScoredList, TokenView
+from app.view_types import FFView, PairsView, RankedView, SeedsView, SeedView, SubheadView, VectorView
 from app.views.notes import pairs_note, subhead_note
+from app.vocabulary import vocabulary_of
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import MATRICES
@@ -52,8 +43,8 @@ def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | N
 
 def _in_both(first: list[int], second: Array) -> list[int]:
     """In the order of the first."""
-    known = set(second.tolist())
-    return [token for token in first if token in known]
+    both = set(second.tolist()).intersection(first)
+    return [token for token in first if token in both] if both else []
 
 
 class Ranking(Protocol):
@@ -105,7 +96,8 @@ def pairs_view(
         raise NotFound(f"matrix {matrix!r}: there are {', '.join(MATRICES)}")
     shard = index.shard(layer)
     _check("head", head, index.shape.n_heads, index)
-    top, bottom = (shard.pairs(matrix, head, lens, preset, end) for end in ("top", "bottom"))
+    _check_length(k)
+    top, bottom = (shard.pairs(matrix, head, lens, preset, end, k) for end in ("top", "bottom"))
     return PairsView.of(
         model=index.manifest.model,
         layer=layer,
@@ -113,11 +105,11 @@ def pairs_view(
         matrix=matrix,
         lens=lens,
         preset=preset,
-        pairs=_pairs(index.tokens, top, k),
-        bottom=_pairs(index.tokens, bottom, k),
+        pairs=_pairs(index.tokens, top),
+        bottom=_pairs(index.tokens, bottom),
         columns=COLUMNS[matrix],
         coherence=(_number(top.coherence), _number(bottom.coherence)),
-        hidden=_hidden(shard, matrix, head, lens, top.ids[_cut(k)]) if preset != "all" else 0,
+        hidden=_hidden(shard, matrix, head, lens, top.ids) if preset != "all" else 0,
         note=pairs_note(index.shape, matrix, head),
     )
 
@@ -147,35 +139,22 @@ def subhead_view(
 
 
 def _vector(tokens: TokenTable, lists: VectorLists, k: int | None) -> VectorView:
-    return VectorView.of(
-        top=_scored(tokens, lists.top_ids, lists.top_scores, k),
-        bottom=_scored(tokens, lists.bottom_ids, lists.bottom_scores, k),
-        norm=lists.norm,
-        coherence=(_number(lists.coherence_top), _number(lists.coherence_bottom)),
-    )
+    _check_length(k)
+    ends = zip(lists.ids[:, :k].tolist(), lists.scores[:, :k].tolist(), strict=True)
+    top, bottom = (ScoredList(vocabulary_of(tokens), ids, scores) for ids, scores in ends)
+    coherence = _number(lists.coherence_top), _number(lists.coherence_bottom)
+    return VectorView.of(top=top, bottom=bottom, norm=lists.norm, coherence=coherence)
 
 
-def _scored(tokens: TokenTable, ids: Array, scores: Array, k: int | None) -> tuple[ScoredView, ...]:
-    cut, texts = _cut(k), tokens.texts
-    listed = zip(ids[cut].tolist(), scores[cut].tolist(), strict=True)
-    return tuple([{"id": token, "token": texts[token], "score": score} for token, score in listed])
-
-
-def _pairs(tokens: TokenTable, pairs: Pairs, k: int | None) -> tuple[PairView, ...]:
-    cut, texts = _cut(k), tokens.texts
-    listed = zip(pairs.ids[cut].tolist(), pairs.scores[cut].tolist(), strict=True)
-    return tuple(
-        [
-            {"from": {"id": first, "token": texts[first]}, "to": {"id": second, "token": texts[second]}, "score": score}
-            for (first, second), score in listed
-        ]
-    )
+def _pairs(tokens: TokenTable, pairs: Pairs) -> PairList:
+    firsts, seconds = pairs.ids.T.tolist()
+    return PairList(vocabulary_of(tokens), firsts, seconds, pairs.scores.tolist())
 
 
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
     """How many of as many pairs of preset `all` are not among the shown, top end."""
-    best = shard.pairs(matrix, head, lens, "all", "top").ids[: len(shown)]
-    return len(set(map(tuple, best.tolist())) - set(map(tuple, shown.tolist())))
+    best = shard.pairs(matrix, head, lens, "all", "top", len(shown)).ids
+    return len(set(zip(*best.T.tolist(), strict=True)).difference(zip(*shown.T.tolist(), strict=True)))
 
 
 def _tokens(tokens: TokenTable, ids: Iterable[int]) -> tuple[TokenView, ...]:
@@ -186,10 +165,9 @@ def token_view(tokens: TokenTable, token: int) -> TokenView:
     return {"id": token, "token": tokens.texts[token]}
 
 
-def _cut(k: int | None) -> slice:
+def _check_length(k: int | None) -> None:
     if k is not None and k < 1:
         raise NotFound(f"k = {k}: a list is cut to 1 entry or more")
-    return slice(k)
 
 
 def _check(what: str, number: int, count: int, index: Index) -> None:

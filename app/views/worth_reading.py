@@ -132,7 +132,7 @@ def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, numbe
 
 def _pairs(index: Index, card: HeadCard) -> tuple[PairView, ...]:
     where = card["matrix"], card["layer"], card["head"], card["lens"], card["preset"]
-    return pairs_view(index, *where, HEAD_PAIRS).pairs
+    return tuple(pairs_view(index, *where, HEAD_PAIRS).pairs)
 
 
 def _sides(words: Readable, pairs: Sequence[PairView]) -> tuple[set[str], set[str]]:
