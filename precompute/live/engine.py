@@ -8,8 +8,8 @@ import torch
 from tokenizers import Tokenizer
 
 from precompute.architectures import describe
-from precompute.build import pick_device
 from precompute.checkpoint import Checkpoint
+from precompute.device import pick_device
 from precompute.errors import BadWeights, LexiscopeError, UnsupportedArchitecture
 from precompute.live import gpt2, llama
 from precompute.live.faults import Cancelled
