@@ -90,7 +90,7 @@ TERMS = {
     ),
     "neurons": Term("active neurons", "Those that move the stream most in a run: coefficient times norm of the value."),
     "coverage": Term(
-        "coverage (R_k)", "The share of a hidden state's first k tokens that the active parameters' lists hold."
+        "coverage (R_k)", "The share of a hidden state's first k tokens that the lists of the most active vectors hold."
     ),
     "reading": Term(
         "other readings",

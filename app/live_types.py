@@ -115,9 +115,12 @@ class ActiveView(TypedDict):
 
 
 class CoverageView(TypedDict):
+    """R_k: of the hidden state's first tokens, the share that the active vectors of a kind list."""
+
     layer: int
+    kind: str
     covered: float
-    shuffled: float
+    shuffled: float | None  # the same vectors, the hidden states of other positions; None of a single token
 
 
 class ChangeView(TypedDict):

@@ -3,6 +3,7 @@ The tables around them are in templates/."""
 
 from collections.abc import Sequence
 from html import escape
+from statistics import fmean
 from typing import Any
 
 from markupsafe import Markup
@@ -122,17 +123,23 @@ def token_bare(token: TokenView) -> Markup:
     return Markup(SHOWN[token["token"]])
 
 
-def coverage_line(rows: Sequence[CoverageView], part: str, width: int = 640, height: int = 180) -> Markup:
+def coverage_line(rows: Sequence[CoverageView], part: str, width: int, height: int) -> Markup:
     """A line through the layers, as the points of an SVG of that size."""
     step = width / max(1, len(rows) - 1)
     points = [f"{i * step:.1f},{height * (1 - row[part]):.1f}" for i, row in enumerate(rows)]  # type: ignore[literal-required]
     return Markup(" ".join(points))
 
 
+def coverage_means(rows: Sequence[CoverageView]) -> tuple[float, float | None]:
+    """Over the layers: covered, and shuffled if there is such."""
+    others = [row["shuffled"] for row in rows if row["shuffled"] is not None]
+    return fmean(row["covered"] for row in rows), fmean(others) if others else None
+
+
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
     for made in (
         percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, neuron_run_rows, change_name,
-        coverage_line, without, token_bare,
+        coverage_line, coverage_means, without, token_bare,
     )
 }  # fmt: skip

@@ -118,7 +118,7 @@
   }
 
   // Runs of the model: the worker says how far it is while it computes. Whatever goes wrong, the plain address tells.
-  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "looking up lists" };
+  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "comparing lists" };
   let run;
   function follow(address) {
     const working = find("#working");

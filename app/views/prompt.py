@@ -45,7 +45,8 @@ def prompt_page(index: Index, ask: PromptAsk, panel: str, answer: PromptAnswer) 
         {"layer": each.layer, "head": each.head, "weights": each.weights} for each in answer.attention or ()
     ]
     coverage: list[CoverageView] = [
-        {"layer": row.layer, "covered": row.covered, "shuffled": row.shuffled} for row in answer.coverage or ()
+        {"layer": row.layer, "kind": row.kind, "covered": row.covered, "shuffled": row.shuffled}
+        for row in answer.coverage or ()
     ]
     return PromptView.of(
         model=index.manifest.model,

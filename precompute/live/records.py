@@ -26,7 +26,8 @@ class Record:
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) |coefficient| at position 0
     others: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) the largest |coefficient| after it
-    states: list[Tensor] = field(default_factory=list)  # coverage: (d_model,) after each layer, at the position
+    states: list[Tensor] = field(default_factory=list)  # coverage: (T, d_model) after each layer
+    before_ff: list[Tensor] = field(default_factory=list)  # coverage: (d_model,) the stream at the position
     mixed: list[Tensor] = field(default_factory=list)  # coverage: (n_heads, d_head) mixed values, at the position
 
 
@@ -42,8 +43,10 @@ class Recorder(Watcher):
         for b, record in enumerate(self.records):
             if "evolution" in record.panels:
                 record.streams.append(x[b, : len(record.tokens)])
+            if "coverage" in record.panels and after == "attention":
+                record.before_ff.append(x[b, record.position])
             if "coverage" in record.panels and after == "ff":
-                record.states.append(x[b, record.position])
+                record.states.append(x[b, : len(record.tokens)])
 
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor) -> None:
         for b, record in enumerate(self.records):

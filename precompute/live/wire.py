@@ -174,11 +174,12 @@ class ActiveNeuron(Wire):
 
 
 class CoverageRow(Wire):
-    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active parameters list."""
+    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
 
     layer: int
+    kind: str  # ff_key, ff_value, w_v or w_o
     covered: float
-    shuffled: float
+    shuffled: float | None  # against the hidden states of other positions; None if there are none
 
 
 class PromptAnswer(Wire):
