@@ -43,10 +43,8 @@ class Case:
 
     def parts(self, layer: int) -> dict[str, Any]:
         """The modules of a layer: attention, its last product, the FF's products with keys and values."""
-        attention, mlp = (
-            (self.blocks[layer].attn if self.gpt2 else self.blocks[layer].self_attn),
-            self.blocks[layer].mlp,
-        )
+        block = self.blocks[layer]
+        attention, mlp = block.attn if self.gpt2 else block.self_attn, block.mlp
         if self.gpt2:
             return {"attention": attention, "w_o": attention.c_proj, "ff_key": mlp.c_fc, "ff_value": mlp.c_proj}
         return {"attention": attention, "w_o": attention.o_proj, "ff_key": mlp.gate_proj, "ff_value": mlp.down_proj}

@@ -14,19 +14,17 @@ def first(scores: torch.Tensor) -> set[int]:
 
 def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]]:  # noqa: F811
     """The first tokens of each active vector."""
-    s, model = case.engine.shape, case.model
-    subhead = kind.startswith("w_")
-    c = run.inputs[layer, "w_o" if subhead else "ff_value"][at]
-    W = model.W_E if kind in ("ff_key", "w_v") else model.W_U
-    found = []
+    s, vectors = case.engine.shape, case.model.vectors(layer, kind)
+    c = run.inputs[layer, "w_o" if kind.startswith("w_") else "ff_value"][at]
+    W = case.model.W_E if kind in ("ff_key", "w_v") else case.model.W_U
+    rows, signs = [], []
     for n in sorted(range(len(c)), key=lambda n: -abs(float(c[n])))[: coverage.ACTIVE]:
         if c[n] == 0:
             continue
         head, j = divmod(n, s.d_head)
-        row = (head * s.n_kv_heads // s.n_heads) * s.d_head + j if kind == "w_v" else n
-        sign = run.outputs[layer, "ff_key"][at][n] if kind == "ff_key" else c[n]
-        found.append(first(W @ model.vectors(layer, kind)[row] * sign.sign()))
-    return found
+        rows.append((head * s.n_kv_heads // s.n_heads) * s.d_head + j if kind == "w_v" else n)
+        signs.append((run.outputs[layer, "ff_key"][at] if kind == "ff_key" else c)[n].sign())
+    return [first(sign * scores) for sign, scores in zip(signs, vectors[rows] @ W.T, strict=True)]
 
 
 def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:  # noqa: F811
@@ -42,9 +40,10 @@ def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
     assert [(row.kind, row.layer) for row in rows] == [
         (kind, layer) for kind in coverage.KINDS for layer in range(case.engine.shape.n_layers)
     ]
+    states = [hidden(case, run, layer) for layer in range(case.engine.shape.n_layers)]
     for row in rows:
         listed = set().union(*lists(case, run, row.layer, at, row.kind))
-        shares = [len(state & listed) / coverage.K for state in hidden(case, run, row.layer)]
+        shares = [len(state & listed) / coverage.K for state in states[row.layer]]
         assert row.covered == pytest.approx(shares.pop(at))
         assert row.shuffled == (pytest.approx(sum(shares) / len(shares)) if shares else None)
 

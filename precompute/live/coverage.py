@@ -46,7 +46,7 @@ def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
     for kind in KINDS:
         vectors = [each[kind] for each in active]
         lists = _first(w.W_E if SIDES[kind] == "reads" else w.W_U, torch.cat(vectors), tick)
-        for layer, ids in enumerate(lists.split([len(each) for each in vectors])):
+        for layer, ids in enumerate(torch.split(lists, [len(each) for each in vectors])):
             listed = torch.zeros(w.shape.d_vocab, dtype=torch.bool, device=w.device)
             listed[ids.flatten()] = True
             shares = listed[hidden[layer]].double().mean(dim=1).tolist()  # by position
