@@ -94,7 +94,7 @@ TERMS = {
     ),
     "reading": Term(
         "other readings",
-        "The same vector compared with tokens differently: with the norms' gains folded in, or after the first MLP.",
+        "The same vector or head with the norms' gains folded in, or compared with tokens after the first MLP.",
     ),
     "overlap": Term(
         "overlap", "The share of tokens that two lists of one length have in common: 1 all, 0 none (Jaccard)."

@@ -9,11 +9,11 @@ from typing import Any
 from markupsafe import Markup
 
 from app import addresses
-from app.figures import HEAT_STEPS, formats, heat, number, steps_per
+from app.figures import HEAT_STEPS, formats, heat, number, peak, steps_per
 from app.live_types import RelationHead, SeedHead, SeedPlace, SeedTerm
 from app.markup import SHOWN, chipper, plain
 from app.place_rows import place_name
-from app.view_types import TokenView
+from app.view_types import PairView, ReadPairs, TokenView
 
 COLUMNS = 6  # as many words have a column of their own
 
@@ -119,7 +119,32 @@ def short(value: float) -> str:
     return f"{value / 1000:.1f}k" if value < 9950 else f"{value / 1000:.0f}k"
 
 
+def read_pair_tables(model: str, read: ReadPairs, columns: tuple[str, str]) -> Markup:
+    """Both ends of a head's pairs in another reading; pairs that the stored end has, too, get a dot."""
+    made, tallest = chipper(model, "dot"), peak(read.pairs, read.bottom)
+    steps, (plus, minus) = steps_per(tallest), formats(tallest)
+
+    def row(rank: int, pair: PairView) -> str:
+        score, same = pair["score"], (pair["from"]["id"], pair["to"]["id"]) in read.kept
+        return (
+            f"<tr{' class=m' if same else ''}><td>{rank}<td>{made(pair['from'])}<td>{made(pair['to'])}"
+            f"<td data-bar={abs(score) * steps:.0f}>{plus % score if score >= 0 else minus % -score}"
+        )
+
+    def table(end: str, pairs: Sequence[PairView]) -> str:
+        rows = "\n".join(row(rank, pair) for rank, pair in enumerate(pairs, 1))
+        return (
+            f"<table class='list pairs {end}'><caption>{end}<span class=u>, read again</span></caption><thead><tr>"
+            f"<th scope=col>#<th scope=col>{columns[0]} →<th scope=col>{columns[1]}<th scope=col>score</thead>"
+            f"<tbody>{rows or '<tr><td><td colspan=3 class=none>no pairs with this preset'}</tbody></table>"
+        )
+
+    return Markup(table("top", read.pairs) + table("bottom", read.bottom))
+
+
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
-    for made in (seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, rank_heat, short)
-}
+    for made in (
+        seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, rank_heat, short, read_pair_tables,
+    )
+}  # fmt: skip

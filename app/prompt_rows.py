@@ -86,6 +86,12 @@ def attended(each: AttentionView, position: int, n: int = 3) -> list[tuple[int, 
     return sorted(enumerate(row), key=lambda pair: (-pair[1], pair[0]))[:n]
 
 
+def chosen_first(heads: Sequence[Any], layer: int, chosen: int | None) -> list[Any]:
+    """The heads of a layer, that which was asked about before the others."""
+    here = [each for each in heads if each.get("layer", layer) == layer]
+    return sorted(here, key=lambda each: (each["head"] != chosen, each["head"]))
+
+
 def neuron_run_rows(view: PromptView, neurons: Sequence[ActiveView], links: Sequence[str]) -> Markup:
     """Where, on or off, coefficient, strength, key, value; `links` switch each off."""
     made = chipper(view.model, "dot")
@@ -139,7 +145,8 @@ def coverage_means(rows: Sequence[CoverageView]) -> tuple[float, float | None]:
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
     for made in (
-        percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, neuron_run_rows, change_name,
+        percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, chosen_first,
+        neuron_run_rows, change_name,
         coverage_line, coverage_means, without, token_bare,
     )
 }  # fmt: skip

@@ -82,6 +82,16 @@ class FFView(View):
     opposed: tuple[TokenView, ...] = Field((), exclude=True)  # of these, at the bottom of up
 
 
+class ReadPairs(View):
+    """A head's pairs as a worker made them: with norms folded in, or with tokens after the first MLP."""
+
+    name: str  # norm, mlp
+    pairs: tuple[PairView, ...]
+    bottom: tuple[PairView, ...]
+    overlap: float  # Jaccard of these pairs with the stored ones of the same length and preset, lens dot
+    kept: frozenset[tuple[int, int]] = Field(exclude=True)  # pairs of either end that the stored end has, too
+
+
 class PairsView(View):
     model: str
     layer: int
@@ -91,6 +101,7 @@ class PairsView(View):
     preset: str
     pairs: tuple[PairView, ...]
     bottom: tuple[PairView, ...]
+    reading: ReadPairs | None = Field(None, exclude_if=lambda reading: reading is None)  # if asked for
     columns: tuple[str, str] = Field(exclude=True)
     coherence: tuple[float | None, float | None] = Field(exclude=True)
     hidden: int = Field(exclude=True)  # of as many of the best pairs: how many the preset leaves out

@@ -1,9 +1,11 @@
-"""A vector's list in another reading, beside the stored one: how much of it they share.
+"""A vector's or a head's list in another reading, beside the stored one: how much of it they share.
 Making the list is for the worker."""
 
-from app.view_types import ReadView
+from collections.abc import Sequence
+
+from app.view_types import PairsView, PairView, ReadPairs, ReadView
 from app.views.seeds import scored_views
-from app.wire import ReadingAnswer
+from app.wire import PairsReadingAnswer, ReadingAnswer, ScoredPair
 from precompute.index import Index
 
 
@@ -17,4 +19,38 @@ def read_view(index: Index, kind: str, layer: int, row: int, answer: ReadingAnsw
         bottom=scored_views(index, answer.bottom),
         overlap=len(top & before) / len(top | before),
         kept=tuple((top & before) | (bottom & below)),
+    )
+
+
+def read_pairs_view(index: Index, view: PairsView, name: str, answer: PairsReadingAnswer) -> PairsView:
+    """The view with its pairs in another reading."""
+    shard = index.shard(view.layer)
+    ends = {"top": answer.top, "bottom": answer.bottom}
+    now = {end: {(pair.source, pair.target) for pair in pairs} for end, pairs in ends.items()}
+    before = {
+        end: set(map(tuple, shard.pairs(view.matrix, view.head, "dot", view.preset, end).ids[: len(pairs)].tolist()))
+        for end, pairs in ends.items()
+    }
+    either = now["top"] | before["top"]
+    read = ReadPairs.of(
+        name=name,
+        pairs=_pairs(index, answer.top),
+        bottom=_pairs(index, answer.bottom),
+        overlap=len(now["top"] & before["top"]) / len(either) if either else 1.0,
+        kept=frozenset((now["top"] & before["top"]) | (now["bottom"] & before["bottom"])),
+    )
+    return PairsView.of(**{**view.__dict__, "reading": read})
+
+
+def _pairs(index: Index, pairs: Sequence[ScoredPair]) -> tuple[PairView, ...]:
+    texts = index.tokens.texts
+    return tuple(
+        [
+            {
+                "from": {"id": pair.source, "token": texts[pair.source]},
+                "to": {"id": pair.target, "token": texts[pair.target]},
+                "score": pair.score,
+            }
+            for pair in pairs
+        ]
     )

@@ -14,7 +14,7 @@ from precompute.live.coverage import coverage, rows_of_products
 from precompute.live.evolution import appears, evolution
 from precompute.live.faults import Cancelled
 from precompute.live.forward import forward
-from precompute.live.neurons import active_neurons, attentions
+from precompute.live.neurons import active_neurons, attentions, chosen_neuron
 from precompute.live.patterns import NormedVocabulary, patterns
 from precompute.live.records import Record, Recorder
 from precompute.live.vocabulary import likelihoods
@@ -34,10 +34,11 @@ class Job:
 
     def records(self) -> list[Record]:
         """The run, and beside one with interventions the same without, of which only evolution is shown."""
-        touched = Record(self.tokens, self.ask.interventions, self.position, self.layer, self.ask.panels)
-        if not self.ask.interventions:
+        ask = self.ask
+        touched = Record(self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron)
+        if not ask.interventions:
             return [touched]
-        return [touched, Record(self.tokens, (), self.position, self.layer, self.ask.panels & {"evolution"})]
+        return [touched, Record(self.tokens, (), self.position, self.layer, ask.panels & {"evolution"})]
 
 
 class Progress:
@@ -110,6 +111,9 @@ class Prompts:
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
         _check("position", position, len(tokens))
         _check("layer", layer, s.n_layers)
+        for what, chosen, count in (("neuron", ask.neuron, s.d_mlp), ("head", ask.head, s.n_heads)):
+            if chosen is not None:
+                _check(what, chosen, count)
         for touch in ask.interventions:
             _check("layer", touch.layer, s.n_layers)
             if isinstance(touch, HeadOff):
@@ -165,8 +169,11 @@ class Prompts:
             evolution_untouched=rows[1] if len(rows) > 1 else None,
             appears=appears(rows[0], job.position) if rows else None,
             attention=attentions(w, record) if "attention" in ask.panels else None,
-            patterns=patterns(w, record, ask.convention, ask.k, *self.normed) if "patterns" in ask.panels else None,
+            patterns=patterns(w, record, ask.convention, ask.k, ask.head, *self.normed)
+            if "patterns" in ask.panels
+            else None,
             neurons=active_neurons(w, self.value_norms, record) if "neurons" in ask.panels else None,
+            neuron=chosen_neuron(self.value_norms, record),
             coverage=coverage(w, record, progress.rows("coverage")) if "coverage" in ask.panels else None,
         )
 

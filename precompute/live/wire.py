@@ -125,6 +125,8 @@ class PromptAsk(Wire):
     panels: frozenset[Panel] = frozenset()
     position: int | None = None  # None: the last
     layer: int | None = None  # of `patterns`; None: the last
+    neuron: int | None = None  # of that layer: `neurons` tells of it, however weak it is
+    head: int | None = None  # of that layer: `patterns` has more of its messages
     interventions: tuple[Intervention, ...] = ()
     k: int = Field(5, ge=1, le=50)  # tokens of each cell
     convention: Convention = "final"
@@ -173,6 +175,11 @@ class ActiveNeuron(Wire):
     first_only: bool  # fires on the first token much more than anywhere else
 
 
+class ChosenNeuron(ActiveNeuron):
+    rank: int  # of its strength among the neurons of its layer, at the chosen position; 1 is the strongest
+    coefficients: tuple[float, ...]  # by position
+
+
 class CoverageRow(Wire):
     """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
 
@@ -194,6 +201,7 @@ class PromptAnswer(Wire):
     attention: tuple[HeadAttention, ...] | None = None
     patterns: tuple[HeadPattern, ...] | None = None
     neurons: tuple[ActiveNeuron, ...] | None = None  # of the chosen position, strongest first, some of each layer
+    neuron: ChosenNeuron | None = None  # the one that was asked about
     coverage: tuple[CoverageRow, ...] | None = None
 
 
@@ -213,3 +221,23 @@ class ReadingAsk(Wire):
 class ReadingAnswer(Wire):
     top: tuple[Scored, ...]
     bottom: tuple[Scored, ...]
+
+
+class PairsReadingAsk(Wire):
+    matrix: Literal["vo", "qk"]
+    layer: int
+    head: int
+    reading: Reading
+    preset: Literal["all", "distinct", "words"] = "all"
+    n: int = Field(50, ge=1, le=1000)
+
+
+class ScoredPair(Wire):
+    source: int
+    target: int
+    score: float
+
+
+class PairsReadingAnswer(Wire):
+    top: tuple[ScoredPair, ...]
+    bottom: tuple[ScoredPair, ...]
