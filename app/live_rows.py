@@ -119,9 +119,9 @@ def short(value: float) -> str:
     return f"{value / 1000:.1f}k" if value < 9950 else f"{value / 1000:.0f}k"
 
 
-def read_pair_tables(model: str, read: ReadPairs, columns: tuple[str, str]) -> Markup:
+def read_pair_tables(model: str, lens: str, read: ReadPairs, columns: tuple[str, str]) -> Markup:
     """Both ends of a head's pairs in another reading; pairs that the stored end has, too, get a dot."""
-    made, tallest = chipper(model, "dot"), peak(read.pairs, read.bottom)
+    made, tallest = chipper(model, lens), peak(read.pairs, read.bottom)
     steps, (plus, minus) = steps_per(tallest), formats(tallest)
 
     def row(rank: int, pair: PairView) -> str:

@@ -40,12 +40,12 @@ def vector_section(
     )
 
 
-def reading_section(model: str, read: ReadView, name: str, kind: str) -> Markup:
+def reading_section(model: str, lens: str, read: ReadView, name: str, kind: str) -> Markup:
     """A vector's list in another reading; tokens that the stored list has, too, get a dot."""
     tallest = peak(read.top, read.bottom)
 
     def table(end: str, entries: Sequence[ScoredView]) -> str:
-        rows = scored_rows(model, entries, "dot", tallest, read.kept)
+        rows = scored_rows(model, entries, lens, tallest, read.kept)
         return (
             f"<table class='list {end}'><caption>{end}<span class=u> of {name}, read again</span></caption>"
             f"{_FIRST}<th scope=col>token{_LAST}{rows}</tbody></table>"

@@ -57,7 +57,7 @@ class ReadView(View):
 
     top: tuple[ScoredView, ...]
     bottom: tuple[ScoredView, ...]
-    overlap: float  # Jaccard of this top with the stored one of the same length, lens dot
+    overlap: float  # Jaccard of this top with the stored one of the same length and lens
     kept: tuple[int, ...] = Field(exclude=True)  # tokens of this top and bottom that the stored ones have, too
 
 
@@ -88,7 +88,7 @@ class ReadPairs(View):
     name: str  # norm, mlp
     pairs: tuple[PairView, ...]
     bottom: tuple[PairView, ...]
-    overlap: float  # Jaccard of these pairs with the stored ones of the same length and preset, lens dot
+    overlap: float  # Jaccard of these pairs with the stored ones of the same length, preset and lens
     kept: frozenset[tuple[int, int]] = Field(exclude=True)  # pairs of either end that the stored end has, too
 
 

@@ -41,32 +41,48 @@ def check(found: PairsReadingAnswer, expected: brute.Ends) -> None:
         np.testing.assert_allclose([pair.score for pair in pairs], scores, rtol=1e-4, atol=1e-5)
 
 
-def presets(case: Case, E: brute.Array, F: brute.Array, left: brute.Array, right: brute.Array) -> dict[str, brute.Ends]:  # noqa: F811
+def presets(
+    case: Case,  # noqa: F811
+    vocabularies: tuple[brute.Array, brute.Array],
+    factors: tuple[brute.Array, brute.Array],
+    lens: str,
+) -> dict[str, brute.Ends]:
     tokens = token_bytes(case.folder / "tokenizer.json", case.engine.shape.d_vocab)
-    return brute.top_pairs(E, F, left, right, "dot", distinct_classes(tokens), whole_words(tokens), N)
+    return brute.top_pairs(*vocabularies, *factors, lens, distinct_classes(tokens), whole_words(tokens), N)
 
 
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
-def test_norm_equals_brute_force(case: Case, matrix: Matrix) -> None:  # noqa: F811
+def test_norm_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:  # noqa: F811
     layer, head = 1, 3
     W_E, W_U = case.model.W_E.numpy(), case.model.W_U.numpy()
-    left, right = normed_factors(case, matrix, layer, head)
-    expected = presets(case, W_E, W_U if matrix == "vo" else W_E, left, right)
+    vocabularies = W_E, (W_U if matrix == "vo" else W_E)
+    expected = presets(case, vocabularies, normed_factors(case, matrix, layer, head), lens)
     for preset in ("all", "distinct", "words"):
-        ask = {"matrix": matrix, "layer": layer, "head": head, "reading": "norm", "preset": preset, "n": N}
+        ask = {
+            "matrix": matrix,
+            "layer": layer,
+            "head": head,
+            "reading": "norm",
+            "preset": preset,
+            "lens": lens,
+            "n": N,
+        }
         check(case.engine.pairs_reading(PairsReadingAsk.model_validate(ask)), expected[preset])
 
 
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
-def test_mlp_equals_brute_force(case: Case, matrix: Matrix) -> None:  # noqa: F811
+def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:  # noqa: F811
     layer, head = 0, 2
     block, W_E = case.blocks[0], case.model.W_E
     with torch.no_grad():
         after = (W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))).numpy()
     left, right = (part[head].numpy() for part in case.model.factors(layer, matrix))
-    expected = presets(case, after, after, left, right.T)
+    expected = presets(case, (after, after), (left, right.T), lens)
     for preset in ("all", "distinct", "words"):
-        ask = {"matrix": matrix, "layer": layer, "head": head, "reading": "mlp", "preset": preset, "n": N}
+        ask = {"matrix": matrix, "layer": layer, "head": head, "reading": "mlp", "preset": preset}
+        ask |= {"lens": lens, "n": N}
         check(case.engine.pairs_reading(PairsReadingAsk.model_validate(ask)), expected[preset])
 
 

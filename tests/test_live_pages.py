@@ -288,11 +288,14 @@ def test_text_is_text(live: TestClient) -> None:
 
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize(("path", "names"), [("ff/1/5", ["key", "value"]), ("head/2/1/sub/3", ["q", "k", "v", "o"])])
-def test_other_readings_beside_the_stored_list(live: TestClient, path: str, names: list[str], reading: str) -> None:
-    stored = live.get(f"/{GPT2}/{path}.json?k=10").json()
+def test_other_readings_beside_the_stored_list(
+    live: TestClient, path: str, names: list[str], lens: str, reading: str
+) -> None:
+    stored = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}").json()
     assert "reading" not in stored
-    view = live.get(f"/{GPT2}/{path}.json?k=10&reading={reading}").json()
+    view = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}&reading={reading}").json()
     again = view.pop("reading")
     assert view == stored
     assert (again["name"], list(again["vectors"])) == (reading, names)
@@ -307,9 +310,9 @@ def test_other_readings_beside_the_stored_list(live: TestClient, path: str, name
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
-@pytest.mark.parametrize("preset", ["all", "words"])
-def test_other_readings_of_a_head(live: TestClient, matrix: str, preset: str, reading: str) -> None:
-    path, query = f"/{GPT2}/head/2/1/{matrix}", f"preset={preset}&k=20"
+@pytest.mark.parametrize("query", ["k=20", "preset=words&k=20", "lens=cosine&k=20"])
+def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, reading: str) -> None:
+    path = f"/{GPT2}/head/2/1/{matrix}"
     stored = live.get(f"{path}.json?{query}").json()
     assert "reading" not in stored
     view = live.get(f"{path}.json?{query}&reading={reading}").json()

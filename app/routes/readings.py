@@ -16,9 +16,11 @@ async def read_again(call: Call, view: V, reading: Reading, k: int) -> V:
     """The view with the same vectors in another reading."""
     index, made = call.index, {}
     for name, (kind, row) in _vectors(call, view).items():
-        ask = ReadingAsk(kind=kind, layer=view.layer, index=row, reading=reading, k=min(k, MOST))
+        ask = ReadingAsk.model_validate(
+            {"kind": kind, "layer": view.layer, "index": row, "reading": reading, "lens": view.lens, "k": min(k, MOST)}
+        )
         answer = await call.site.live.ask(call.model, ask, call.request)
-        made[name] = read_view(index, kind, view.layer, row, answer)
+        made[name] = read_view(index, kind, view.layer, row, view.lens, answer)
     return type(view).of(**{**view.__dict__, "reading": OtherReading.of(name=reading, vectors=made)})
 
 
@@ -31,8 +33,8 @@ async def read_pairs_again(call: Call, view: PairsView, reading: Reading, k: int
 def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
     return PairsReadingAsk.model_validate(
         {
-            "matrix": view.matrix, "layer": view.layer, "head": view.head, "reading": reading, "preset": view.preset,
-            "n": min(k, MOST_PAIRS),
+            "matrix": view.matrix, "layer": view.layer, "head": view.head, "reading": reading, "lens": view.lens,
+            "preset": view.preset, "n": min(k, MOST_PAIRS),
         }
     )  # fmt: skip
 

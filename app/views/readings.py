@@ -9,8 +9,8 @@ from app.wire import PairsReadingAnswer, ReadingAnswer, ScoredPair
 from precompute.index import Index
 
 
-def read_view(index: Index, kind: str, layer: int, row: int, answer: ReadingAnswer) -> ReadView:
-    stored = index.shard(layer).vector(kind, row, "dot")
+def read_view(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> ReadView:
+    stored = index.shard(layer).vector(kind, row, lens)
     top, bottom = {entry.id for entry in answer.top}, {entry.id for entry in answer.bottom}
     before = set(stored.top_ids[: len(answer.top)].tolist())
     below = set(stored.bottom_ids[: len(answer.bottom)].tolist())
@@ -24,13 +24,9 @@ def read_view(index: Index, kind: str, layer: int, row: int, answer: ReadingAnsw
 
 def read_pairs_view(index: Index, view: PairsView, name: str, answer: PairsReadingAnswer) -> PairsView:
     """The view with its pairs in another reading."""
-    shard = index.shard(view.layer)
     ends = {"top": answer.top, "bottom": answer.bottom}
     now = {end: {(pair.source, pair.target) for pair in pairs} for end, pairs in ends.items()}
-    before = {
-        end: set(map(tuple, shard.pairs(view.matrix, view.head, "dot", view.preset, end).ids[: len(pairs)].tolist()))
-        for end, pairs in ends.items()
-    }
+    before = {end: _stored(index, view, end, len(pairs)) for end, pairs in ends.items()}
     either = now["top"] | before["top"]
     read = ReadPairs.of(
         name=name,
@@ -40,6 +36,11 @@ def read_pairs_view(index: Index, view: PairsView, name: str, answer: PairsReadi
         kept=frozenset((now["top"] & before["top"]) | (now["bottom"] & before["bottom"])),
     )
     return PairsView.of(**{**view.__dict__, "reading": read})
+
+
+def _stored(index: Index, view: PairsView, end: str, n: int) -> set[tuple[int, int]]:
+    found = index.shard(view.layer).pairs(view.matrix, view.head, view.lens, view.preset, end)
+    return {(first, second) for first, second in found.ids[:n].tolist()}
 
 
 def _pairs(index: Index, pairs: Sequence[ScoredPair]) -> tuple[PairView, ...]:

@@ -48,7 +48,7 @@ class HeadReadings:
                 ScoredPair(source=i, target=j, score=score)
                 for (i, j), score in zip(end.pairs.tolist(), end.scores.tolist(), strict=True)
             )
-            for end in top_pairs(matrix, self.masks, "dot", ask.n)[ask.preset]
+            for end in top_pairs(matrix, self.masks, ask.lens, ask.n)[ask.preset]
         )
         return PairsReadingAnswer(top=top, bottom=bottom)
 

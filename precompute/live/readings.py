@@ -20,7 +20,7 @@ from precompute.live.forward import write
 from precompute.live.weights import Place, Weights
 from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
 from precompute.live.words import Words
-from precompute.shape import SIDES
+from precompute.shape import LENSES, SIDES
 from precompute.vectors import Projector
 
 MOST = 100  # tokens of a list
@@ -40,9 +40,9 @@ class Readings:
                 raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
         if ask.reading == "norm":
             projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
-            return _listed(projector, self.folded(ask.kind, ask.layer, ask.index), ask.k)
+            return _listed(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
         vector = self.w.vectors[ask.kind][ask.layer, ask.index].cpu().numpy()
-        return _listed(self._after_mlp, vector, ask.k)
+        return _listed(self._after_mlp, vector, ask)
 
     def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
         """(..., d_model): vectors with the norm's gain, centred where the norm centres."""
@@ -89,12 +89,13 @@ class Readings:
         self._mlp_vocabulary = Embedding.of(W, w.device)
 
 
-def _listed(projector: Projector, vector: Float32, k: int) -> ReadingAnswer:
+def _listed(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
     v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
+    lens = LENSES.index(ask.lens)
     ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
     projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
     ends = (
-        [Scored(id=token, score=score) for token, score in zip(tokens.tolist(), numbers.tolist(), strict=True)][:k]
-        for tokens, numbers in zip(ids[0, 0], scores[0, 0], strict=True)  # of the lens dot
+        [Scored(id=token, score=score) for token, score in zip(tokens.tolist(), numbers.tolist(), strict=True)][: ask.k]
+        for tokens, numbers in zip(ids[0, lens], scores[0, lens], strict=True)
     )
     return ReadingAnswer(top=tuple(next(ends)), bottom=tuple(next(ends)))

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
+Lens = Literal["dot", "cosine"]
 Convention = Literal["final", "vocabulary", "exact"]
 
 
@@ -72,7 +73,7 @@ class WordPair(Wire):
 
 class RelationAsk(Wire):
     pairs: tuple[WordPair, ...] = Field(min_length=1)
-    lens: Literal["dot", "cosine"] = "dot"
+    lens: Lens = "dot"
 
 
 class PairUsed(Wire):
@@ -215,6 +216,7 @@ class ReadingAsk(Wire):
     layer: int
     index: int
     reading: Reading
+    lens: Lens = "dot"
     k: int = Field(25, ge=1, le=100)
 
 
@@ -228,6 +230,7 @@ class PairsReadingAsk(Wire):
     layer: int
     head: int
     reading: Reading
+    lens: Lens = "dot"
     preset: Literal["all", "distinct", "words"] = "all"
     n: int = Field(50, ge=1, le=1000)
 
