@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from precompute.errors import NotFound
+from precompute.live import readings
 from precompute.live.faults import Cancelled
 from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk
 from precompute.tokens import distinct_classes, token_bytes, whole_words
@@ -90,6 +91,21 @@ def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None: 
 def test_what_does_not_exist(case: Case, layer: int, head: int, said: str) -> None:  # noqa: F811
     with pytest.raises(NotFound, match=said):
         case.engine.pairs_reading(PairsReadingAsk(matrix="vo", layer=layer, head=head, reading="norm"))
+
+
+def test_tokens_that_went_through_the_mlp_need_not_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what takes longer than a request may would never be done."""
+    monkeypatch.setattr(readings, "TOKENS", 100)
+    made = make_case(tiny_gpt2(tmp_path))
+    ask = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp", n=3)
+    before: list[float] = []
+    with pytest.raises(Cancelled):
+        made.engine.pairs_reading(ask, lambda _, share: before.append(share), lambda: len(before) == 4)
+    after: list[float] = []
+    answer = made.engine.pairs_reading(ask, lambda _, share: after.append(share))
+    assert after[1] > before[-1]  # the first says that the work begins
+    fresh = make_case(tmp_path)
+    assert fresh.engine.pairs_reading(ask) == answer
 
 
 def test_it_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:

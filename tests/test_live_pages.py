@@ -350,6 +350,7 @@ def test_a_neuron_that_was_asked_about(live: TestClient) -> None:
     assert "chosen" in page.ids()
     assert f"/{GPT2}/ff/1/{weakest}" in page.links()
     asked = parsed(live.get(f"/{GPT2}/prompt?panel=neurons&layer=1&neuron={weakest}").text)
+    assert f"/{GPT2}/ff/1/{weakest}" in asked.links()
     assert [e.attributes["value"] for e in asked.all("input", name="neuron")] == [str(weakest)]
     assert f"/{GPT2}/prompt?text=The+capital+of+France+is&layer=1&neuron={weakest}&panel=neurons" in asked.links()
     other = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text).links()

@@ -24,12 +24,14 @@ from precompute.shape import LENSES, SIDES
 from precompute.vectors import Projector
 
 MOST = 100  # tokens of a list
+TOKENS = 4096  # that go through the MLP at once
 
 
 class Readings:
     def __init__(self, w: Weights, words: Words) -> None:
         self.w, self.words = w, words
         self._mlp_vocabulary: Embedding | None = None
+        self._made = 0  # rows of it, while it is made
 
     def answer(self, ask: ReadingAsk) -> ReadingAnswer:
         s = self.w.shape
@@ -76,17 +78,22 @@ class Readings:
         return self._mlp_vocabulary
 
     def make_mlp_vocabulary(self, tick: Callable[[float], None]) -> None:
-        """Unless it is there. `tick` hears which share is made; what it raises ends the making."""
+        """Unless it is there. `tick` hears which share is made; what it raises ends the making, the next goes on."""
         if self._mlp_vocabulary is not None:
             return
         w = self.w
-        W = torch.empty_like(w.W_E)
-        for start in range(0, len(W), 4096):
-            tick(start / len(W))
-            e = w.W_E[start : start + 4096]
+        while self._made < len(w.W_E):
+            tick(self._made / len(w.W_E))
+            rows = slice(self._made, self._made + TOKENS)
+            e = w.W_E[rows]
             coefficients = w.neurons(w.norm(e, "ff", 0), 0)
-            W[start : start + 4096] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
-        self._mlp_vocabulary = Embedding.of(W, w.device)
+            self._rows[rows] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
+            self._made = rows.stop
+        self._mlp_vocabulary = Embedding.of(self._rows, w.device)
+
+    @cached_property
+    def _rows(self) -> torch.Tensor:
+        return torch.empty_like(self.w.W_E)
 
 
 def _listed(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
