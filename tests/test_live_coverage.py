@@ -78,10 +78,13 @@ def test_in_company_the_same(case: Case) -> None:  # noqa: F811
     assert answers[0] == answers[2] != answers[1]
 
 
-def test_what_adds_nothing_covers_nothing(case: Case) -> None:  # noqa: F811
+@pytest.mark.parametrize("every", [False, True])
+def test_what_adds_nothing_covers_nothing(case: Case, every: bool) -> None:  # noqa: F811
     s = case.engine.shape
-    off = [{"kind": "head", "layer": 1, "head": head} for head in range(s.n_heads)]
-    off += [{"kind": "neuron", "layer": 1, "neuron": neuron} for neuron in range(s.d_mlp)]
+    layers = range(s.n_layers) if every else (1,)
+    off = [{"kind": "head", "layer": layer, "head": head} for layer in layers for head in range(s.n_heads)]
+    off += [{"kind": "neuron", "layer": layer, "neuron": neuron} for layer in layers for neuron in range(s.d_mlp)]
     answer = case.ask(panels={"coverage"}, interventions=off)
     assert answer.coverage is not None
-    assert [row.covered for row in answer.coverage if row.layer == 1] == [0] * len(coverage.KINDS)
+    assert {row.covered for row in answer.coverage if row.layer in layers} == {0}
+    assert every or any(row.covered for row in answer.coverage)

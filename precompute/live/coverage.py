@@ -30,6 +30,7 @@ from precompute.shape import SIDES
 K = 100
 ACTIVE = 10
 KINDS = ("ff_key", "ff_value", "w_v", "w_o")
+Part = tuple[str, int]  # a kind, or the hidden states, of a layer
 
 
 def rows_of_products(w: Weights, tokens: int) -> int:
@@ -38,18 +39,18 @@ def rows_of_products(w: Weights, tokens: int) -> int:
 
 
 def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
-    T = len(record.tokens)
+    n_layers = w.shape.n_layers
     states = w.norm(torch.stack(record.states), "final")  # (n_layers, T, d_model)
-    hidden = _first(w.W_U, states.flatten(0, 1), tick).view(len(states), T, -1)
-    active = [active_vectors(w, record, layer) for layer in range(w.shape.n_layers)]
+    active = [active_vectors(w, record, layer) for layer in range(n_layers)]
+    parts = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
+    parts |= {("hidden", layer): states[layer] for layer in range(n_layers)}
+    first = _first(w, parts, tick)
     rows = []
     for kind in KINDS:
-        vectors = [each[kind] for each in active]
-        lists = _first(w.W_E if SIDES[kind] == "reads" else w.W_U, torch.cat(vectors), tick)
-        for layer, ids in enumerate(torch.split(lists, [len(each) for each in vectors])):
+        for layer in range(n_layers):
             listed = torch.zeros(w.shape.d_vocab, dtype=torch.bool, device=w.device)
-            listed[ids.flatten()] = True
-            shares = listed[hidden[layer]].double().mean(dim=1).tolist()  # by position
+            listed[first[kind, layer].flatten()] = True
+            shares = listed[first["hidden", layer]].double().mean(dim=1).tolist()  # by position
             covered = shares.pop(record.position)
             shuffled = sum(shares) / len(shares) if shares else None
             rows.append(CoverageRow(layer=layer, kind=kind, covered=covered, shuffled=shuffled))
@@ -76,10 +77,15 @@ def _largest(coefficients: Tensor) -> Tensor:
     return found[coefficients[found] != 0]
 
 
-def _first(W: Tensor, vectors: Tensor, tick: Tick) -> Tensor:
-    """vectors (n, d_model) -> the ids (n, K) of the tokens with the largest products."""
-    ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=W.device)]
-    for part in blocks(vectors):
-        ids.append(top_tokens(part @ W.T, K).ids)
-        tick(len(part))
-    return torch.cat(ids)
+def _first(w: Weights, parts: dict[Part, Tensor], tick: Tick) -> dict[Part, Tensor]:
+    """Of each part's vectors (n, d_model) the ids (n, K) of the tokens with the largest products; all together."""
+    reads = {part: vectors for part, vectors in parts.items() if SIDES.get(part[0]) == "reads"}
+    others = {part: vectors for part, vectors in parts.items() if part not in reads}
+    found: dict[Part, Tensor] = {}
+    for W, some in ((w.W_U, parts),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
+        ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
+        for block in blocks(torch.cat(list(some.values()))):
+            ids.append(top_tokens(block @ W.T, K).ids)
+            tick(len(block))
+        found |= zip(some, torch.split(torch.cat(ids), [len(vectors) for vectors in some.values()]), strict=True)
+    return found
