@@ -13,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.live.errors import LiveError
@@ -95,8 +96,9 @@ class ErrorPages:
     async def _http(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         if error.status_code == 405:
-            said = f"{request.method} is not for this address: it is read with GET or HEAD"
-            return await self.respond(request, 405, said, {"allow": "GET, HEAD"})
+            allowed = ", ".join(_allowed(request))
+            said = f"{request.method} is not for this address: it takes {allowed}"
+            return await self.respond(request, 405, said, {"allow": allowed})
         if error.status_code == 404:
             said = (
                 f"there is no page at {request.url.path[:200]}. Pages have addresses such as /MODEL, /MODEL/layer/3, "
@@ -118,6 +120,16 @@ class ErrorPages:
 def explain(faults: Sequence[Mapping[str, Any]]) -> str:
     """What pydantic finds wrong with the arguments of an address, in a sentence."""
     return "; ".join(f"{fault['loc'][-1]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in faults)
+
+
+def _allowed(request: Request) -> list[str]:
+    """What some route takes at this address: a page that is read may also take a form. HEAD is the guard's."""
+    taken = [method for method in ("GET", "POST") if _routed({**request.scope, "method": method}, request.app.routes)]
+    return ["GET", "HEAD", *taken[1:]] if "GET" in taken else taken
+
+
+def _routed(scope: Scope, routes: Sequence[BaseRoute]) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
 
 def wants_data(request: Request) -> bool:

@@ -96,11 +96,11 @@ TERMS = {
     ),
     "neurons": Term("active neurons", "Those that move the stream most in a run: coefficient times norm of the value."),
     "coverage": Term(
-        "coverage (R_k)", "The share of a hidden state's first k tokens that the active parameters' lists hold."
+        "coverage (R_k)", "The share of a hidden state's first k tokens that the lists of the most active vectors hold."
     ),
     "reading": Term(
         "other readings",
-        "The same vector compared with tokens differently: with the norms' gains folded in, or after the first MLP.",
+        "The same vector or head with the norms' gains folded in, or compared with tokens after the first MLP.",
     ),
     "overlap": Term(
         "overlap", "The share of tokens that two lists of one length have in common: 1 all, 0 none (Jaccard)."

@@ -20,7 +20,7 @@ _ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page take
     addresses.token: ("lens", "preset", "kind", "page"),
     addresses.ff: ("lens", "k", "reading"),
     addresses.head: ("lens", "preset"),
-    addresses.pairs: ("lens", "preset", "k", "group"),
+    addresses.pairs: ("lens", "preset", "k", "group", "reading"),
     addresses.subhead: ("lens", "k", "reading"),
 }
 _FACES = (".json", ".csv", ".md", ".tex")

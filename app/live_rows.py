@@ -9,11 +9,13 @@ from typing import Any
 from markupsafe import Markup
 
 from app import addresses
-from app.figures import HEAT_STEPS, formats, heat, number, steps_per
+from app.figures import HEAT_STEPS, formats, heat, number, peak, steps_per
+from app.lists import PairList
 from app.live_types import RelationHead, SeedHead, SeedPlace, SeedTerm
 from app.markup import SHOWN, chipper, plain
 from app.place_rows import place_name
-from app.view_types import TokenView
+from app.rows import pair_rows
+from app.view_types import ReadPairs, TokenView
 
 COLUMNS = 6  # as many words have a column of their own
 
@@ -121,7 +123,24 @@ def short(value: float) -> str:
     return f"{value / 1000:.1f}k" if value < 9950 else f"{value / 1000:.0f}k"
 
 
+def read_pair_tables(model: str, lens: str, read: ReadPairs, columns: tuple[str, str]) -> Markup:
+    """Both ends of a head's pairs in another reading; pairs that the stored end has, too, get a dot."""
+    tallest = peak(read.pairs, read.bottom)
+
+    def table(end: str, pairs: PairList) -> str:
+        rows = pair_rows(model, pairs, lens, tallest, read.kept)
+        return (
+            f"<table class='list pairs {end}'><caption>{end}<span class=u>, read again</span></caption><thead><tr>"
+            f"<th scope=col>#<th scope=col>{columns[0]} →<th scope=col>{columns[1]}<th scope=col>score</thead>"
+            f"<tbody>{rows or '<tr><td><td colspan=3 class=none>no pairs with this preset'}</tbody></table>"
+        )
+
+    return Markup(table("top", read.pairs) + table("bottom", read.bottom))
+
+
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
-    for made in (seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, rank_heat, short)
-}
+    for made in (
+        seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, rank_heat, short, read_pair_tables,
+    )
+}  # fmt: skip

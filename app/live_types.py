@@ -114,10 +114,20 @@ class ActiveView(TypedDict):
     end: str
 
 
+class ChosenView(ActiveView):
+    """A neuron that was asked about."""
+
+    rank: int  # among the neurons of its layer, by strength
+    coefficients: tuple[float, ...]  # by position
+
+
 class CoverageView(TypedDict):
+    """R_k: of the hidden state's first tokens, the share that the active vectors of a kind list."""
+
     layer: int
+    kind: str
     covered: float
-    shuffled: float
+    shuffled: float | None  # the same vectors, the hidden states of other positions; None of a single token
 
 
 class ChangeView(TypedDict):
@@ -136,6 +146,7 @@ class PromptView(View):
     convention: str
     position: int | None  # None while there is no text
     layer: int | None
+    head: int | None  # of that layer, if one was asked about
     changes: tuple[ChangeView, ...]
     tokens: tuple[TokenView, ...]
     prediction: tuple[LikelyView, ...]
@@ -146,4 +157,5 @@ class PromptView(View):
     attention: tuple[AttentionView, ...] | None = None
     patterns: tuple[PatternView, ...] | None = None
     neurons: tuple[ActiveView, ...] | None = None
+    neuron: ChosenView | None = None  # if one was asked about
     coverage: tuple[CoverageView, ...] | None = None

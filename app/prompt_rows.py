@@ -3,6 +3,7 @@ The tables around them are in templates/."""
 
 from collections.abc import Sequence
 from html import escape
+from statistics import fmean
 from typing import Any
 
 from markupsafe import Markup
@@ -85,6 +86,12 @@ def attended(each: AttentionView, position: int, n: int = 3) -> list[tuple[int, 
     return sorted(enumerate(row), key=lambda pair: (-pair[1], pair[0]))[:n]
 
 
+def chosen_first(heads: Sequence[Any], layer: int, chosen: int | None) -> list[Any]:
+    """The heads of a layer, that which was asked about before the others."""
+    here = [each for each in heads if each.get("layer", layer) == layer]
+    return sorted(here, key=lambda each: (each["head"] != chosen, each["head"]))
+
+
 def neuron_run_rows(view: PromptView, neurons: Sequence[ActiveView], links: Sequence[str]) -> Markup:
     """Where, on or off, coefficient, strength, key, value; `links` switch each off."""
     made = chipper(view.model, "dot")
@@ -122,17 +129,24 @@ def token_bare(token: TokenView) -> Markup:
     return Markup(SHOWN[token["token"]])
 
 
-def coverage_line(rows: Sequence[CoverageView], part: str, width: int = 640, height: int = 180) -> Markup:
+def coverage_line(rows: Sequence[CoverageView], part: str, width: int, height: int) -> Markup:
     """A line through the layers, as the points of an SVG of that size."""
     step = width / max(1, len(rows) - 1)
     points = [f"{i * step:.1f},{height * (1 - row[part]):.1f}" for i, row in enumerate(rows)]  # type: ignore[literal-required]
     return Markup(" ".join(points))
 
 
+def coverage_means(rows: Sequence[CoverageView]) -> tuple[float, float | None]:
+    """Over the layers: covered, and shuffled if there is such."""
+    others = [row["shuffled"] for row in rows if row["shuffled"] is not None]
+    return fmean(row["covered"] for row in rows), fmean(others) if others else None
+
+
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
     for made in (
-        percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, neuron_run_rows, change_name,
-        coverage_line, without, token_bare,
+        percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, chosen_first,
+        neuron_run_rows, change_name,
+        coverage_line, coverage_means, without, token_bare,
     )
 }  # fmt: skip

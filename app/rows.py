@@ -27,14 +27,22 @@ def scored_rows(
     return _filled(row, *owned, marks, ranks, ids, shown, *_score_columns(entries.scores, peak))
 
 
-def pair_rows(model: str, entries: PairList, lens: str, peak: float, anchor: str = "") -> Markup:
-    """Rank, from, to, score; with `anchor`, a row's id is this and those of the tokens."""
+def pair_rows(
+    model: str,
+    entries: PairList,
+    lens: str,
+    peak: float,
+    marked: Collection[tuple[int, int]] = (),
+    anchor: str = "",
+) -> Markup:
+    """Rank, from, to, score; `marked` pairs get a dot; with `anchor`, a row's id is this and those of the tokens."""
     sides = entries.firsts, entries.seconds
     first, second = map(entries.vocabulary.markup.column, sides)
     own, owned = (pair_anchor(f" id={anchor}", "%d", "%d"), sides) if anchor else ("", ())
+    marks = [" class=m" if pair in marked else "" for pair in zip(*sides, strict=True)] if marked else [""] * len(first)
     chip, ranks = _chip(model, lens), range(1, len(first) + 1)
-    row = f"<tr{own}><td>%d<td>{chip}<td>{chip}{_score(peak)}\n"
-    return _filled(row, *owned, ranks, sides[0], first, sides[1], second, *_score_columns(entries.scores, peak))
+    row = f"<tr{own}%s><td>%d<td>{chip}<td>{chip}{_score(peak)}\n"
+    return _filled(row, *owned, marks, ranks, sides[0], first, sides[1], second, *_score_columns(entries.scores, peak))
 
 
 def _filled(row: str, *columns: Sequence[Any]) -> Markup:

@@ -41,12 +41,12 @@ def vector_section(
     )
 
 
-def reading_section(model: str, read: ReadView, name: str, kind: str) -> Markup:
+def reading_section(model: str, lens: str, read: ReadView, name: str, kind: str) -> Markup:
     """A vector's list in another reading; tokens that the stored list has, too, get a dot."""
     tallest = peak(read.top, read.bottom)
 
     def table(end: str, entries: ScoredList) -> str:
-        rows = scored_rows(model, entries, "dot", tallest, read.kept)
+        rows = scored_rows(model, entries, lens, tallest, read.kept)
         return (
             f"<table class='list {end}'><caption>{end}<span class=u> of {name}, read again</span></caption>"
             f"{_FIRST}<th scope=col>token{_LAST}{rows}</tbody></table>"
@@ -76,7 +76,7 @@ def pair_tables(
         return (
             f"<table class='list pairs {end}'><caption>{end}{_coherence(coherence)}</caption>{_FIRST}"
             f"<th scope=col>{columns[0]} →<th scope=col>{columns[1]}{_LAST}"
-            f"{pair_rows(model, entries, lens, tallest, end[0] if anchors else '')}{none}</tbody></table>"
+            f"{pair_rows(model, entries, lens, tallest, anchor=end[0] if anchors else '')}{none}</tbody></table>"
         )
 
     return Markup(table("top", top, coherence[0]) + table("bottom", bottom, coherence[1]))

@@ -16,6 +16,7 @@ from app.routes.answers import PageRoute, Pages, endpoint
 from app.routes.live_pages import LIVE
 from app.routes.live_prompt import prompt_router
 from app.routes.pages import HOME, MODEL, PAGES
+from app.routes.reading_events import reading_router
 from app.routes.system import system_router
 from app.routes.table import Page
 from app.settings import Settings
@@ -38,6 +39,7 @@ def create_app(settings: Settings) -> ASGIApp:
     _add(app, site, HOME, "/")
     _add(app, site, HOME, "/index{face:twin}", documented=False)
     app.include_router(prompt_router(site))
+    app.include_router(reading_router(site))
     app.include_router(system_router(site, document_of(app)))
     _add(app, site, MODEL, MODEL.path + "{face:face}")  # last: its path could be many another
     errors = ErrorPages(site)

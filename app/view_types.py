@@ -49,7 +49,7 @@ class ReadView(View):
 
     top: ScoredList
     bottom: ScoredList
-    overlap: float  # Jaccard of this top with the stored one of the same length, lens dot
+    overlap: float  # Jaccard of this top with the stored one of the same length and lens
     kept: tuple[int, ...] = Field(exclude=True)  # tokens of this top and bottom that the stored ones have, too
 
 
@@ -74,6 +74,16 @@ class FFView(View):
     opposed: tuple[TokenView, ...] = Field((), exclude=True)  # of these, at the bottom of up
 
 
+class ReadPairs(View):
+    """A head's pairs as a worker made them: with norms folded in, or with tokens after the first MLP."""
+
+    name: str  # norm, mlp
+    pairs: PairList
+    bottom: PairList
+    overlap: float  # Jaccard of these pairs with the stored ones of the same length, preset and lens
+    kept: frozenset[tuple[int, int]] = Field(exclude=True)  # pairs of either end that the stored end has, too
+
+
 class PairsView(View):
     model: str
     layer: int
@@ -83,6 +93,7 @@ class PairsView(View):
     preset: str
     pairs: PairList
     bottom: PairList
+    reading: ReadPairs | None = Field(None, exclude_if=lambda reading: reading is None)  # if asked for
     columns: tuple[str, str] = Field(exclude=True)
     coherence: tuple[float | None, float | None] = Field(exclude=True)
     hidden: int = Field(exclude=True)  # of as many of the best pairs: how many the preset leaves out

@@ -3,6 +3,7 @@ Asks and answers are those of precompute/live/wire.py; pages are for views/; bot
 
 from precompute.live.wire import (
     ActiveNeuron,
+    ChosenNeuron,
     Convention,
     CoverageRow,
     EvolutionRow,
@@ -15,6 +16,8 @@ from precompute.live.wire import (
     Likely,
     Message,
     NeuronSet,
+    PairsReadingAnswer,
+    PairsReadingAsk,
     PairUsed,
     Panel,
     PromptAnswer,
@@ -25,6 +28,7 @@ from precompute.live.wire import (
     RelationAnswer,
     RelationAsk,
     Scored,
+    ScoredPair,
     SeedResult,
     SeedsAnswer,
     SeedsAsk,
@@ -36,6 +40,7 @@ from precompute.live.wire import (
 
 __all__ = [
     "ActiveNeuron",
+    "ChosenNeuron",
     "Convention",
     "CoverageRow",
     "EvolutionRow",
@@ -51,6 +56,8 @@ __all__ = [
     "Message",
     "NeuronSet",
     "PairUsed",
+    "PairsReadingAnswer",
+    "PairsReadingAsk",
     "Panel",
     "Progress",
     "PromptAnswer",
@@ -61,6 +68,7 @@ __all__ = [
     "RelationAnswer",
     "RelationAsk",
     "Scored",
+    "ScoredPair",
     "SeedResult",
     "SeedsAnswer",
     "SeedsAsk",

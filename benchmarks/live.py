@@ -20,7 +20,7 @@ from benchmarks.models import SIZES, random_gpt2
 from benchmarks.random_index import gpt2_shape, write_random_index
 from benchmarks.server import serving
 from precompute.checkpoint import Checkpoint
-from precompute.live.coverage import ACTIVE
+from precompute.live.coverage import rows_of_products
 from precompute.live.engine import Engine
 from precompute.live.patterns import MESSAGES
 from precompute.live.wire import Panel, PromptAsk, SeedsAsk, Term
@@ -65,7 +65,7 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
         "attention": 1,
         "patterns": s.n_heads * (1 + MESSAGES),
         "neurons": 1,
-        "coverage": s.n_layers * (1 + 2 * ACTIVE),
+        "coverage": rows_of_products(engine.weights, TOKENS),
     }
     W_E = engine.weights.W_U
     with torch.inference_mode():

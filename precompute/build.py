@@ -17,6 +17,7 @@ from precompute.architectures import describe
 from precompute.architectures.base import Model
 from precompute.build_lock import build_lock
 from precompute.checkpoint import Checkpoint
+from precompute.device import pick_device
 from precompute.errors import BuildError, NotFound
 from precompute.files import sha256_of
 from precompute.layout import shard_size
@@ -116,18 +117,6 @@ def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
             f"not enough memory to build {manifest.model} ({first}): use smaller lists (--pairs {manifest.pairs} and "
             f"--k {manifest.k} now) or fewer --threads; finished layers are kept"
         ) from error
-
-
-def pick_device(asked: str) -> torch.device:
-    if asked == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(asked)
-        torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BuildError(f"device {asked!r} cannot be used here ({why}); try auto or cpu") from None
-    return device
 
 
 @contextmanager

@@ -117,10 +117,10 @@
     if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry);
   }
 
-  // Runs of the model: the worker says how far it is while it computes. Whatever goes wrong, the plain address tells.
-  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "looking up lists" };
+  // Runs of the model, and searches: the worker says how far it is while it computes. Whatever goes wrong, the plain address tells.
+  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "comparing lists", vocabulary: "preparing the tokens", pairs: "searching all pairs" };
   let run;
-  function follow(address) {
+  function follow(address, hash = "") {
     const working = find("#working");
     run?.close();
     run = new EventSource(address.replace(/[?]/, ".events?"));
@@ -136,22 +136,24 @@
       const made = new DOMParser().parseFromString(html, "text/html");
       document.title = made.title;
       if (!history.state) history.replaceState({ htmx: true }, "", location.href); // so that htmx goes back there
-      history.pushState({ htmx: true }, "", canonical);
+      history.pushState({ htmx: true }, "", canonical + hash);
       find("#page").replaceChildren(...made.body.childNodes);
       htmx.process(find("#page"));
       arrived();
+      if (hash) find(hash)?.scrollIntoView();
     });
-    for (const wrong of ["fault", "error"]) run.addEventListener(wrong, () => { run.close(); location.assign(address); });
+    for (const wrong of ["fault", "error"]) run.addEventListener(wrong, () => { run.close(); location.assign(address + hash); });
   }
   addEventListener("popstate", () => run?.close());
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("main a[href]");
     if (!link || !find("#working") || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    const { origin, pathname, search } = new URL(link.href);
-    if (origin !== location.origin || !pathname.endsWith("/prompt") || !/[?&](text|z)=/.test(search)) return;
+    const { origin, pathname, search, hash } = new URL(link.href);
+    const takesLong = /[/]prompt[?].*\b(text|z)=|[/](vo|qk)[?].*\breading=/;
+    if (origin !== location.origin || !takesLong.test(pathname + search)) return;
     event.preventDefault();
     event.stopImmediatePropagation(); // htmx would ask for the page as well
-    follow(pathname + search);
+    follow(pathname + search, hash);
   }, true);
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form.run");

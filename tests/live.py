@@ -42,11 +42,12 @@ class Case:
         return self.reference.transformer.h if self.gpt2 else self.reference.model.layers
 
     def parts(self, layer: int) -> dict[str, Any]:
-        """The modules of a layer: attention, its last product, the FF's last product."""
+        """The modules of a layer: attention, its last product, the FF's products with keys and values."""
         block = self.blocks[layer]
+        attention, mlp = block.attn if self.gpt2 else block.self_attn, block.mlp
         if self.gpt2:
-            return {"attention": block.attn, "w_o": block.attn.c_proj, "ff_value": block.mlp.c_proj}
-        return {"attention": block.self_attn, "w_o": block.self_attn.o_proj, "ff_value": block.mlp.down_proj}
+            return {"attention": attention, "w_o": attention.c_proj, "ff_key": mlp.c_fc, "ff_value": mlp.c_proj}
+        return {"attention": attention, "w_o": attention.o_proj, "ff_key": mlp.gate_proj, "ff_value": mlp.down_proj}
 
     @torch.no_grad()
     def run(self, tokens: tuple[int, ...]) -> "Run":
@@ -66,7 +67,7 @@ class Run:
     hidden: tuple[Tensor, ...]  # (T, d_model): the embedding, then after each layer; the last one normed
     attentions: tuple[Tensor, ...]  # (n_heads, T, T)
     inputs: dict[tuple[int, str], Tensor]  # (T, ...) of the products w_o (mixed values) and ff_value (coefficients)
-    outputs: dict[tuple[int, str], Tensor]  # (T, d_model) of `attention`
+    outputs: dict[tuple[int, str], Tensor]  # (T, d_model) of `attention`, (T, d_mlp) of ff_key before its activation
 
 
 def run(case: Case, tokens: tuple[int, ...]) -> Run:

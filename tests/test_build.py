@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from precompute.architectures import describe
-from precompute.build import Options, identify, pick_device
+from precompute.build import Options, identify
 from precompute.checkpoint import Checkpoint
 from precompute.errors import (
     BuildError,
@@ -545,12 +545,6 @@ def test_too_little_memory(source: Path, tmp_path: Path, error: Exception) -> No
     with pytest.raises(BuildError, match=r"not enough memory to build tiny .*--pairs 12 and --k 8 now.*--threads"):
         quick_build(source, tmp_path, Greedy())
     assert Index.open(tmp_path / "tiny").layers == (2,)
-
-
-@pytest.mark.parametrize("device", ["hpu", "nonsense", "meta", "cuda:77", ""])
-def test_devices_that_cannot_be_used(device: str) -> None:
-    with pytest.raises(BuildError, match="try auto or cpu"):
-        pick_device(device)
 
 
 def test_layers_that_do_not_exist(source: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from precompute.checkpoint import Checkpoint
 from precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
 from precompute.sources import resolve
 from tests.models import load
+from tests.smollm2 import smollm2  # noqa: F401
 from tests.test_once import small_disk
 
 
@@ -89,20 +90,14 @@ def test_a_full_disk(tmp_path: Path, shelf: Path) -> None:
     assert [path.suffix for path in (tmp_path / "cache" / "converted").iterdir()] == [".lock"]
 
 
-@pytest.fixture(scope="module")
-def smollm2() -> Checkpoint:
-    """The real one, where `lexiscope precompute demo` keeps it."""
-    return resolve("demo", cache=Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[1] / "data")))
-
-
-def test_the_real_demo_is_smollm2(smollm2: Checkpoint) -> None:
+def test_the_real_demo_is_smollm2(smollm2: Checkpoint) -> None:  # noqa: F811
     assert (smollm2.name, smollm2.source, smollm2.revision) == ("smollm2-135m", "demo", "")
     shape = describe(smollm2).shape
     assert (shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.d_head) == (30, 9, 3, 64)
     assert (shape.d_model, shape.d_mlp, shape.d_vocab, shape.tied) == (576, 1536, 49152, True)
 
 
-def test_the_real_demo_knows_the_capital_of_france(smollm2: Checkpoint) -> None:
+def test_the_real_demo_knows_the_capital_of_france(smollm2: Checkpoint) -> None:  # noqa: F811
     tokenizer = Tokenizer.from_file(str(smollm2.tokenizer_file()))
     model = load(smollm2.folder)
     with torch.no_grad():
@@ -114,7 +109,7 @@ def test_the_real_demo_knows_the_capital_of_france(smollm2: Checkpoint) -> None:
     ("The dog's 2024", ["The", "Ġdog", "'s", "Ġ", "2", "0", "2", "4"]),
     (" horse<|im_end|>", ["Ġhorse", "<|im_end|>"]),
 ])  # fmt: skip
-def test_the_real_demo_cuts_text_like_smollm2(smollm2: Checkpoint, text: str, tokens: list[str]) -> None:
+def test_the_real_demo_cuts_text_like_smollm2(smollm2: Checkpoint, text: str, tokens: list[str]) -> None:  # noqa: F811
     tokenizer = Tokenizer.from_file(str(smollm2.tokenizer_file()))
     encoded = tokenizer.encode(text)
     assert encoded.tokens == tokens

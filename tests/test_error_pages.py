@@ -135,6 +135,13 @@ def test_wrong_methods(client: TestClient, method: str, path: str) -> None:
     assert HEADERS.items() <= answer.headers.items()
 
 
+def test_a_page_that_takes_a_form_says_so(client: TestClient) -> None:
+    answer = client.delete(f"/{GPT2}/prompt")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD, POST")
+    assert "it takes GET, HEAD, POST" in answer.text
+    assert client.delete(f"/{GPT2}/prompt.json").headers["allow"] == "GET, HEAD"
+
+
 def shard(data: Path, model: str, layer: int) -> Path:
     return data / model / Manifest.load(data / model).shards[layer].file
 

@@ -4,65 +4,87 @@ import pytest
 import torch
 
 from precompute.live import coverage
-from tests.live import TEXT, Case, case  # noqa: F401
-
-K = 10
+from precompute.live.wire import CoverageRow
+from tests.live import TEXT, Case, Run, case  # noqa: F401
 
 
 def first(scores: torch.Tensor) -> set[int]:
-    return set(scores.topk(K).indices.tolist())
+    return set(scores.topk(coverage.K).indices.tolist())
+
+
+def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]]:  # noqa: F811
+    """The first tokens of each active vector."""
+    s, vectors = case.engine.shape, case.model.vectors(layer, kind)
+    c = run.inputs[layer, "w_o" if kind.startswith("w_") else "ff_value"][at]
+    W = case.model.W_E if kind in ("ff_key", "w_v") else case.model.W_U
+    rows, signs = [], []
+    for n in sorted(range(len(c)), key=lambda n: -abs(float(c[n])))[: coverage.ACTIVE]:
+        if c[n] == 0:
+            continue
+        head, j = divmod(n, s.d_head)
+        rows.append((head * s.n_kv_heads // s.n_heads) * s.d_head + j if kind == "w_v" else n)
+        signs.append((run.outputs[layer, "ff_key"][at] if kind == "ff_key" else c)[n].sign())
+    return [first(sign * scores) for sign, scores in zip(signs, vectors[rows] @ W.T, strict=True)]
+
+
+def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:  # noqa: F811
+    """The first tokens of the stream after the layer, by position; transformers has normed the last one."""
+    model, states = case.reference, run.hidden[layer + 1]
+    norm = model.transformer.ln_f if case.gpt2 else model.model.norm
+    with torch.no_grad():
+        scores = (states if layer == case.engine.shape.n_layers - 1 else norm(states)) @ case.model.W_U.T
+    return [first(row) for row in scores]
+
+
+def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:  # noqa: F811
+    assert [(row.kind, row.layer) for row in rows] == [
+        (kind, layer) for kind in coverage.KINDS for layer in range(case.engine.shape.n_layers)
+    ]
+    states = [hidden(case, run, layer) for layer in range(case.engine.shape.n_layers)]
+    for row in rows:
+        listed = set().union(*lists(case, run, row.layer, at, row.kind))
+        shares = [len(state & listed) / coverage.K for state in states[row.layer]]
+        assert row.covered == pytest.approx(shares.pop(at))
+        assert row.shuffled == (pytest.approx(sum(shares) / len(shares)) if shares else None)
 
 
 @pytest.mark.parametrize("position", [0, 4, None])
-@pytest.mark.parametrize("active", [100, 6])  # small, so that lists do not cover everything
+@pytest.mark.parametrize(("k", "active"), [(10, 3), (40, 10)])  # small, so that lists do not cover everything
 def test_coverage_equals_a_direct_computation(
     case: Case,  # noqa: F811
     position: int | None,
+    k: int,
     active: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(coverage, "K", k)
     monkeypatch.setattr(coverage, "ACTIVE", active)
     answer = case.ask(panels={"coverage"}, position=position)
-    run, s, at = case.run(answer.tokens), case.engine.shape, answer.position
-    W_U, model = case.model.W_U, case.reference
-    norm = model.transformer.ln_f if case.gpt2 else model.model.norm
-    assert [row.layer for row in answer.coverage or ()] == list(range(s.n_layers))
-    for row in answer.coverage or ():
-        with torch.no_grad():
-            last = row.layer == s.n_layers - 1
-            state = run.hidden[row.layer + 1][at]
-            hidden = first(W_U @ (state if last else norm(state)))
-        values, c = case.model.vectors(row.layer, "ff_value"), run.inputs[row.layer, "ff_value"][at]
-        lists = [
-            first(W_U @ (values[n] if c[n] > 0 else -values[n]))
-            for n in (c.abs() * values.norm(dim=1)).topk(min(active, s.d_mlp)).indices
-        ]
-        z, W_O = run.inputs[row.layer, "w_o"][at].view(s.n_heads, -1), case.model.factors(row.layer, "vo")[1]
-        lists += [first(W_U @ (z[head] @ W_O[head])) for head in range(s.n_heads)]
-        assert row.covered == len(hidden & set().union(*lists)) / K
-        drawn, negative = coverage.random_values(s.d_mlp, active + s.n_heads, row.layer)
-        chance = [first(W_U @ (-values[n] if minus else values[n])) for n, minus in zip(drawn, negative, strict=True)]
-        assert row.shuffled == len(hidden & set().union(*chance)) / K
+    assert answer.coverage is not None
+    check(case, answer.coverage, case.run(answer.tokens), answer.position)
+    assert 0 < sum(row.covered for row in answer.coverage) < len(answer.coverage)
 
 
-def test_again_from_known_lists_and_in_company_the_same(case: Case) -> None:  # noqa: F811
+def test_a_single_token_has_nothing_to_be_shuffled_with(case: Case) -> None:  # noqa: F811
+    answer = case.ask("T", panels={"coverage"})
+    assert len(answer.tokens) == 1
+    assert answer.coverage is not None
+    check(case, answer.coverage, case.run(answer.tokens), 0)
+    assert {row.shuffled for row in answer.coverage} == {None}
+
+
+def test_in_company_the_same(case: Case) -> None:  # noqa: F811
     answers = [case.ask(text, panels={"coverage"}).coverage for text in (TEXT, "The horse", TEXT)]
     assert answers[0] == answers[2] != answers[1]
 
 
-def test_random_values_are_different_neurons_and_stay_the_same() -> None:
-    drawn, negative = coverage.random_values(200, 112, 3)
-    assert len(set(drawn.tolist())) == 112 == len(negative)
-    assert 20 < int(negative.sum()) < 92
-    assert drawn.equal(coverage.random_values(200, 112, 3)[0])
-    assert not drawn.equal(coverage.random_values(200, 112, 4)[0])
-    assert len(coverage.random_values(48, 112, 3)[0]) == 48
-
-
-def test_what_adds_nothing_covers_nothing(case: Case) -> None:  # noqa: F811
+@pytest.mark.parametrize("every", [False, True])
+def test_what_adds_nothing_covers_nothing(case: Case, every: bool) -> None:  # noqa: F811
     s = case.engine.shape
-    off = [{"kind": "head", "layer": 1, "head": head} for head in range(s.n_heads)]
-    off += [{"kind": "neuron", "layer": 1, "neuron": neuron} for neuron in range(s.d_mlp)]
+    layers = range(s.n_layers) if every else (1,)
+    off = [{"kind": "head", "layer": layer, "head": head} for layer in layers for head in range(s.n_heads)]
+    off += [{"kind": "neuron", "layer": layer, "neuron": neuron} for layer in layers for neuron in range(s.d_mlp)]
     answer = case.ask(panels={"coverage"}, interventions=off)
     assert answer.coverage is not None
-    assert answer.coverage[1].covered == 0
+    assert {row.covered for row in answer.coverage if row.layer in layers} == {0}
+    assert every or any(row.covered for row in answer.coverage)

@@ -1,4 +1,4 @@
-"""Loading a model, counting tokens, and the demo by hand: what it says of France, and who is about animals."""
+"""Loading a model, counting tokens, and the first tokens of a row of scores."""
 
 from pathlib import Path
 
@@ -6,16 +6,12 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from precompute import demo, gguf_import
 from precompute.checkpoint import Checkpoint
 from precompute.errors import BadRequest, BadWeights, BuildError
 from precompute.live.engine import Engine
 from precompute.live.vocabulary import count_above, top_tokens
-from precompute.live.wire import PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk, Term
 from tests.live import TEXT, Case, case, make_case  # noqa: F401
 from tests.models import hf, tiny_gpt2
-
-CACHE = Path(__file__).parents[1] / "data" / ".cache"
 
 
 def test_a_model_is_loaded(case: Case) -> None:  # noqa: F811
@@ -76,36 +72,3 @@ def test_first_tokens_are_those_of_a_full_sort(k: int, d_vocab: int) -> None:
 def test_scores_that_are_no_numbers_do_no_harm() -> None:
     scores = torch.full((2, 500), torch.nan)
     assert top_tokens(scores, 5).ids.shape == (2, 5)
-
-
-def _demo() -> Path | None:
-    name = f"{demo.SHA256[:32]}-v{gguf_import.VERSION}"
-    folder = CACHE / "converted" / name
-    return folder if folder.is_dir() else None
-
-
-@pytest.mark.skipif(_demo() is None, reason="the demo's weights are not here: `lexiscope demo` fetches them")
-def test_the_demo() -> None:
-    folder = _demo()
-    assert folder is not None
-    made = make_case(folder)
-    text = made.engine.words.tokenizer.decode
-    (answer,) = made.engine.prompts([PromptAsk(text="The capital of France is", panels=frozenset({"evolution"}))])
-    assert isinstance(answer, PromptAnswer)
-    assert text([answer.prediction[0].id]) == " Paris"
-    assert answer.evolution is not None
-    assert answer.appears == 29
-    logits = made.run(answer.tokens).logits
-    for position, cell in enumerate(answer.evolution[-1].cells):
-        expected = logits[position].log_softmax(dim=0)
-        for likely in cell:
-            assert torch.tensor(likely.p).log() == pytest.approx(float(expected[likely.id]), abs=1e-3)
-    (found,) = made.engine.seeds(
-        [SeedsAsk(terms=tuple(Term(word=w) for w in ("horse", "dog", "lion")), kinds=("ff_value",))]
-    )
-    assert isinstance(found, SeedsAnswer)
-    W_U = made.model.W_U
-    for result in found.results[:3]:
-        value = made.model.vectors(result.layer, "ff_value")[result.index]
-        words = {text([token]).strip().lower() for token in (W_U @ value).topk(10).indices.tolist()}
-        assert words & {"dog", "dogs", "animal", "animals", "horse", "bird", "cat"}

@@ -53,7 +53,7 @@ def test_everything_equals_transformers(case: Case) -> None:  # noqa: F811
         close(seen.coefficients[layer][0], expected.inputs[layer, "ff_value"])
         close(seen.streams[2 * layer][0], expected.hidden[layer])
         read, written = seen.streams[2 * layer][0], seen.streams[2 * layer + 1][0]
-        close(written - read, expected.outputs[layer, "attention"])
+        close(written, read + expected.outputs[layer, "attention"])
 
 
 def test_each_heads_share_is_its_own_product(case: Case) -> None:  # noqa: F811

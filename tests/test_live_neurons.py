@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from precompute.errors import NotFound
 from precompute.live import neurons
 from precompute.live.records import Record
+from precompute.live.wire import PromptAsk
 from tests.live import TEXT, Case, case  # noqa: F401
 
 
@@ -55,6 +57,38 @@ def test_a_coefficient_that_was_set_is_shown(case: Case) -> None:  # noqa: F811
     assert answer.neurons is not None
     strongest = answer.neurons[0]
     assert (strongest.layer, strongest.neuron, strongest.coefficient) == (1, 7, -50.0)
+
+
+@pytest.mark.parametrize(("layer", "neuron", "position"), [(0, 0, 2), (1, 47, None), (None, 11, 0)])
+def test_a_neuron_that_is_asked_about(case: Case, layer: int | None, neuron: int, position: int | None) -> None:  # noqa: F811
+    """However weak: its coefficient at every position, and its rank among all of its layer."""
+    answer = case.ask(panels={"neurons"}, layer=layer, neuron=neuron, position=position)
+    found = answer.neuron
+    assert found is not None
+    assert (found.layer, found.neuron) == (answer.layer, neuron)
+    coefficients = case.run(answer.tokens).inputs[answer.layer, "ff_value"]
+    np.testing.assert_allclose(found.coefficients, coefficients[:, neuron], atol=1e-4)
+    here = coefficients[answer.position]
+    np.testing.assert_allclose(found.coefficient, here[neuron], atol=1e-4)
+    strength = here.abs() * case.model.vectors(answer.layer, "ff_value").norm(dim=1)
+    assert found.rank == 1 + strength.argsort(descending=True).tolist().index(neuron)
+    np.testing.assert_allclose(found.strength, strength[neuron], atol=1e-4)
+    assert case.ask(panels={"evolution"}, neuron=neuron).neuron is None
+
+
+def test_one_of_the_strongest_that_is_asked_about(case: Case) -> None:  # noqa: F811
+    third = [each for each in case.ask(panels={"neurons"}).neurons or () if each.layer == 1][2]
+    found = case.ask(panels={"neurons"}, layer=1, neuron=third.neuron).neuron
+    assert found is not None
+    assert found.rank == 3
+    assert {name: getattr(found, name) for name in type(third).model_fields} == dict(third)
+
+
+@pytest.mark.parametrize("what", ["neuron", "head"])
+def test_what_is_asked_about_must_exist(case: Case, what: str) -> None:  # noqa: F811
+    (answer,) = case.engine.prompts([PromptAsk.model_validate({"text": TEXT, what: 9999})])
+    assert isinstance(answer, NotFound)
+    assert f"{what} 9999 does not exist here: 0 to" in str(answer)
 
 
 def test_attention_of_every_head(case: Case) -> None:  # noqa: F811

@@ -242,6 +242,14 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("prompt?text=dog&off=9.1", 404, "0 to 2"),
     ("prompt?text=dog&position=9", 404, "position"),
     ("prompt?text=dog&layer=9", 404, "layer"),
+    ("prompt?text=dog&neuron=-1", 422, "greater"),
+    ("prompt?text=dog&neuron=99999999999999999999", 422, "less"),
+    ("prompt?text=dog&panel=neurons&neuron=128", 404, "neuron 128 does not exist here: 0 to 127"),
+    ("prompt?text=dog&head=x", 422, "integer"),
+    ("head/1/2/vo?reading=other", 422, "mlp"),
+    ("head/1/2/vo.events?reading=other", 422, "mlp"),
+    ("head/1/2/vo.events?reading=norm&k=61", 422, "60"),
+    ("head/0/2/vo?reading=norm", 404, "layer 0"),
     ("prompt?text=dog&convention=other", 422, "exact"),
     ("prompt?z=damaged", 422, "damaged"),
     ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
@@ -288,11 +296,14 @@ def test_text_is_text(live: TestClient) -> None:
 
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize(("path", "names"), [("ff/1/5", ["key", "value"]), ("head/2/1/sub/3", ["q", "k", "v", "o"])])
-def test_other_readings_beside_the_stored_list(live: TestClient, path: str, names: list[str], reading: str) -> None:
-    stored = live.get(f"/{GPT2}/{path}.json?k=10").json()
+def test_other_readings_beside_the_stored_list(
+    live: TestClient, path: str, names: list[str], lens: str, reading: str
+) -> None:
+    stored = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}").json()
     assert "reading" not in stored
-    view = live.get(f"/{GPT2}/{path}.json?k=10&reading={reading}").json()
+    view = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}&reading={reading}").json()
     again = view.pop("reading")
     assert view == stored
     assert (again["name"], list(again["vectors"])) == (reading, names)
@@ -305,10 +316,73 @@ def test_other_readings_beside_the_stored_list(live: TestClient, path: str, name
     assert sum("overlap with the stored top" in element.text for element in page.elements) == len(names)
 
 
+@pytest.mark.parametrize("reading", ["norm", "mlp"])
+@pytest.mark.parametrize("matrix", ["vo", "qk"])
+@pytest.mark.parametrize("query", ["k=20", "preset=words&k=20", "lens=cosine&k=20"])
+def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, reading: str) -> None:
+    path = f"/{GPT2}/head/2/1/{matrix}"
+    stored = live.get(f"{path}.json?{query}").json()
+    assert "reading" not in stored
+    view = live.get(f"{path}.json?{query}&reading={reading}").json()
+    again = view.pop("reading")
+    assert view == stored
+    assert (again["name"], len(again["pairs"]), len(again["bottom"])) == (reading, 20, 20)
+    before, now = ({(p["from"]["id"], p["to"]["id"]) for p in lists["pairs"]} for lists in (stored, again))
+    assert again["overlap"] == pytest.approx(len(before & now) / len(before | now))
+    page = parsed(live.get(f"{path}?{query}&reading={reading}").text)
+    assert len([e for e in page.elements if e.tag == "tr" and e.attributes.get("class") == "m"]) >= len(before & now)
+    events = live.get(f"{path}.events?{query}&reading={reading}").text.strip().split("\n\n")
+    assert {event.partition("\n")[0] for event in events[:-1]} <= {"event: progress"}
+    last = events[-1].partition("\n")
+    assert last[0] == "event: page"
+    made = orjson.loads(last[2].removeprefix("data: "))
+    assert ("read again" in made["html"], made["canonical"].endswith(f"reading={reading}")) == (True, True)
+
+
+def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
+    answer = live.get(f"/{GPT2}/head/2/1/vo.events")
+    assert (answer.status_code, "reading=norm" in answer.text) == (422, True)
+    assert live.get(f"/{GPT2}/head/2/9/vo.events?reading=norm").status_code == 404
+
+
+def test_a_neuron_that_was_asked_about(live: TestClient) -> None:
+    """Whatever its rank: what it reads and writes, its coefficient at each position; a text keeps the choice."""
+    weakest = 5
+    view = live.get(f"/{GPT2}/prompt.json?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").json()
+    found = view["neuron"]
+    assert (found["layer"], found["neuron"], len(found["coefficients"])) == (1, weakest, len(view["tokens"]))
+    assert found["coefficients"][-1] == pytest.approx(found["coefficient"])
+    stored = live.get(f"/{GPT2}/ff/1/{weakest}.json").json()
+    assert found["key"] == [{"id": token["id"], "token": token["token"]} for token in stored["key"]["top"][:15]]
+    page = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text)
+    assert "chosen" in page.ids()
+    assert f"/{GPT2}/ff/1/{weakest}" in page.links()
+    asked = parsed(live.get(f"/{GPT2}/prompt?panel=neurons&layer=1&neuron={weakest}").text)
+    assert f"/{GPT2}/ff/1/{weakest}" in asked.links()
+    assert [e.attributes["value"] for e in asked.all("input", name="neuron")] == [str(weakest)]
+    assert f"/{GPT2}/prompt?text=The+capital+of+France+is&layer=1&neuron={weakest}&panel=neurons" in asked.links()
+    other = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text).links()
+    assert f"/{GPT2}/prompt?text=the+dog+and&layer=2&panel=neurons" in other  # another layer's neuron 5 is another
+
+
+def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
+    path = f"/{GPT2}/prompt?text={TEXT.replace(' ', '+')}&panel=attention,patterns&layer=1&head=2"
+    ids = parsed(live.get(path).text).ids()
+    for part in ("head", "pattern"):
+        assert [each for each in ids if each.startswith(f"{part}-")] == [f"{part}-{n}" for n in (2, 0, 1, 3)]
+    view = live.get(path.replace("prompt?", "prompt.json?")).json()
+    assert view["head"] == 2
+    assert [len(each["messages"]) for each in view["patterns"]] == [3, 3, len(view["tokens"]), 3]
+    for path in ("neuron=9999", "head=4"):
+        answer = live.get(f"/{GPT2}/prompt?text=dog&{path}")
+        assert (answer.status_code, "does not exist here" in answer.text) == (404, True)
+
+
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
     for path, wanted in {
-        "": "seeds", "/ff/1/5": "prompt?panel=neurons&layer=1&off=1.5", "/head/1/2": "prompt?off=1.h2",
-        "/search?q=dog": "seeds?words=dog",
+        "": "seeds", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
+        "/head/1/2/vo": "prompt?layer=1&head=2&panel=attention,patterns", "/search?q=dog": "seeds?words=dog",
+        "/head/1/2/sub/3": "prompt?layer=1&head=2&panel=attention,patterns",
     }.items():  # fmt: skip
         assert f"/{GPT2}/{wanted}" in parsed(live.get(f"/{GPT2}{path}").text).links(), path
 
@@ -327,6 +401,8 @@ def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
             "prompt?text=dog",
             "prompt.events?text=dog",
             "ff/1/5?reading=mlp",
+            "head/1/2/vo?reading=mlp",
+            "head/1/2/vo.events?reading=mlp",
         ):
             answer = visitor.get(f"/{GPT2}/{path}")
             assert answer.status_code == 404

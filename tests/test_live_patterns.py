@@ -102,3 +102,16 @@ def test_lists_of_each_convention(case: Case, convention: Convention, position: 
                 expected = (rows @ (final(sent) if convention == "final" else sent)).topk(4)
                 assert [token.id for token in message.tokens] == expected.indices.tolist()
                 close(torch.tensor([token.score for token in message.tokens]), expected.values)
+
+
+def test_a_head_that_is_asked_about_tells_more(case: Case) -> None:  # noqa: F811
+    """Messages of all positions, in the order of its weights; the other heads as without it."""
+    plain, chosen = (case.ask(panels={"patterns"}, layer=1, head=head).patterns for head in (None, 2))
+    assert plain is not None
+    assert chosen is not None
+    assert [each for each in chosen if each.head != 2] == [each for each in plain if each.head != 2]
+    assert chosen[2].messages[:3] == plain[2].messages
+    weights = [message.weight for message in chosen[2].messages]
+    assert len(weights) == len(case.engine.words.prompt(TEXT))
+    assert weights == sorted(weights, reverse=True)
+    assert sum(weights) == pytest.approx(1)

@@ -6,7 +6,7 @@ import torch
 
 from precompute.embedding import Float64
 from precompute.errors import NotFound
-from precompute.live.wire import ReadingAnswer, ReadingAsk
+from precompute.live.wire import Reading, ReadingAnswer, ReadingAsk
 from precompute.shape import SIDES
 from tests.live import Case, case  # noqa: F401
 
@@ -47,6 +47,17 @@ def test_mlp_replaces_the_vocabulary(case: Case, kind: str) -> None:  # noqa: F8
         after = W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))
     scores = after.numpy().astype(np.float64) @ case.model.vectors(0, kind)[2].numpy().astype(np.float64)
     check(answer, scores, 15, 1e-5)
+
+
+@pytest.mark.parametrize("reading", ["norm", "mlp"])
+def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) -> None:  # noqa: F811
+    readings = case.engine._readings
+    W = readings.mlp_vocabulary.rows if reading == "mlp" else case.model.W_E.numpy()
+    v = readings.folded("ff_key", 1, 3) if reading == "norm" else case.model.vectors(1, "ff_key")[3].numpy()
+    rows = W.astype(np.float64) - W.mean(axis=0, dtype=np.float64)
+    scores = rows @ v.astype(np.float64) / np.linalg.norm(rows, axis=1)
+    ask = ReadingAsk(kind="ff_key", layer=1, index=3, reading=reading, lens="cosine", k=15)
+    check(case.engine.reading(ask), scores, 15, 1e-5)
 
 
 @pytest.mark.parametrize(

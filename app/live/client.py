@@ -21,6 +21,8 @@ from app.live.visitor import while_there
 from app.settings import Settings
 from app.wire import (
     Fault,
+    PairsReadingAnswer,
+    PairsReadingAsk,
     Progress,
     PromptAnswer,
     PromptAsk,
@@ -65,19 +67,21 @@ class Live:
     async def ask(self, model: str, ask: PromptAsk, visitor: Request | None = None) -> PromptAnswer: ...
     @overload
     async def ask(self, model: str, ask: ReadingAsk, visitor: Request | None = None) -> ReadingAnswer: ...
+    @overload
+    async def ask(self, model: str, ask: PairsReadingAsk, visitor: Request | None = None) -> PairsReadingAnswer: ...
     async def ask(self, model: str, ask: Ask, visitor: Request | None = None) -> Answer:
         """Given the visitor's request, the work is cancelled when the visitor leaves (VisitorGone)."""
         work = self._ask(model, ask)
         return await (while_there(visitor, work) if visitor else work)
 
-    async def stream(self, model: str, ask: PromptAsk) -> AsyncIterator[Progress | PromptAnswer]:
+    async def stream(self, model: str, ask: PromptAsk | PairsReadingAsk) -> AsyncIterator[Progress | Answer]:
         """How far it has come, again and again, and the answer at last; closing it cancels the work."""
         async with self._asked(model, ask, "?stream=1") as response:
             async for event, data in _events(response):
                 if event == "fault":
                     raise error_of(_fault(data))
                 if event == "result":
-                    yield _answer(PromptAnswer, data)
+                    yield _answer(PATHS[type(ask)][1], data)
                     return
                 yield Progress.model_validate_json(data)
         raise LiveDown(f"the worker of {model} stopped before it had an answer")

@@ -4,6 +4,8 @@ The shapes are in wire.py."""
 from typing import TypeAlias
 
 from app.wire import (
+    PairsReadingAnswer,
+    PairsReadingAsk,
     PromptAnswer,
     PromptAsk,
     ReadingAnswer,
@@ -14,13 +16,14 @@ from app.wire import (
     SeedsAsk,
 )
 
-Ask: TypeAlias = SeedsAsk | RelationAsk | PromptAsk | ReadingAsk
-Answer: TypeAlias = SeedsAnswer | RelationAnswer | PromptAnswer | ReadingAnswer
+Ask: TypeAlias = SeedsAsk | RelationAsk | PromptAsk | ReadingAsk | PairsReadingAsk
+Answer: TypeAlias = SeedsAnswer | RelationAnswer | PromptAnswer | ReadingAnswer | PairsReadingAnswer
 
 PATHS: dict[type[Ask], tuple[str, type[Answer]]] = {
     SeedsAsk: ("/seeds", SeedsAnswer),
     RelationAsk: ("/relation", RelationAnswer),
     PromptAsk: ("/prompt", PromptAnswer),
     ReadingAsk: ("/reading", ReadingAnswer),
+    PairsReadingAsk: ("/pairs-reading", PairsReadingAnswer),
 }
 WEIGHTS = "x-lexiscope-weights"  # the hash of those that the index was made from

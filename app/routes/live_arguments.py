@@ -96,6 +96,12 @@ Position = Annotated[int | None, Query(ge=0, le=10**6, description="Which token 
 ChosenLayer = Annotated[
     int | None, Query(ge=0, le=10**6, description="Which layer to look at in `attention` and `patterns`; the last")
 ]
+ChosenNeuron = Annotated[
+    int | None, Query(ge=0, le=10**6, description="A neuron of that layer to tell of in `neurons`, however weak it is")
+]
+ChosenHead = Annotated[
+    int | None, Query(ge=0, le=10**6, description="A head of that layer to tell more of in `attention` and `patterns`")
+]
 Panels = Annotated[
     str,
     Query(description=f"What to compute, with commas between: {', '.join(PANELS)}", examples=["evolution,neurons"]),

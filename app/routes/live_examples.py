@@ -36,7 +36,7 @@ LIVE_EXAMPLES: dict[str, Any] = {
     },
     "prompt": {
         "model": _MODEL, "text": "The capital of France is", "panel": "evolution", "convention": "final",
-        "position": 4, "layer": 29, "changes": [], "tokens": [{"id": 504, "token": "The"}],
+        "position": 4, "layer": 29, "head": None, "changes": [], "tokens": [{"id": 504, "token": "The"}],
         "prediction": [{"id": 7042, "token": " Paris", "p": 0.62}], "untouched": [], "appears": 27,
         "evolution": [
             {
@@ -44,6 +44,7 @@ LIVE_EXAMPLES: dict[str, Any] = {
                 "answer": [0.62], "answer_rank": [1],
             }
         ],
-        "evolution_untouched": None, "attention": None, "patterns": None, "neurons": None, "coverage": None,
+        "evolution_untouched": None, "attention": None, "patterns": None, "neurons": None, "neuron": None,
+        "coverage": None,
     },
 }  # fmt: skip

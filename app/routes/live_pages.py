@@ -48,25 +48,27 @@ async def relation(call: Call, pairs: arg.RelationPairs = "", lens: Lens = "dot"
 @page("/{model:name}/prompt", addresses.prompt, arg.LIKELY, faces=("json",), many=("panel", "off", "set"))
 async def prompt(
     call: Call, text: arg.Text = "", z: arg.Packed = None, position: arg.Position = None, layer: arg.ChosenLayer = None,
-    panel: arg.Panels = "evolution", off: arg.Off = "", set: arg.Set = "",  # noqa: A002
+    neuron: arg.ChosenNeuron = None, head: arg.ChosenHead = None, panel: arg.Panels = "evolution",
+    off: arg.Off = "", set: arg.Set = "",  # noqa: A002
     convention: arg.HowCompared = "final", k: arg.Likeliest = arg.LIKELY,
 ) -> PromptView:  # fmt: skip
     """A run of the model, read as words: computed by the worker, for any text.
 
     Only the panels that are named are computed: `evolution`, what the stream would predict after each step;
     `attention` of every head; `patterns` and messages of every head at one position; the most active `neurons`;
-    `coverage`, the paper's R_k. `off` and `set` change the run; `untouched` is then the prediction without. A text
-    that is too long for an address as it is goes by POST, as the field `text` of a form, and gets one with `z`."""
+    `coverage`, the paper's R_k. `neuron` and `head` choose one of the layer to tell more of. `off` and `set` change
+    the run; `untouched` is then the prediction without. A text that is too long for an address as it is goes by POST,
+    as the field `text` of a form, and gets one with `z`."""
     _there(call)
-    ask = prompt_ask(call, text, z, position, layer, panel, off, set, convention, k)
+    ask = prompt_ask(call, text, z, position, layer, neuron, head, panel, off, set, convention, k)
     if ask is None:
         return prompt_form(call.index, panel, convention, (*parse_off(off), *parse_set(set)))
     return prompt_page(call.index, ask, panel, await call.site.live.ask(call.model, ask, call.request))
 
 
 def prompt_ask(
-    call: Call, text: str, z: str | None, position: int | None, layer: int | None,
-    panel: str, off: str, set: str, convention: Convention, k: int,  # noqa: A002
+    call: Call, text: str, z: str | None, position: int | None, layer: int | None, neuron: int | None,
+    head: int | None, panel: str, off: str, set: str, convention: Convention, k: int,  # noqa: A002
 ) -> PromptAsk | None:  # fmt: skip
     """None while there is no text."""
     _there(call)
@@ -76,6 +78,7 @@ def prompt_ask(
     return PromptAsk.model_validate(
         {
             "text": text, "panels": panel.split(","), "position": position, "layer": layer,
+            "neuron": neuron, "head": head,
             "interventions": (*parse_off(off), *parse_set(set)), "convention": convention, "k": k,
         }
     )  # fmt: skip

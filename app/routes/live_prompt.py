@@ -1,25 +1,21 @@
 """The prompt's other two ways in: a form's POST, which gives every text an address, and the events of a run under way.
 The page itself is in live_pages.py."""
 
-from collections.abc import AsyncIterator
-from contextlib import aclosing
-from typing import Any
 from urllib.parse import parse_qsl
 
-import orjson
 from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response
 
-from app.faces import html_face, twin_addresses
-from app.live.errors import LiveError, TooLarge, status_of
-from app.routes.answers import page_request
+from app.live.errors import TooLarge
+from app.live_types import PromptView
+from app.routes.live_events import event_stream
 from app.routes.live_pages import prompt, prompt_ask
 from app.routes.table import Call
 from app.site import Site
 from app.views.prompt import prompt_page
-from app.wire import Progress, PromptAnswer
-from precompute.errors import BadRequest, LexiscopeError
+from app.wire import PromptAnswer
+from precompute.errors import BadRequest
 
 LONGEST_FORM = 1 << 20  # bytes
 
@@ -47,37 +43,12 @@ def prompt_router(site: Site) -> APIRouter:
         if ask is None:
             raise BadRequest("there is no text: give it as text=")
 
-        def page(answer: PromptAnswer) -> bytes:
-            canonical = prompt.canonical(model, arguments)
-            twins = twin_addresses(canonical, prompt.faces)
-            about = page_request(site, request, canonical, twins, arguments, index)
-            view = prompt_page(index, ask, arguments["panel"], answer)
-            html = html_face(site, prompt.name, "partial", view, about).decode()
-            return _event("page", {"html": html, "canonical": canonical})
+        def view(answer: PromptAnswer) -> PromptView:
+            return prompt_page(index, ask, arguments["panel"], answer)
 
-        run = site.live.stream(model, ask)
-        first = await anext(run)  # what is wrong from the start is answered as everywhere
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(_events(first, run, page), 200, headers, "text/event-stream")
+        return await event_stream(site, request, prompt, index, arguments, site.live.stream(model, ask), view)
 
     return router
-
-
-async def _events(first: Progress | PromptAnswer, run: Any, page: Any) -> AsyncIterator[bytes]:
-    async with aclosing(run):
-        try:
-            item = first
-            while isinstance(item, Progress):
-                yield _event("progress", {"stage": item.stage, "share": item.share})
-                item = await anext(run)
-            yield page(item)
-        except LexiscopeError as error:
-            status = error.status if isinstance(error, LiveError) else status_of(error)
-            yield _event("fault", {"status": status, "detail": str(error)})
-
-
-def _event(name: str, data: dict[str, Any]) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), orjson.dumps(data))
 
 
 async def _form(request: Request) -> bytes:

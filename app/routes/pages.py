@@ -4,7 +4,7 @@ Filling the views is for views/; the pages of the system are in system.py."""
 from app import addresses
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.routes import arguments as arg
-from app.routes.readings import read_again
+from app.routes.readings import read_again, read_pairs_again
 from app.routes.table import Call, Elsewhere, page
 from app.view_types import FFView, PairsView, SubheadView
 from app.views.head import head_view
@@ -28,14 +28,16 @@ async def neuron(
 
 
 @page("/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}", addresses.pairs, arg.PAIR_ENTRIES)
-def pairs(
+async def pairs(
     call: Call, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
     lens: arg.Lens = "dot", preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
+    reading: arg.Reading = None,
 ) -> PairsView:  # fmt: skip
     """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
     del group  # how the page shows them; the data are the same
     k = call.entries(k, arg.PAIR_ENTRIES, call.index.manifest.pairs)
-    return pairs_view(call.index, matrix, layer, head, lens, preset, k)
+    view = pairs_view(call.index, matrix, layer, head, lens, preset, k)
+    return await read_pairs_again(call, view, reading, k) if reading else view
 
 
 @page("/{model:name}/head/{layer:number}/{head:number}/sub/{subhead:number}", addresses.subhead, arg.VECTOR_ENTRIES)

@@ -1,14 +1,14 @@
-"""Asks the worker to read the vectors of a stored page in another way.
+"""Asks the worker to read the vectors, or the pairs, of a stored page in another way.
 The pages are in pages.py, what is made of the answers in views/readings.py."""
 
 from typing import TypeVar
 
 from app.routes.table import Call
-from app.view_types import FFView, OtherReading, SubheadView
-from app.views.readings import read_view
-from app.wire import Reading, ReadingAsk
+from app.view_types import FFView, OtherReading, PairsView, SubheadView
+from app.views.readings import read_pairs_view, read_view
+from app.wire import PairsReadingAsk, Reading, ReadingAsk
 
-MOST = 100  # tokens that a worker lists
+MOST, MOST_PAIRS = 100, 1000  # tokens, and pairs, that a worker lists
 V = TypeVar("V", FFView, SubheadView)
 
 
@@ -16,10 +16,27 @@ async def read_again(call: Call, view: V, reading: Reading, k: int) -> V:
     """The view with the same vectors in another reading."""
     index, made = call.index, {}
     for name, (kind, row) in _vectors(call, view).items():
-        ask = ReadingAsk(kind=kind, layer=view.layer, index=row, reading=reading, k=min(k, MOST))
+        ask = ReadingAsk.model_validate(
+            {"kind": kind, "layer": view.layer, "index": row, "reading": reading, "lens": view.lens, "k": min(k, MOST)}
+        )
         answer = await call.site.live.ask(call.model, ask, call.request)
-        made[name] = read_view(index, kind, view.layer, row, answer)
+        made[name] = read_view(index, kind, view.layer, row, view.lens, answer)
     return type(view).of(**{**view.__dict__, "reading": OtherReading.of(name=reading, vectors=made)})
+
+
+async def read_pairs_again(call: Call, view: PairsView, reading: Reading, k: int) -> PairsView:
+    """The view with the same head's pairs in another reading."""
+    answer = await call.site.live.ask(call.model, pairs_ask(view, reading, k), call.request)
+    return read_pairs_view(call.index, view, reading, answer)
+
+
+def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
+    return PairsReadingAsk.model_validate(
+        {
+            "matrix": view.matrix, "layer": view.layer, "head": view.head, "reading": reading, "lens": view.lens,
+            "preset": view.preset, "n": min(k, MOST_PAIRS),
+        }
+    )  # fmt: skip
 
 
 def _vectors(call: Call, view: FFView | SubheadView) -> dict[str, tuple[str, int]]:

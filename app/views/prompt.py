@@ -7,6 +7,7 @@ from app.live_types import (
     ActiveView,
     AttentionView,
     ChangeView,
+    ChosenView,
     CoverageView,
     EvolutionView,
     LikelyView,
@@ -18,6 +19,7 @@ from app.views.parts import token_views
 from app.views.seeds import first_tokens, scored_views
 from app.wire import (
     ActiveNeuron,
+    ChosenNeuron,
     EvolutionRow,
     HeadOff,
     HeadPattern,
@@ -29,14 +31,16 @@ from app.wire import (
 from precompute.index import Index
 
 FIRST = 5  # tokens of a neuron's key and value
+FIRST_OF_CHOSEN = 15  # of the one that was asked about
 
 
 def prompt_form(index: Index, panel: str, convention: str, changes: Iterable[Intervention]) -> PromptView:
     """The page that asks for a text."""
     return PromptView.of(
         model=index.manifest.model, text="", panel=panel, convention=convention, position=None, layer=None,
-        changes=tuple(map(change_view, changes)), tokens=(), prediction=(), untouched=(), appears=None,
-        evolution=None, evolution_untouched=None, attention=None, patterns=None, neurons=None, coverage=None,
+        head=None, changes=tuple(map(change_view, changes)), tokens=(), prediction=(), untouched=(), appears=None,
+        evolution=None, evolution_untouched=None, attention=None, patterns=None, neurons=None, neuron=None,
+        coverage=None,
     )  # fmt: skip
 
 
@@ -45,7 +49,8 @@ def prompt_page(index: Index, ask: PromptAsk, panel: str, answer: PromptAnswer) 
         {"layer": each.layer, "head": each.head, "weights": each.weights} for each in answer.attention or ()
     ]
     coverage: list[CoverageView] = [
-        {"layer": row.layer, "covered": row.covered, "shuffled": row.shuffled} for row in answer.coverage or ()
+        {"layer": row.layer, "kind": row.kind, "covered": row.covered, "shuffled": row.shuffled}
+        for row in answer.coverage or ()
     ]
     return PromptView.of(
         model=index.manifest.model,
@@ -54,6 +59,7 @@ def prompt_page(index: Index, ask: PromptAsk, panel: str, answer: PromptAnswer) 
         convention=ask.convention,
         position=answer.position,
         layer=answer.layer,
+        head=ask.head,
         changes=tuple(map(change_view, ask.interventions)),
         tokens=token_views(index.tokens, answer.tokens),
         prediction=_likely(index, answer.prediction),
@@ -64,6 +70,7 @@ def prompt_page(index: Index, ask: PromptAsk, panel: str, answer: PromptAnswer) 
         attention=None if answer.attention is None else tuple(attention),
         patterns=answer.patterns and tuple(_pattern(index, each) for each in answer.patterns),
         neurons=answer.neurons and tuple(_active(index, each) for each in answer.neurons),
+        neuron=answer.neuron and _chosen(index, answer.neuron),
         coverage=None if answer.coverage is None else tuple(coverage),
     )
 
@@ -102,7 +109,11 @@ def _pattern(index: Index, each: HeadPattern) -> PatternView:
     return {"head": each.head, "pattern": scored_views(index, each.pattern), "messages": tuple(messages)}
 
 
-def _active(index: Index, each: ActiveNeuron) -> ActiveView:
+def _chosen(index: Index, each: ChosenNeuron) -> ChosenView:
+    return {**_active(index, each, FIRST_OF_CHOSEN), "rank": each.rank, "coefficients": each.coefficients}
+
+
+def _active(index: Index, each: ActiveNeuron, n: int = FIRST) -> ActiveView:
     """A negative coefficient turns the value round: what it then promotes stands at the bottom of its list."""
     end = "top" if each.coefficient >= 0 else "bottom"
     return {
@@ -111,7 +122,7 @@ def _active(index: Index, each: ActiveNeuron) -> ActiveView:
         "coefficient": each.coefficient,
         "strength": each.strength,
         "first_only": each.first_only,
-        "key": first_tokens(index, "ff_key", each.layer, each.neuron, FIRST),
-        "value": first_tokens(index, "ff_value", each.layer, each.neuron, FIRST, end),
+        "key": first_tokens(index, "ff_key", each.layer, each.neuron, n),
+        "value": first_tokens(index, "ff_value", each.layer, each.neuron, n, end),
         "end": end,
     }

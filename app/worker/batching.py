@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from app.live.errors import LiveFull
-from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk
+from app.live.paths import Ask
 from app.worker.limits import Limits
 
 CROWDED = 1.0  # seconds after two were here at once for which others are waited for: who is alone need not wait
@@ -19,7 +19,7 @@ QUIET = 0.5  # the share of the wait after which, if nobody else came, nobody is
 
 @dataclass(eq=False)
 class Job:
-    ask: SeedsAsk | RelationAsk | PromptAsk | ReadingAsk
+    ask: Ask
     key: Hashable  # jobs of one key may be computed together
     cost: int = 0  # tokens of a prompt
     report: Callable[[str, float], None] | None = None  # stage and share; called by the computing thread

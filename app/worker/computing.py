@@ -8,7 +8,8 @@ from math import log
 from typing import TYPE_CHECKING
 
 from app.live.errors import LiveFailed, TooLarge
-from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
+from app.live.paths import Ask
+from app.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
 from app.worker.batching import Job
 from precompute.errors import LexiscopeError
 
@@ -21,7 +22,7 @@ CPU_TOKENS, GPU_TOKENS = 512, 4096  # of the prompts of one batch: where they co
 logger = logging.getLogger("lexiscope")
 
 
-def key_of(ask: SeedsAsk | RelationAsk | PromptAsk | ReadingAsk, tokens: int) -> Hashable:
+def key_of(ask: Ask, tokens: int) -> Hashable:
     """Equal for asks that share a computation, and would take about as long alone."""
     match ask:
         case SeedsAsk():
@@ -54,17 +55,23 @@ class Computing:
 
     def _answers(self, jobs: Sequence[Job]) -> list[bytes | Exception]:
         asks = [job.ask for job in jobs]
+
+        def unwanted() -> bool:
+            return not any(job.wanted for job in jobs)
+
         match asks:
             case []:
                 return []
             case [SeedsAsk(), *_]:
                 found: Sequence[Wire | LexiscopeError] = self._engine.seeds(asks)  # type: ignore[arg-type]
             case [PromptAsk(), *_]:
-                found = self._engine.prompts(asks, _reports(jobs), lambda: not any(job.wanted for job in jobs))  # type: ignore[arg-type]
+                found = self._engine.prompts(asks, _reports(jobs), unwanted)  # type: ignore[arg-type]
             case [RelationAsk() as ask]:
-                found = [self._engine.relation(ask)]
+                found = [self._engine.relation(ask, unwanted)]
             case [ReadingAsk() as ask]:
                 found = [self._engine.reading(ask)]
+            case [PairsReadingAsk() as ask]:
+                found = [self._engine.pairs_reading(ask, _reports(jobs), unwanted)]
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
         return [

@@ -8,6 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from app.live.errors import status_of
+from app.live.paths import PATHS
 from app.wire import Fault
 from precompute.errors import LexiscopeError
 
@@ -34,4 +35,5 @@ def _title(status: int) -> str:
 
 async def no_route(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return fault_answer(error.status_code, "ask with POST /seeds /relation /prompt /reading, or GET /health /metrics")
+    paths = " ".join(path for path, _ in PATHS.values())
+    return fault_answer(error.status_code, f"ask with POST {paths}, or GET /health /metrics")

@@ -4,8 +4,9 @@ What an ask means, and whether it can be answered at all, is for precompute/live
 from dataclasses import dataclass
 
 from app.live.errors import TooLarge
+from app.live.paths import Ask
 from app.settings import Settings
-from app.wire import PromptAsk, ReadingAsk, RelationAsk, SeedsAsk
+from app.wire import PromptAsk, RelationAsk, SeedsAsk
 from precompute.shape import SIDES
 
 BODY_BYTES = 1_000_000
@@ -32,7 +33,7 @@ class Limits:
             settings.batch_size,
         )
 
-    def check_lists(self, ask: SeedsAsk | RelationAsk | PromptAsk | ReadingAsk) -> None:
+    def check_lists(self, ask: Ask) -> None:
         match ask:
             case SeedsAsk():
                 if len(ask.kinds) > len(SIDES):

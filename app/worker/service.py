@@ -1,4 +1,4 @@
-"""The worker over HTTP: POST /seeds /relation /prompt /reading with the asks of wire.py, GET /health and /metrics.
+"""The worker over HTTP: POST to the paths of live/paths.py with the asks of wire.py, GET /health and /metrics.
 Waiting and computing are for batching.py and computing.py, starting it is for commands/worker.py."""
 
 import asyncio
@@ -19,7 +19,7 @@ from app.live.errors import CONFLICT, LiveFailed, TimedOut, TooLarge
 from app.live.paths import PATHS, WEIGHTS, Ask
 from app.live.visitor import while_there
 from app.metrics import MEDIA_TYPE, Metrics
-from app.wire import Health, PromptAsk
+from app.wire import Health, PairsReadingAsk, PromptAsk
 from app.worker.batching import Batcher, Job
 from app.worker.computing import Computing, key_of, log_failure
 from app.worker.events import EventStream, Reports, event
@@ -94,7 +94,7 @@ class _Service:
                 return fault_answer(CONFLICT, said)
             ask = _parsed(shape, await _body(request))
             job = await self._job(ask)
-            if isinstance(ask, PromptAsk) and request.query_params.get("stream") == "1":
+            if isinstance(ask, PromptAsk | PairsReadingAsk) and request.query_params.get("stream") == "1":
                 reports = job.report = Reports()
                 self.batcher.put(job)
                 return EventStream(self._events(job, reports), lambda: self.batcher.drop(job))

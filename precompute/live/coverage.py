@@ -1,80 +1,91 @@
-"""The panel `coverage`: the paper's R_k (section 4.2) for one position of one run, against chance.
+"""The panel `coverage`: the paper's R_k (section 4.2) for one position of a run, and what is left of it when shuffled.
 
-R_k of a layer is the share of the k first tokens of the hidden state that are among the k first tokens of at least one
-active parameter, with
-- the hidden state: the stream after the layer, through the final norm and W_U;
-- the active parameters: the 100 neurons with the largest |coefficient| |value|, and every head. A neuron's tokens are
-  those of its value with W_U, at the end to which its coefficient pushes (top if positive, bottom if negative: the
-  stored lists); a head's are those of its output at the position, sum of weight times message, with W_U. A neuron or
-  head that adds nothing has no tokens.
-- chance: as many values as these (100 and the number of heads) drawn from the same layer's neurons, each at an
-  end drawn as well, with a fixed seed: the same for every prompt.
-k = 10. Models with fewer neurons use all they have.
+For every layer, and for each of the kinds ff_key, ff_value, w_v and w_o by itself, as in the paper:
+
+    R_k = |first k tokens of the hidden state, among the first k tokens of at least one active vector| / k
+
+- hidden state: the stream after the layer at the position, through the final norm and W_U.
+- active vectors: the key and the value of the m neurons, and w_v and w_o of the m subheads, whose coefficients at the
+  position are largest in size. The coefficient is what the model multiplies the neuron's value, or the subhead's w_o,
+  with. One that is 0 makes nothing active.
+- first tokens of a vector: of its list with W_E if it reads, with W_U if it writes, at the end to which it points in
+  this run: the bottom one where its coefficient is negative, for a key where its own product with the stream is.
+- shuffled: the same active vectors against the hidden states of other positions after the same layer, on average over
+  all of them. The paper's code draws one; nothing is drawn here. A text of one token has no such figure.
+
+k = 100, as stored lists and Sim_k have it, m = 10; the paper's code takes 5 vectors, with 15 of their tokens and 3 of
+the hidden state's.
 """
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from precompute.live.records import Record
-from precompute.live.vocabulary import BLOCK, blocks, top_tokens
+from precompute.live.vocabulary import Tick, blocks, top_tokens
 from precompute.live.weights import Weights
 from precompute.live.wire import CoverageRow
+from precompute.shape import SIDES
 
-K = 10
-ACTIVE = 100
-
-
-class ValueLists:
-    """The first K tokens of FF values at both ends, made when first asked for and kept: they belong to the weights."""
-
-    def __init__(self, w: Weights) -> None:
-        s, self.w = w.shape, w
-        self.ids = torch.zeros(s.n_layers, s.d_mlp, 2, min(K, s.d_vocab), dtype=torch.int32, device=w.device)
-        self.known = torch.zeros(s.n_layers, s.d_mlp, dtype=torch.bool, device=w.device)
-
-    def of(self, layer: int, neurons: Tensor, negative: Tensor) -> Tensor:
-        """neurons (n,), negative (n,) bool -> token ids (n, K)."""
-        missing = neurons[~self.known[layer, neurons]]
-        for part in blocks(missing, BLOCK):
-            scores = self.w.vectors["ff_value"][layer, part] @ self.w.W_U.T
-            self.ids[layer, part, 0] = top_tokens(scores, K).ids.int()
-            self.ids[layer, part, 1] = top_tokens(scores.neg_(), K).ids.int()
-            self.known[layer, part] = True
-        return self.ids[layer, neurons, negative.int()]
+K = 100
+ACTIVE = 10
+KINDS = ("ff_key", "ff_value", "w_v", "w_o")
+Part = tuple[str, int]  # a kind, or the hidden states, of a layer
 
 
-def coverage(
-    w: Weights, record: Record, value_norms: Tensor, lists: ValueLists, tick: Callable[[float], None]
-) -> tuple[CoverageRow, ...]:
-    """value_norms (n_layers, d_mlp)."""
-    s = w.shape
-    states = w.norm(torch.stack(record.states), "final")  # (n_layers, d_model)
-    heads = torch.cat([mixed[:, None] @ w.heads("w_o", layer) for layer, mixed in enumerate(record.mixed)])[:, 0]
-    both = torch.cat((states, heads))  # (n_layers + n_layers * n_heads, d_model)
-    first = torch.cat([top_tokens(part @ w.W_U.T, K).ids for part in blocks(both)])
-    first = first.masked_fill((both == 0).all(dim=1)[:, None], -1)
-    hidden, of_heads = first[: s.n_layers], first[s.n_layers :].view(s.n_layers, -1)
+def rows_of_products(w: Weights, tokens: int) -> int:
+    """How many rows are multiplied with the vocabulary."""
+    return w.shape.n_layers * (tokens + len(KINDS) * ACTIVE)
+
+
+def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
+    n_layers = w.shape.n_layers
+    states = w.norm(torch.stack(record.states), "final")  # (n_layers, T, d_model)
+    active = [active_vectors(w, record, layer) for layer in range(n_layers)]
+    parts = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
+    parts |= {("hidden", layer): states[layer] for layer in range(n_layers)}
+    first = _first(w, parts, tick)
     rows = []
-    for layer, coefficients in enumerate(record.coefficients):
-        tick(1 / s.n_layers)
-        strongest = (coefficients.abs() * value_norms[layer]).topk(min(ACTIVE, s.d_mlp)).indices
-        strongest = strongest[coefficients[strongest] != 0]
-        active = lists.of(layer, strongest, coefficients[strongest] < 0)
-        drawn, negative = (part.to(w.device) for part in random_values(s.d_mlp, ACTIVE + s.n_heads, layer))
-        covered = torch.isin(hidden[layer], torch.cat((active.flatten().long(), of_heads[layer])))
-        shuffled = torch.isin(hidden[layer], lists.of(layer, drawn, negative).flatten().long())
-        rows.append(CoverageRow(layer=layer, covered=_share(covered), shuffled=_share(shuffled)))
+    for kind in KINDS:
+        for layer in range(n_layers):
+            listed = torch.zeros(w.shape.d_vocab, dtype=torch.bool, device=w.device)
+            listed[first[kind, layer].flatten()] = True
+            shares = listed[first["hidden", layer]].double().mean(dim=1).tolist()  # by position
+            covered = shares.pop(record.position)
+            shuffled = sum(shares) / len(shares) if shares else None
+            rows.append(CoverageRow(layer=layer, kind=kind, covered=covered, shuffled=shuffled))
     return tuple(rows)
 
 
-def random_values(d_mlp: int, count: int, layer: int) -> tuple[Tensor, Tensor]:
-    """Different neurons, and whether each counts at its bottom end: (min(count, d_mlp),), the same for each prompt."""
-    generator = torch.Generator().manual_seed(layer)
-    neurons = torch.randperm(d_mlp, generator=generator)[:count]
-    return neurons, torch.randint(2, (len(neurons),), generator=generator).bool()
+def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
+    """By kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
+    coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
+    neurons, channels = (_largest(each) for each in (coefficients, subheads))
+    keys, values = (w.vectors[kind][layer, neurons] for kind in ("ff_key", "ff_value"))
+    bias = w.bias("ff_key", layer)
+    read = functional.linear(
+        w.norm(record.before_ff[layer], "ff", layer), keys, None if bias is None else bias[neurons]
+    )
+    w_v, w_o = (w.every_head(kind, layer).flatten(0, 1)[channels] for kind in ("w_v", "w_o"))
+    written, mixed = coefficients[neurons].sign()[:, None], subheads[channels].sign()[:, None]
+    return {"ff_key": read.sign()[:, None] * keys, "ff_value": written * values, "w_v": mixed * w_v, "w_o": mixed * w_o}
 
 
-def _share(found: Tensor) -> float:
-    return int(found.sum()) / len(found)
+def _largest(coefficients: Tensor) -> Tensor:
+    """Numbers of up to ACTIVE. At the first position heads that share values have equal ones: the first then counts."""
+    found = coefficients.abs().sort(descending=True, stable=True).indices[:ACTIVE]
+    return found[coefficients[found] != 0]
+
+
+def _first(w: Weights, parts: dict[Part, Tensor], tick: Tick) -> dict[Part, Tensor]:
+    """Of each part's vectors (n, d_model) the ids (n, K) of the tokens with the largest products; all together."""
+    reads = {part: vectors for part, vectors in parts.items() if SIDES.get(part[0]) == "reads"}
+    others = {part: vectors for part, vectors in parts.items() if part not in reads}
+    found: dict[Part, Tensor] = {}
+    for W, some in ((w.W_U, parts),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
+        ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
+        for block in blocks(torch.cat(list(some.values()))):
+            ids.append(top_tokens(block @ W.T, K).ids)
+            tick(len(block))
+        found |= zip(some, torch.split(torch.cat(ids), [len(vectors) for vectors in some.values()]), strict=True)
+    return found

@@ -3,16 +3,18 @@ Queues, limits and HTTP are for app/worker.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 from tokenizers import Tokenizer
 
 from precompute.architectures import describe
-from precompute.build import pick_device
 from precompute.checkpoint import Checkpoint
+from precompute.device import pick_device
 from precompute.errors import BadWeights, LexiscopeError, UnsupportedArchitecture
 from precompute.live import gpt2, llama
 from precompute.live.faults import Cancelled
+from precompute.live.head_readings import HeadReadings
 from precompute.live.prompts import Prompts, Step
 from precompute.live.readings import Readings
 from precompute.live.relation import relation
@@ -20,6 +22,8 @@ from precompute.live.seeds import SeedSearch
 from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
 from precompute.live.weights import Weights
 from precompute.live.wire import (
+    PairsReadingAnswer,
+    PairsReadingAsk,
     PromptAnswer,
     PromptAsk,
     ReadingAnswer,
@@ -38,12 +42,13 @@ EXTRAS = {"gpt2": gpt2.extras, "llama": llama.extras}
 class Engine:
     """Not for several threads at once: the worker asks from one."""
 
-    def __init__(self, weights: Weights, tokenizer: Tokenizer) -> None:
+    def __init__(self, weights: Weights, tokenizer: Tokenizer, tokenizer_file: Path) -> None:
         self.weights = weights
         self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.extras.n_positions
         self.words = Words.of(weights, tokenizer)
         self._seeds, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
         self._readings = Readings(weights, self.words)
+        self._head_readings = HeadReadings(weights, self._readings, tokenizer_file)
 
     @classmethod
     def load(cls, checkpoint: Checkpoint, device: str = "auto", threads: int | None = None) -> "Engine":
@@ -62,7 +67,7 @@ class Engine:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         with torch.inference_mode():
-            engine = cls(Weights.load(model, EXTRAS[model.shape.architecture](model), chosen), tokenizer)
+            engine = cls(Weights.load(model, EXTRAS[model.shape.architecture](model), chosen), tokenizer, path)
         engine._warm_up()
         return engine
 
@@ -108,3 +113,16 @@ class Engine:
     def reading(self, ask: ReadingAsk) -> ReadingAnswer:
         """NotFound for a vector that does not exist. The first `mlp` takes some seconds, later ones do not."""
         return self._readings.answer(ask)
+
+    @torch.inference_mode()
+    def pairs_reading(
+        self, ask: PairsReadingAsk, step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False
+    ) -> PairsReadingAnswer:
+        """NotFound for a head that does not exist. The search itself, some tenths of a second, does not stop midway."""
+
+        def checked(stage: str, share: float) -> None:
+            if cancelled():
+                raise Cancelled
+            step(stage, share)
+
+        return self._head_readings.answer(ask, checked)

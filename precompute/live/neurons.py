@@ -6,7 +6,7 @@ import torch
 
 from precompute.live.records import Record
 from precompute.live.weights import Weights
-from precompute.live.wire import ActiveNeuron, HeadAttention
+from precompute.live.wire import ActiveNeuron, ChosenNeuron, HeadAttention
 
 OF_EACH_LAYER = 10
 FIRST_ONLY = 10.0  # times the largest coefficient at any other position
@@ -18,9 +18,9 @@ def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tup
 
     value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
     """
-    coefficients, first, others = (torch.stack(part) for part in (record.coefficients, record.first, record.others))
+    coefficients = torch.stack(record.coefficients)
     strength, neurons = (coefficients.abs() * value_norms).topk(min(OF_EACH_LAYER, w.shape.d_mlp), dim=1)
-    first_only = (first >= FIRST_ONLY * others) & (first > 0) & (len(record.tokens) > 1)
+    first_only = torch.stack([_first_only(record, layer) for layer in range(w.shape.n_layers)])
     columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
     found = [
         ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f)
@@ -28,6 +28,30 @@ def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tup
         for n, c, s, f in zip(*rows, strict=True)
     ]
     return tuple(sorted(found, key=lambda neuron: (-neuron.strength, neuron.layer, neuron.neuron)))
+
+
+def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | None:
+    """The neuron that was asked about, if one was: at the position, among the others of its layer, and everywhere."""
+    if record.chosen_coefficients is None:
+        return None
+    assert record.neuron is not None
+    layer, n = record.layer, record.neuron
+    strength = record.coefficients[layer].abs() * value_norms[layer]  # (d_mlp,)
+    return ChosenNeuron(
+        layer=layer,
+        neuron=n,
+        coefficient=float(record.coefficients[layer][n]),
+        strength=float(strength[n]),
+        first_only=bool(_first_only(record, layer)[n]),
+        rank=1 + int((strength > strength[n]).sum()),
+        coefficients=tuple(record.chosen_coefficients.tolist()),
+    )
+
+
+def _first_only(record: Record, layer: int) -> torch.Tensor:
+    """(d_mlp,): whether a neuron fires at the first of several positions, and hardly anywhere else."""
+    first, others = record.first[layer], record.others[layer]
+    return (first >= FIRST_ONLY * others) & (first > 0) & (len(record.tokens) > 1)
 
 
 def attentions(w: Weights, record: Record) -> tuple[HeadAttention, ...]:

@@ -21,6 +21,7 @@ from precompute.live.weights import Weights
 from precompute.live.wire import Convention, HeadPattern, Message
 
 MESSAGES = 3  # of the positions a head attends to most
+ALL_MESSAGES = 24  # of a head that was asked about
 
 
 def pattern_of(w: Weights, layer: int, x: Tensor) -> Tensor:
@@ -91,17 +92,28 @@ class NormedVocabulary:
 
 
 def patterns(
-    w: Weights, record: Record, convention: Convention, k: int, reads: NormedVocabulary, writes: NormedVocabulary
+    w: Weights,
+    record: Record,
+    convention: Convention,
+    k: int,
+    chosen: int | None,
+    reads: NormedVocabulary,
+    writes: NormedVocabulary,
 ) -> tuple[HeadPattern, ...]:
+    """Of every head of the layer; of the `chosen` one more messages."""
     assert record.chosen_states is not None
     assert record.chosen_weights is not None
     layer, position, x = record.layer, record.position, record.chosen_states
-    count = min(MESSAGES, position + 1)
-    picked = record.chosen_weights[:, : position + 1].topk(count, dim=1)  # (n_heads, count)
     every = messages_of(w, layer, x[: position + 1], biased=convention == "exact")  # (n_heads, T, d_model)
-    messages = every.gather(1, picked.indices[:, :, None].expand(-1, -1, w.shape.d_model)).flatten(0, 1)
+    most = [ALL_MESSAGES if head == chosen else MESSAGES for head in range(w.shape.n_heads)]
+    picked = [
+        weights[: position + 1].topk(min(n, position + 1))
+        for weights, n in zip(record.chosen_weights, most, strict=True)
+    ]
+    messages = torch.cat([every[head, best.indices] for head, best in enumerate(picked)])
     if convention == "exact":
-        pattern, constant = exact_pattern(w, layer, x[position], position, picked.indices[:, 0])
+        at = torch.stack([best.indices[0] for best in picked])
+        pattern, constant = exact_pattern(w, layer, x[position], position, at)
         sought, sent = reads.products(w, layer, pattern) + constant[:, None], messages @ w.W_U.T
     elif convention == "vocabulary":
         pattern = pattern_of(w, layer, x[position])
@@ -109,16 +121,15 @@ def patterns(
     else:
         pattern = pattern_of(w, layer, x[position])
         sought, sent = w.norm(pattern, "final") @ w.W_E.T, w.norm(messages, "final") @ w.W_U.T
-    words = list(scored(sent, k))
-    places = zip(picked.indices.tolist(), picked.values.tolist(), strict=True)
+    words = scored(sent, k)
     return tuple(
         HeadPattern(
             head=head,
             pattern=looks,
             messages=tuple(
-                Message(position=at, weight=weight, tokens=words[head * count + n])
-                for n, (at, weight) in enumerate(zip(positions, weights, strict=True))
+                Message(position=there, weight=weight, tokens=next(words))
+                for there, weight in zip(best.indices.tolist(), best.values.tolist(), strict=True)
             ),
         )
-        for head, (looks, (positions, weights)) in enumerate(zip(scored(sought, k), places, strict=True))
+        for head, (looks, best) in enumerate(zip(scored(sought, k), picked, strict=True))
     )

@@ -10,11 +10,11 @@ import torch
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.batches import halving, of_like_length
-from precompute.live.coverage import ACTIVE, ValueLists, coverage
+from precompute.live.coverage import coverage, rows_of_products
 from precompute.live.evolution import appears, evolution
 from precompute.live.faults import Cancelled
 from precompute.live.forward import forward
-from precompute.live.neurons import active_neurons, attentions
+from precompute.live.neurons import active_neurons, attentions, chosen_neuron
 from precompute.live.patterns import NormedVocabulary, patterns
 from precompute.live.records import Record, Recorder
 from precompute.live.vocabulary import likelihoods
@@ -34,10 +34,11 @@ class Job:
 
     def records(self) -> list[Record]:
         """The run, and beside one with interventions the same without, of which only evolution is shown."""
-        touched = Record(self.tokens, self.ask.interventions, self.position, self.layer, self.ask.panels)
-        if not self.ask.interventions:
+        ask = self.ask
+        touched = Record(self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron)
+        if not ask.interventions:
             return [touched]
-        return [touched, Record(self.tokens, (), self.position, self.layer, self.ask.panels & {"evolution"})]
+        return [touched, Record(self.tokens, (), self.position, self.layer, ask.panels & {"evolution"})]
 
 
 class Progress:
@@ -47,7 +48,6 @@ class Progress:
         s, self.step, self.cancelled = w.shape, step, cancelled
         self.layer_cost = sum(s.count(kind) for kind in s.kinds) * s.d_model  # of one token
         self.row_cost = s.d_vocab * s.d_model  # of one row of a product with the vocabulary
-        self.coverage_cost = s.n_layers * 2 * ACTIVE * self.row_cost  # less when its lists are known
         self.total, self.done = 1.0, 0.0
         for job in jobs:
             rows = len(job.records()) * len(job.tokens)
@@ -55,16 +55,13 @@ class Progress:
             if "evolution" in job.ask.panels:
                 self.total += rows * (2 * s.n_layers + 1) * self.row_cost
             if "coverage" in job.ask.panels:
-                self.total += self.coverage_cost
+                self.total += rows_of_products(w, len(job.tokens)) * self.row_cost
 
     def add(self, stage: str, cost: float) -> None:
         if self.cancelled():
             raise Cancelled
         self.done += cost
         self.step(stage, min(self.done / self.total, 1.0))
-
-    def coverage(self, share: float) -> None:
-        self.add("coverage", share * self.coverage_cost)
 
     def rows(self, stage: str) -> Callable[[float], None]:
         return lambda rows: self.add(stage, rows * self.row_cost)
@@ -78,10 +75,6 @@ class Prompts:
     def value_norms(self) -> torch.Tensor:
         norms: torch.Tensor = torch.linalg.vector_norm(self.w.vectors["ff_value"], dim=2)
         return norms  # (n_layers, d_mlp)
-
-    @cached_property
-    def value_lists(self) -> ValueLists:
-        return ValueLists(self.w)
 
     @cached_property
     def normed(self) -> tuple[NormedVocabulary, NormedVocabulary]:
@@ -118,6 +111,9 @@ class Prompts:
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
         _check("position", position, len(tokens))
         _check("layer", layer, s.n_layers)
+        for what, chosen, count in (("neuron", ask.neuron, s.d_mlp), ("head", ask.head, s.n_heads)):
+            if chosen is not None:
+                _check(what, chosen, count)
         for touch in ask.interventions:
             _check("layer", touch.layer, s.n_layers)
             if isinstance(touch, HeadOff):
@@ -173,11 +169,12 @@ class Prompts:
             evolution_untouched=rows[1] if len(rows) > 1 else None,
             appears=appears(rows[0], job.position) if rows else None,
             attention=attentions(w, record) if "attention" in ask.panels else None,
-            patterns=patterns(w, record, ask.convention, ask.k, *self.normed) if "patterns" in ask.panels else None,
-            neurons=active_neurons(w, self.value_norms, record) if "neurons" in ask.panels else None,
-            coverage=coverage(w, record, self.value_norms, self.value_lists, progress.coverage)
-            if "coverage" in ask.panels
+            patterns=patterns(w, record, ask.convention, ask.k, ask.head, *self.normed)
+            if "patterns" in ask.panels
             else None,
+            neurons=active_neurons(w, self.value_norms, record) if "neurons" in ask.panels else None,
+            neuron=chosen_neuron(self.value_norms, record),
+            coverage=coverage(w, record, progress.rows("coverage")) if "coverage" in ask.panels else None,
         )
 
     def _free(self) -> None:

@@ -1,5 +1,5 @@
 """Other readings of a stored vector: with the model's norm folded in, or with the vocabulary after the first MLP.
-Lists are made as the stored ones are, with precompute/vectors.py, and are as exact.
+Lists are made as the stored ones are, with precompute/vectors.py, and are as exact. Of a head: head_readings.py.
 
 - norm: what the stored list leaves out. A reading vector v meets the stream through its layer's norm: v times the
   norm's gain, less its mean where the norm centres (LayerNorm). What a writing vector adds meets the vocabulary through
@@ -8,26 +8,30 @@ Lists are made as the stored ones are, with precompute/vectors.py, and are as ex
   then as the stored list. Always of W_E, for writing vectors too.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 import torch
 
-from precompute.embedding import Embedding, Float32
+from precompute.embedding import Embedding, Float32, Float64
 from precompute.errors import NotFound
 from precompute.live.forward import write
 from precompute.live.weights import Place, Weights
 from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
 from precompute.live.words import Words
-from precompute.shape import SIDES
+from precompute.shape import LENSES, SIDES
 from precompute.vectors import Projector
 
 MOST = 100  # tokens of a list
+TOKENS = 4096  # that go through the MLP at once
 
 
 class Readings:
     def __init__(self, w: Weights, words: Words) -> None:
         self.w, self.words = w, words
+        self._mlp_vocabulary: Embedding | None = None
+        self._made = 0  # rows of it, while it is made
 
     def answer(self, ask: ReadingAsk) -> ReadingAnswer:
         s = self.w.shape
@@ -38,22 +42,21 @@ class Readings:
                 raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
         if ask.reading == "norm":
             projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
-            return _listed(projector, self.folded(ask.kind, ask.layer, ask.index), ask.k)
+            return _listed(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
         vector = self.w.vectors[ask.kind][ask.layer, ask.index].cpu().numpy()
-        return _listed(self._after_mlp, vector, ask.k)
+        return _listed(self._after_mlp, vector, ask)
 
-    def folded(self, kind: str, layer: int, index: int) -> Float32:
-        """(d_model,) with the norm's gain, centred where the norm centres."""
-        v = self.w.vectors[kind][layer, index].cpu().numpy().astype(np.float64)
-        centres = not self.w.extras.rms
+    def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
+        """(..., d_model): vectors with the norm's gain, centred where the norm centres."""
+        v = self.w.vectors[kind][layer, rows].cpu().numpy().astype(np.float64)
         place: Place = "final" if SIDES[kind] == "writes" else "ff" if kind.startswith("ff_") else "attention"
         gain = self.w.extras.gains[place][0 if place == "final" else layer].cpu().numpy().astype(np.float64)
         if place == "final":
-            v = gain * (v - v.mean() * centres)
-        else:
-            v = gain * v
-            v = v - v.mean() * centres
-        return np.asarray(v, np.float32)
+            return np.asarray(gain * self._centred(v), np.float32)
+        return np.asarray(self._centred(gain * v), np.float32)
+
+    def _centred(self, v: Float64) -> Float64:
+        return v if self.w.extras.rms else v - v.mean(axis=-1, keepdims=True)
 
     @cached_property
     def _reads(self) -> Projector:
@@ -65,22 +68,41 @@ class Readings:
 
     @cached_property
     def _after_mlp(self) -> Projector:
+        return Projector(self.mlp_vocabulary, MOST)
+
+    @property
+    def mlp_vocabulary(self) -> Embedding:
         """The vocabulary after the first MLP: made when first asked for, and kept."""
+        self.make_mlp_vocabulary(lambda _: None)
+        assert self._mlp_vocabulary is not None
+        return self._mlp_vocabulary
+
+    def make_mlp_vocabulary(self, tick: Callable[[float], None]) -> None:
+        """Unless it is there. `tick` hears which share is made; what it raises ends the making, the next goes on."""
+        if self._mlp_vocabulary is not None:
+            return
         w = self.w
-        W = torch.empty_like(w.W_E)
-        for start in range(0, len(W), 4096):
-            e = w.W_E[start : start + 4096]
+        while self._made < len(w.W_E):
+            tick(self._made / len(w.W_E))
+            rows = slice(self._made, self._made + TOKENS)
+            e = w.W_E[rows]
             coefficients = w.neurons(w.norm(e, "ff", 0), 0)
-            W[start : start + 4096] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
-        return Projector(Embedding.of(W, w.device), MOST)
+            self._rows[rows] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
+            self._made = rows.stop
+        self._mlp_vocabulary = Embedding.of(self._rows, w.device)
+
+    @cached_property
+    def _rows(self) -> torch.Tensor:
+        return torch.empty_like(self.w.W_E)
 
 
-def _listed(projector: Projector, vector: Float32, k: int) -> ReadingAnswer:
+def _listed(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
     v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
+    lens = LENSES.index(ask.lens)
     ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
     projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
     ends = (
-        [Scored(id=token, score=score) for token, score in zip(tokens.tolist(), numbers.tolist(), strict=True)][:k]
-        for tokens, numbers in zip(ids[0, 0], scores[0, 0], strict=True)  # of the lens dot
+        [Scored(id=token, score=score) for token, score in zip(tokens.tolist(), numbers.tolist(), strict=True)][: ask.k]
+        for tokens, numbers in zip(ids[0, lens], scores[0, lens], strict=True)
     )
     return ReadingAnswer(top=tuple(next(ends)), bottom=tuple(next(ends)))

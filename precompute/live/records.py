@@ -19,6 +19,8 @@ class Record:
     position: int
     layer: int  # whose attention and states `chosen_*` are
     panels: frozenset[str]
+    neuron: int | None = None  # of that layer
+    chosen_coefficients: Tensor | None = None  # neurons: (T,) of that neuron
     streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
     weights: list[Tensor] = field(default_factory=list)  # attention: (n_heads, T, T) of each layer
     chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
@@ -26,7 +28,8 @@ class Record:
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) |coefficient| at position 0
     others: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) the largest |coefficient| after it
-    states: list[Tensor] = field(default_factory=list)  # coverage: (d_model,) after each layer, at the position
+    states: list[Tensor] = field(default_factory=list)  # coverage: (T, d_model) after each layer
+    before_ff: list[Tensor] = field(default_factory=list)  # coverage: (d_model,) the stream at the position
     mixed: list[Tensor] = field(default_factory=list)  # coverage: (n_heads, d_head) mixed values, at the position
 
 
@@ -42,8 +45,10 @@ class Recorder(Watcher):
         for b, record in enumerate(self.records):
             if "evolution" in record.panels:
                 record.streams.append(x[b, : len(record.tokens)])
+            if "coverage" in record.panels and after == "attention":
+                record.before_ff.append(x[b, record.position])
             if "coverage" in record.panels and after == "ff":
-                record.states.append(x[b, record.position])
+                record.states.append(x[b, : len(record.tokens)])
 
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor) -> None:
         for b, record in enumerate(self.records):
@@ -56,11 +61,13 @@ class Recorder(Watcher):
             if "coverage" in record.panels:
                 record.mixed.append(z[b, :, record.position])
 
-    def ff(self, layer: int, coefficients: Tensor) -> None:  # noqa: ARG002
+    def ff(self, layer: int, coefficients: Tensor) -> None:
         for b, record in enumerate(self.records):
             here = coefficients[b, : len(record.tokens)]
             if record.panels & {"neurons", "coverage"}:
                 record.coefficients.append(here[record.position].clone())  # a view would keep the whole pass
+            if "neurons" in record.panels and layer == record.layer and record.neuron is not None:
+                record.chosen_coefficients = here[:, record.neuron].clone()
             if "neurons" in record.panels:
                 record.first.append(here[0].abs())
                 record.others.append(here[1:].abs().amax(dim=0) if len(here) > 1 else here[0].abs())

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
+Lens = Literal["dot", "cosine"]
 Convention = Literal["final", "vocabulary", "exact"]
 
 
@@ -72,7 +73,7 @@ class WordPair(Wire):
 
 class RelationAsk(Wire):
     pairs: tuple[WordPair, ...] = Field(min_length=1)
-    lens: Literal["dot", "cosine"] = "dot"
+    lens: Lens = "dot"
 
 
 class PairUsed(Wire):
@@ -125,6 +126,8 @@ class PromptAsk(Wire):
     panels: frozenset[Panel] = frozenset()
     position: int | None = None  # None: the last
     layer: int | None = None  # of `patterns`; None: the last
+    neuron: int | None = None  # of that layer: `neurons` tells of it, however weak it is
+    head: int | None = None  # of that layer: `patterns` has more of its messages
     interventions: tuple[Intervention, ...] = ()
     k: int = Field(5, ge=1, le=50)  # tokens of each cell
     convention: Convention = "final"
@@ -173,12 +176,18 @@ class ActiveNeuron(Wire):
     first_only: bool  # fires on the first token much more than anywhere else
 
 
+class ChosenNeuron(ActiveNeuron):
+    rank: int  # of its strength among the neurons of its layer, at the chosen position; 1 is the strongest
+    coefficients: tuple[float, ...]  # by position
+
+
 class CoverageRow(Wire):
-    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active parameters list."""
+    """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
 
     layer: int
+    kind: str  # ff_key, ff_value, w_v or w_o
     covered: float
-    shuffled: float
+    shuffled: float | None  # against the hidden states of other positions; None if there are none
 
 
 class PromptAnswer(Wire):
@@ -193,6 +202,7 @@ class PromptAnswer(Wire):
     attention: tuple[HeadAttention, ...] | None = None
     patterns: tuple[HeadPattern, ...] | None = None
     neurons: tuple[ActiveNeuron, ...] | None = None  # of the chosen position, strongest first, some of each layer
+    neuron: ChosenNeuron | None = None  # the one that was asked about
     coverage: tuple[CoverageRow, ...] | None = None
 
 
@@ -206,9 +216,31 @@ class ReadingAsk(Wire):
     layer: int
     index: int
     reading: Reading
+    lens: Lens = "dot"
     k: int = Field(25, ge=1, le=100)
 
 
 class ReadingAnswer(Wire):
     top: tuple[Scored, ...]
     bottom: tuple[Scored, ...]
+
+
+class PairsReadingAsk(Wire):
+    matrix: Literal["vo", "qk"]
+    layer: int
+    head: int
+    reading: Reading
+    lens: Lens = "dot"
+    preset: Literal["all", "distinct", "words"] = "all"
+    n: int = Field(50, ge=1, le=1000)
+
+
+class ScoredPair(Wire):
+    source: int
+    target: int
+    score: float
+
+
+class PairsReadingAnswer(Wire):
+    top: tuple[ScoredPair, ...]
+    bottom: tuple[ScoredPair, ...]

@@ -32,6 +32,7 @@ def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
     visits: list[Visit] = []
 
     def opened(**options: Any) -> Visit:
+        options.setdefault("reduced_motion", "reduce")  # a colour halfway to another has no contrast worth judging
         context = browser.new_context(**options)
         context.set_default_timeout(10_000)
         visits.append(Visit(context.new_page(), address))

@@ -25,7 +25,10 @@ PAGES = {
     "patterns": f"{PROMPT}&panel=patterns&convention=exact",
     "neurons": f"{PROMPT}&panel=neurons&layer=1",
     "coverage": f"{PROMPT}&panel=coverage",
+    "chosen-neuron": f"{PROMPT}&panel=neurons&layer=1&neuron=3",
+    "chosen-head": f"{PROMPT}&panel=attention,patterns&layer=1&head=2",
     "reading": f"/{LLAMA}/ff/1/3?k=8&reading=norm",
+    "head-reading": f"/{LLAMA}/head/1/2/qk?k=8&reading=mlp",
 }
 
 
@@ -129,3 +132,41 @@ def test_other_readings(visit: Visitor, script: bool) -> None:
         page.get_by_role("group", name="Reading").get_by_role("link", name=reading).click()
         page.wait_for_url(re.compile(f"reading={reading}"))
         expect(page.get_by_text("overlap with the stored top")).to_have_count(4)
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_other_readings_of_a_head(visit: Visitor, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}/head/1/2/vo?k=8")
+    if script:
+        page.evaluate("window.same = true")
+    for reading in ("norm", "mlp"):
+        page.get_by_role("group", name="Reading").get_by_role("link", name=reading).click()
+        page.wait_for_url(re.compile(f"reading={reading}#readings"))
+        expect(page.get_by_text("Overlap with the stored top")).to_be_visible()
+        expect(page.get_by_role("heading", name="Other readings")).to_be_in_viewport()
+    page.go_back()
+    expect(page.get_by_role("group", name="Reading").locator("[aria-current]")).to_have_text("norm")
+    if script:
+        assert page.evaluate("window.same")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: Visitor, script: bool) -> None:
+    tab = visit(java_script_enabled=script)
+    page = tab.go(f"/{LLAMA}/ff/1/3")
+    page.get_by_role("link", name="and watch it").click()
+    page.get_by_label("Text").fill("the dog and the lion")
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("heading", name="L1N3")).to_be_visible()
+    expect(page.get_by_role("list", name="Coefficient at every position").get_by_role("listitem")).to_have_count(
+        page.get_by_role("navigation", name="Position").get_by_role("link").count()
+    )
+    page.get_by_role("link", name="choose none").click()
+    expect(page.get_by_role("heading", name="L1N3")).to_have_count(0)
+    tab.go(f"/{LLAMA}/head/1/2")
+    page.get_by_role("link", name="and watch where it looks").click()
+    page.get_by_label("Text").fill("the dog and the lion")
+    page.get_by_role("button", name="Run").click()
+    expect(page.locator("figure.chosen")).to_contain_text("L1H2")
+    expect(page.locator("tbody.chosen")).to_contain_text("L1H2")

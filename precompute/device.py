@@ -1,0 +1,18 @@
+"""Where to compute: the device that was asked for, if it can be used here.
+How a device is then used is for build.py and live/engine.py."""
+
+import torch
+
+from precompute.errors import BuildError
+
+
+def pick_device(asked: str) -> torch.device:
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(asked)
+        torch.zeros(1, device=device).item()
+    except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BuildError(f"device {asked!r} cannot be used here ({why}); try auto or cpu") from None
+    return device

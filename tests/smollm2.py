@@ -1,0 +1,16 @@
+"""The real demo model, for tests that need one: fetched once, where `lexiscope precompute demo` keeps it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from precompute.checkpoint import Checkpoint
+from precompute.sources import resolve
+
+DATA = Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[1] / "data"))
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Checkpoint:
+    return resolve("demo", cache=DATA / ".cache")
