@@ -139,21 +139,39 @@ class Shard:
             raise self._damage(f"the similarity of neuron {neuron} is {value}")
         return value
 
-    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str, first: int | None = None) -> Pairs:
-        """The whole list, or only its first pairs."""
+    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
+        return self.both_ends(matrix, head, lens, preset)[_number("end", end, ENDS)]
+
+    def both_ends(
+        self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
+    ) -> tuple[Pairs, Pairs]:
+        """Top and bottom, whole or only their first pairs; they lie together and are read and checked together."""
         name = MATRICES[_number("matrix", matrix, MATRICES)]
         self._check_range("head", head, self._shape.n_heads)
-        at = head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS), _number("end", end, ENDS)
-        stored, count = self.array(f"{name}.ids"), int(self.array(f"{name}.count")[at])
-        if count > stored.shape[-2]:
-            raise self._damage(f"{name} of head {head} claims {count} pairs in a list of {stored.shape[-2]}")
-        part = (*at, slice(count if first is None else min(count, first)))
-        ids, scores = stored[part], self.array(f"{name}.scores")[part]
-        self._check_lists(f"{name} of head {head}", ids, scores)
-        if len(ids) > 1 and ids[0].tolist() == ids[1].tolist():
-            raise self._damage(f"{name} of head {head} lists the pair {ids[0].tolist()} twice")
-        (coherence,) = self._coherences(f"{name} of head {head}", self.array(f"{name}.coherence")[at])
-        return Pairs(ids, scores, coherence)
+        at, what = (head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS)), f"{name} of head {head}"
+        ids, scores = self.array(f"{name}.ids")[at], self.array(f"{name}.scores")[at]  # (E, n, 2), (E, n)
+        counts: list[int] = self.array(f"{name}.count")[at].tolist()
+        if (longest := max(counts)) > scores.shape[1]:
+            raise self._damage(f"{what} claims {longest} pairs in a list of {scores.shape[1]}")
+        shown = longest if first is None else min(first, longest)
+        ids, scores = ids[:, :shown], scores[:, :shown]
+        self._check_lists(what, ids, scores)
+        coherences = self._coherences(what, self.array(f"{name}.coherence")[at])
+
+        def one(end: int) -> Pairs:
+            begin = ids[end, :2].tolist()
+            if counts[end] > 1 and begin[:1] == begin[1:]:
+                raise self._damage(f"{what} lists the pair {begin[0]} twice")
+            return Pairs(ids[end, : counts[end]], scores[end, : counts[end]], coherences[end])
+
+        return one(0), one(1)
+
+    def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
+        """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
+        at = head, _number("lens", lens, LENSES), PRESETS.index("all"), ENDS.index("top")
+        count = int(self.array(f"{matrix}.count")[at])
+        best: Array = self.array(f"{matrix}.ids")[(*at, slice(min(n, count)))]
+        return best
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)

@@ -97,7 +97,7 @@ def pairs_view(
     shard = index.shard(layer)
     _check("head", head, index.shape.n_heads, index)
     _check_length(k)
-    top, bottom = (shard.pairs(matrix, head, lens, preset, end, k) for end in ("top", "bottom"))
+    top, bottom = shard.both_ends(matrix, head, lens, preset, k)
     return PairsView.of(
         model=index.manifest.model,
         layer=layer,
@@ -153,7 +153,7 @@ def _pairs(tokens: TokenTable, pairs: Pairs) -> PairList:
 
 def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
     """How many of as many pairs of preset `all` are not among the shown, top end."""
-    best = shard.pairs(matrix, head, lens, "all", "top", len(shown)).ids
+    best = shard.best_pairs(matrix, head, lens, len(shown))
     return len(set(zip(*best.T.tolist(), strict=True)).difference(zip(*shown.T.tolist(), strict=True)))
 
 
