@@ -61,8 +61,7 @@ def ratios(times: list[tuple[float, float]]) -> list[float]:
 
 
 def together(times: list[tuple[float, float]]) -> float:
-    ours, theirs = (sum(side) for side in zip(*times, strict=True))
-    return theirs / ours
+    return sum(theirs for _, theirs in times) / sum(ours for ours, _ in times)
 
 
 def matrix_at(model: Model, embedding: Embedding, layer: int, head: int, name: str) -> Matrix:

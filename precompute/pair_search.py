@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 from precompute import pair_coarse
 from precompute.pair_board import Board, nth_bounds
 from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows, scan
-from precompute.pair_sift import outline, sift, sift_coarse
+from precompute.pair_sift import needs, open_strips, outline, score_strips, sift
 from precompute.pair_space import Side
 
 FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
-TILE = (256, 16 * STRIP)  # rows and columns of a product
+TILE = (512, 16 * STRIP)  # rows and columns of a product
 SMALL = 1 << 20  # pairs that are not worth a plan
 SAMPLE = (24, 512)  # rows and columns that a chunk's plan is made from
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
 LOOK, LOOK_CLOSER, FINISH_LOOKED = 0.5, 4.0, 30.0  # of scan: a pair, one that draws its strip into a closer look
 MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
+EXTREMES, SCORE_STRIP = 0.1, 12.0  # of a coarse product: around it, and of a pair in an opened strip
 MAKE_COARSE = 600.0  # of coarse coordinates: by column, if every row has as much
 SCAN, COARSE = 0, -1  # ways through a chunk; any other number is how many leading coordinates are multiplied
 LARGEST_SCORE = 1e37  # weights that could give more are refused
@@ -86,7 +87,7 @@ class Search:
         if coarse < 1:
             share = left(self.d, 2 * pair_coarse.USUAL_LOSS * rows.norm[i, None] * columns.reach[shell])
             making = 0 if COARSE in self.ways else MAKE_COARSE / (stop - start)
-            costs[COARSE] = SIFT + coarse * plain + share * FINISH_SIFTED + making
+            costs[COARSE] = EXTREMES + coarse * plain + min(1.0, share * STRIP) * SCORE_STRIP + making
         for prefix, share in zip(levels, passing, strict=True):
             if prefix < self.d:
                 costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH_SIFTED
@@ -125,8 +126,39 @@ class Search:
         for i0 in range(start, stop, TILE[0]):
             i1 = min(i0 + TILE[0], stop)
             n = len(self.columns.tokens) if self.exhaustive else self._within_reach(i0, i1)
-            for j0 in range(0, n, TILE[1]):
-                self._tile(i0, i1, j0, min(j0 + TILE[1], n), way)
+            if way == COARSE:
+                self._open(i0, i1, n)
+            else:
+                for j0 in range(0, n, TILE[1]):
+                    self._tile(i0, i1, j0, min(j0 + TILE[1], n), way)
+
+    def _open(self, i0: int, i1: int, n: int) -> None:
+        """Rows against the first n columns by coarse products: scores what the strips with large ones hold."""
+        a, b = (side.coarse for side in self._sides)
+        floors, error = self._floors(), self.rows.error[i0:i1] @ self.columns.error.max(axis=0)
+        need, count = needs(self.rows, a, slice(i0, i1), *floors, error), 0
+        for j0 in range(0, n, TILE[1]):
+            j1 = -(-min(j0 + TILE[1], n) // STRIP) * STRIP
+            product = self._room(i1 - i0, j1 - j0).view(torch.int32)
+            pair_coarse.multiply(a.bytes[i0:i1], b.bytes[j0:j1], product)
+            count = open_strips(product.numpy(), j0 // STRIP, self._outline, need, self._opened, count)
+        self._score(i0, self._opened[:count], error)
+
+    def _score(self, i0: int, opened: NDArray[np.int32], error: NDArray[np.float32]) -> None:
+        score_strips(self.rows, self.columns, i0, opened, *self._floors(), error, self.found)
+        if self._overflowed():
+            middle = len(opened) // 2
+            self._score(i0, opened[:middle], error)
+            self._score(i0, opened[middle:], error)
+        else:
+            self._report()
+
+    @cached_property
+    def _opened(self) -> NDArray[np.int32]:
+        return np.empty((TILE[0] * len(self.columns.shift), 2), np.int32)
+
+    def _room(self, n: int, m: int) -> torch.Tensor:
+        return self._product[: n * m].view(n, m)
 
     @cached_property
     def _outline(self) -> NDArray[np.float64]:
@@ -143,27 +175,20 @@ class Search:
         may |= rows.shift[i0:i1].min() + lowest - reach <= bottom
         return int(columns.starts[np.flatnonzero(may)[-1] + 1]) if may.any() else 0
 
-    def _tile(self, i0: int, i1: int, j0: int, j1: int, way: int) -> None:
+    def _tile(self, i0: int, i1: int, j0: int, j1: int, prefix: int) -> None:
         rows, columns = self.rows, self.columns
         shells = np.searchsorted(columns.starts, (j0, j1 - 1), side="right") - 1
         error = rows.error[i0:i1] @ columns.error[shells[0] : shells[1] + 1].max(axis=0)
         j1 = -(-j1 // STRIP) * STRIP
-        product = self._product[: (i1 - i0) * (j1 - j0)].view(i1 - i0, j1 - j0)
-        floors = self._floors()
-        if way == COARSE:
-            product = product.view(torch.int32)
-            a, b = (side.coarse for side in self._sides)
-            pair_coarse.multiply(a.bytes[i0:i1], b.bytes[j0:j1], product)
-            sift_coarse(product.numpy(), rows, columns, a, b, self._outline, i0, j0, *floors, error, self.found)
-        else:
-            left, right = torch.from_numpy(rows.coords[i0:i1, :way]), torch.from_numpy(columns.coords[j0:j1, :way])
-            torch.mm(left, right.T, out=product)
-            level = PREFIXES.index(way) if way in PREFIXES else 0
-            sift(product.numpy(), rows, columns, i0, j0, level, way, *floors, error, self.found)
+        product = self._room(i1 - i0, j1 - j0)
+        a, b = torch.from_numpy(rows.coords[i0:i1, :prefix]), torch.from_numpy(columns.coords[j0:j1, :prefix])
+        torch.mm(a, b.T, out=product)
+        level = PREFIXES.index(prefix) if prefix in PREFIXES else 0
+        sift(product.numpy(), rows, columns, i0, j0, level, prefix, *self._floors(), error, self.found)
         if self._overflowed():
             middle = (i0 + i1) // 2
-            self._tile(i0, middle, j0, j1, way)
-            self._tile(middle, i1, j0, j1, way)
+            self._tile(i0, middle, j0, j1, prefix)
+            self._tile(middle, i1, j0, j1, prefix)
         else:
             self._report()
 

@@ -1,6 +1,7 @@
 """Sifts a ready-made product of rows and columns for pairs with large scores; whoever has hope is scored with care.
 
-`sift` takes products of the leading coordinates or of all of them, `sift_coarse` those of coarse coordinates.
+`sift` takes products of the leading coordinates or of all of them. Of coarse ones only the extremes of a strip are
+looked at: few strips are opened, and all of their columns are scored.
 """
 
 import numpy as np
@@ -74,12 +75,18 @@ def sift(
 
 
 def outline(columns: Columns, coarse: Coarse) -> Floats64:
-    """(strips, 5): what the columns of a strip have at most, so that most strips need not be opened: highest and lowest
-    shift, largest loss and size; and the inverse of their step."""
+    """(strips, 5): what the columns of a strip have at most: highest and lowest shift, largest loss and size; and the
+    inverse of their step."""
     starts = np.arange(0, len(columns.tokens), STRIP)
     shift = columns.shift.reshape(-1)[: len(columns.tokens)]
     shifts = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
     return np.stack([*shifts, coarse.lost.max(1), coarse.size.max(1), 1 / coarse.step.astype(np.float64)], axis=1)
+
+
+def needs(rows: Rows, coarse: Coarse, part: slice, top: float, bottom: float, error: Floats) -> Floats64:
+    """(rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the step."""
+    shift, step = rows.shift[part].astype(np.float64), coarse.step[part].astype(np.float64)
+    return np.stack([top - error - shift, bottom + error - shift, rows.norm[part], coarse.lost[part], 1 / step], axis=1)
 
 
 @kernel()
@@ -94,9 +101,9 @@ def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
 
 
 @kernel()
-def _open_strips(product: Sums, first: int, outline: Floats64, need: Floats64, opened: Ints) -> int:
-    """Writes down [row, strip] wherever extreme products may be enough; need (rows, 5) as sift_coarse fills it."""
-    n = 0
+def open_strips(product: Sums, first: int, outline: Floats64, need: Floats64, opened: Ints, n: int) -> int:
+    """Adds [row, strip] to `opened`, which has n of them, wherever a strip's extreme products may be enough; how many
+    there are then. The product of coarse coordinates begins at strip `first`."""
     for r in range(len(need)):
         top, bottom, norm, lost, inverse = need[r]
         for strip in range(product.shape[1] // STRIP):
@@ -104,57 +111,25 @@ def _open_strips(product: Sums, first: int, outline: Floats64, need: Floats64, o
             s = np.uint64(first + strip)
             slack = norm * outline[s, 2] + lost * outline[s, 3]
             scale = inverse * outline[s, 4]
+            # One more, because these float64 are rounded, too.
             if (most + 1 >= (top - outline[s, 0] - slack) * scale) or (
                 least - 1 <= (bottom - outline[s, 1] + slack) * scale
             ):
                 opened[n, 0] = r
-                opened[n, 1] = strip
+                opened[n, 1] = first + strip
                 n += 1
     return n
 
 
-@kernel(fastmath=FASTMATH)
-def _bound_coarse(
-    product: Sums, r: int, first: int, shift: Floats, lost: Floats, size: Floats, s: int, step: np.float32,
-    norm: np.float32, row_lost: np.float32, middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
-) -> None:  # fmt: skip
-    """Which columns of strip s have hope; nothing of their scores is known but the shift."""
-    start = np.uint64(first)
-    for c in range(np.uint64(STRIP)):
-        score = np.float32(product[r, start + c]) * step + shift[s, c]
-        partial[c] = shift[s, c]
-        hope[c] = abs(score - middle) + norm * lost[s, c] + row_lost * size[s, c] >= half
-
-
 @kernel()
-def sift_coarse(
-    product: Sums, rows: Rows, columns: Columns, a: Coarse, b: Coarse, outline: Floats64, i0: int, j0: int, top: float,
-    bottom: float, error: Floats, found: Found,
-) -> None:  # fmt: skip
-    """Like sift, from the product of coarse coordinates: a of the rows, b of the columns."""
-    partial = np.empty(STRIP, np.float32)
-    hope = np.empty(STRIP, np.uint8)
+def score_strips(
+    rows: Rows, columns: Columns, i0: int, opened: Ints, top: float, bottom: float, error: Floats, found: Found
+) -> None:
+    """Candidates among the columns of opened strips; error[i - i0] holds for the row."""
+    hope = np.ones(STRIP, np.uint8)
     words = hope.view(np.uint64)
     found.total[0] = 0
-    first = j0 // STRIP
-    need = np.empty((len(error), 5))
-    for r in range(len(error)):
-        i = i0 + r
-        middle, half = outside(np.float32(top - error[r]), np.float32(bottom + error[r]), rows.shift[i])
-        need[r, 0] = np.float64(middle) + half
-        need[r, 1] = np.float64(middle) - half
-        need[r, 2] = rows.norm[i]
-        need[r, 3] = a.lost[i]
-        need[r, 4] = 1 / np.float64(a.step[i])
-    opened = np.empty((len(error) * (product.shape[1] // STRIP), 2), np.int32)
-    for n in range(_open_strips(product, first, outline, need, opened)):
-        r, strip = opened[n]
-        i, s = i0 + r, first + strip
+    for n in range(len(opened)):
+        r, s = opened[n]
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        middle, half = outside(high, low, rows.shift[i])
-        step = a.step[i] * b.step[s]
-        _bound_coarse(
-            product, r, strip * STRIP, columns.shift, b.lost, b.size, s, step, rows.norm[i], a.lost[i], middle, half,
-            partial, hope,
-        )  # fmt: skip
-        score_strip(rows, columns, i, s, 0, partial, hope, words, high, low, error[r], found)
+        score_strip(rows, columns, i0 + r, s, 0, columns.shift[s], hope, words, high, low, error[r], found)
