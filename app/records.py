@@ -8,10 +8,11 @@ from app.live_tables import relation_records, seeds_records
 from app.live_types import RelationView, SeedsPageView
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.table_text import Record
-from app.view_types import FFView, PairsView, PairView, SubheadView, TokenView, VectorView, View
+from app.view_types import FFView, PairsView, PairView, ReadView, SubheadView, TokenView, VectorView, View
 from app.views.layer import FIRST
 from precompute.index import ranges
 
+STORED = "stored"  # how lists are called beside those of another reading
 _FIRST = range(1, FIRST + 1)
 
 
@@ -22,10 +23,18 @@ def records(view: View) -> Iterator[Record]:
 
 @records.register
 def _(view: FFView | SubheadView) -> Iterator[Record]:
-    for name, vector in vectors(view).items():
+    for reading, name, vector in readings(view):
+        said: Record = {"reading": reading or STORED} if view.reading else {}
         for end, entries in (("top", vector.top), ("bottom", vector.bottom)):
             for rank, entry in enumerate(entries, 1):
-                yield {"vector": name, "end": end, "rank": rank, **_token("token", entry), "score": entry["score"]}
+                place = {**said, "vector": name, "end": end, "rank": rank}
+                yield {**place, **_token("token", entry), "score": entry["score"]}
+
+
+def readings(view: FFView | SubheadView) -> list[tuple[str | None, str, VectorView | ReadView]]:
+    """The stored lists, then those of another reading, if there is one: its name, the name of the vector, the lists."""
+    stored = [(None, name, vector) for name, vector in vectors(view).items()]
+    return [*stored, *([(view.reading.name, *each) for each in view.reading.vectors.items()] if view.reading else [])]
 
 
 def vectors(view: FFView | SubheadView) -> dict[str, VectorView]:
@@ -36,7 +45,12 @@ def vectors(view: FFView | SubheadView) -> dict[str, VectorView]:
 
 @records.register
 def _(view: PairsView) -> Iterator[Record]:
-    yield from _pair_records(view.matrix, view.pairs, view.bottom)
+    if view.reading is None:
+        yield from _pair_records(view.matrix, view.pairs, view.bottom)
+        return
+    for name, lists in ((STORED, view), (view.reading.name, view.reading)):
+        for record in _pair_records(view.matrix, lists.pairs, lists.bottom):
+            yield {"reading": name, **record}
 
 
 @records.register
@@ -143,7 +157,7 @@ def columns(view: View) -> tuple[str, ...]:
     """Of the records of a view that may have none; () of one that always has some."""
     match view:
         case PairsView():
-            return _PAIR
+            return ("reading", *_PAIR) if view.reading else _PAIR
         case LayerView():
             tokens = [f"{name}_{rank}{part}" for name in ("key", "value") for rank in _FIRST for part in ("", "_id")]
             return ("neuron", "norm", "coherence", "similarity", *tokens)

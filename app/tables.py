@@ -22,10 +22,10 @@ from app.page_types import (
     SearchView,
     TokenPageView,
 )
-from app.records import vectors
+from app.records import readings
 from app.table_text import Cell, Table, Tokens
 from app.token_text import shown
-from app.view_types import FFView, PairsView, PairView, ScoredView, SubheadView, TokenView, View
+from app.view_types import FFView, PairsView, PairView, ReadPairs, ScoredView, SubheadView, TokenView, View
 from app.views.parameters import COLUMNS
 from app.views.worth_reading import HEAD_LENS, HEAD_PRESET
 from precompute.index import ranges
@@ -48,20 +48,21 @@ def _(view: FFView | SubheadView) -> list[Table]:
     )
     return [
         Table(
-            f"{view.model}, {what}, {name} ({view.lens})",
+            f"{view.model}, {what}, {name} ({view.lens}{_named(reading)})",
             ("#", "top", "score", "bottom", "score"),
             [
                 (rank, *_scored(high), *_scored(low))
                 for rank, (high, low) in enumerate(zip_longest(vector.top, vector.bottom), 1)
             ],
         )
-        for name, vector in vectors(view).items()
+        for reading, name, vector in readings(view)
     ]
 
 
 @tables.register
 def _(view: PairsView) -> list[Table]:
-    return _pair_tables(view, view.matrix, view)
+    read = _pair_tables(view, view.matrix, view.reading, view.reading.name) if view.reading else []
+    return [*_pair_tables(view, view.matrix, view), *read]
 
 
 @tables.register
@@ -78,8 +79,11 @@ def _(view: HeadView) -> list[Table]:
     ]
 
 
-def _pair_tables(view: PairsView | HeadView, matrix: str, lists: PairsView | MatrixGlance) -> list[Table]:
-    title = f"{view.model}, layer {view.layer}, head {view.head}, {matrix}, {{}} ({view.lens}, {view.preset})"
+def _pair_tables(
+    view: PairsView | HeadView, matrix: str, lists: PairsView | MatrixGlance | ReadPairs, reading: str | None = None
+) -> list[Table]:
+    how = f"{view.lens}, {view.preset}{_named(reading)}"
+    title = f"{view.model}, layer {view.layer}, head {view.head}, {matrix}, {{}} ({how})"
     return [
         Table(
             title.format(end),
@@ -88,6 +92,10 @@ def _pair_tables(view: PairsView | HeadView, matrix: str, lists: PairsView | Mat
         )
         for end, entries in (("top", lists.pairs), ("bottom", lists.bottom))
     ]
+
+
+def _named(reading: str | None) -> str:
+    return f", reading {reading}" if reading else ""
 
 
 @tables.register

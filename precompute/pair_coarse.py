@@ -84,7 +84,7 @@ def _round(
             rounded[i, x] = np.int8(nearest)
             left = np.float64(turned[i, x]) - np.float64(nearest) * np.float64(step)
             squares += left * left
-        lost[i] = (np.sqrt(squares) + turning * norm[i] + d * TINY) * (1 + 1e-6)
+        lost[i] = (np.sqrt(squares) + turning * norm[i] + d**1.5 * TINY) * (1 + 1e-6)
         size[i] = (norm[i] + lost[i]) * (1 + 1e-6)
     return rounded, steps, lost, size
 

@@ -83,9 +83,10 @@ def outline(columns: Columns, coarse: Coarse) -> Floats64:
     return np.stack([*shifts, coarse.lost.max(1), coarse.size.max(1), 1 / coarse.step.astype(np.float64)], axis=1)
 
 
-def needs(rows: Rows, coarse: Coarse, part: slice, top: float, bottom: float, error: Floats) -> Floats64:
-    """(rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the step."""
-    shift, step = rows.shift[part].astype(np.float64), coarse.step[part].astype(np.float64)
+def needs(rows: Rows, coarse: Coarse, part: slice, top: float, bottom: float, off: Floats) -> Floats64:
+    """(rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the step.
+    `off` is how far a row's scores may be off. In float64: what float32 rounds is not in these bounds."""
+    error, shift, step = (x.astype(np.float64) for x in (off, rows.shift[part], coarse.step[part]))
     return np.stack([top - error - shift, bottom + error - shift, rows.norm[part], coarse.lost[part], 1 / step], axis=1)
 
 

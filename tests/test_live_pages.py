@@ -339,6 +339,24 @@ def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, rea
     assert ("read again" in made["html"], made["canonical"].endswith(f"reading={reading}")) == (True, True)
 
 
+@pytest.mark.parametrize("path", ["ff/1/5", "head/2/1/sub/3", "head/2/1/vo"])
+def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestClient, path: str) -> None:
+    """A copy cites an address with the reading: it must have the reading's numbers, and say which are which."""
+    address, query = f"/{GPT2}/{path}", "k=5&reading=norm"
+    view = live.get(f"{address}.json?{query}").json()
+    stored = list(csv.DictReader(io.StringIO(live.get(f"{address}.csv?k=5").text)))
+    rows = list(csv.DictReader(io.StringIO(live.get(f"{address}.csv?{query}").text)))
+    assert [{k: v for k, v in row.items() if k != "reading"} for row in rows if row["reading"] == "stored"] == stored
+    read = view["reading"]
+    lists = read["vectors"].values() if "vectors" in read else [{"top": read["pairs"], "bottom": read["bottom"]}]
+    scores = [entry["score"] for each in lists for end in ("top", "bottom") for entry in each[end]]
+    assert [float(row["score"]) for row in rows if row["reading"] == "norm"] == pytest.approx(scores)
+    for face in ("md", "tex"):
+        text = live.get(f"{address}.{face}?{query}").text
+        assert text.count("reading norm") == (len(read["vectors"]) if "vectors" in read else 2)
+        assert f"{scores[0]:.3f}" in text
+
+
 def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
     answer = live.get(f"/{GPT2}/head/2/1/vo.events")
     assert (answer.status_code, "reading=norm" in answer.text) == (422, True)
