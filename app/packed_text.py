@@ -19,7 +19,9 @@ def unpack(packed: str) -> str:
     inflater = zlib.decompressobj(wbits=-15)
     try:
         text = inflater.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LONGEST)
-        if not inflater.eof:
+        if not inflater.eof and len(text) == LONGEST:
+            raise BadRequest(f"z is a long text, packed: this one has more than {LONGEST} bytes")
+        if not inflater.eof or b"\0" in text:
             raise ValueError
         return text.decode()
     except (ValueError, zlib.error):

@@ -6,11 +6,13 @@ numba's own rule looks at the file of a kernel alone; but a kernel holds the cod
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from numba import config, njit
+from numba.core.caching import FunctionCache
 
 SOURCES = Path(__file__).parent
 
@@ -24,12 +26,31 @@ def kernel(*, fastmath: bool | set[str] = False) -> Callable[[F], F]:
         folder, before = _folder(), config.CACHE_DIR
         config.CACHE_DIR = str(folder or "")
         try:
-            compiled: F = njit(cache=folder is not None, nogil=True, fastmath=fastmath)(function)
+            compiled = njit(nogil=True, fastmath=fastmath)(function)
+            if folder:
+                compiled._cache = Kept(function)
         finally:
             config.CACHE_DIR = before
-        return compiled
+        kept: F = compiled
+        return kept
 
     return compile_
+
+
+class Kept(FunctionCache):  # type: ignore[misc]
+    """Compiled code on disk is a convenience: what cannot be read is made anew, what cannot be written is not kept."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever a damaged pickle raises
+            with suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        with suppress(OSError):
+            super().save_overload(sig, data)
 
 
 @cache

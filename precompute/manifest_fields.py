@@ -132,7 +132,12 @@ def _parse_shards(value: Any, n_layers: int) -> dict[int, FileEntry]:
 def _parse_entry(what: str, value: Any) -> FileEntry:
     match value:
         case {"file": str(file), "bytes": int(n_bytes), "sha256": str(sha256), **rest} if not rest:
-            if _FILE_NAME.fullmatch(file) and type(n_bytes) is int and n_bytes > 0 and _SHA256.fullmatch(sha256):
+            if (
+                _FILE_NAME.fullmatch(file)
+                and type(n_bytes) is int
+                and 0 < n_bytes < 2**48
+                and _SHA256.fullmatch(sha256)
+            ):
                 return FileEntry(file, n_bytes, sha256)
     raise ValueError(f"the file of {what} is not given by a plain name, bytes and sha256")
 

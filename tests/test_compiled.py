@@ -1,6 +1,8 @@
 """Compiled kernels are kept as long as no source changes, where there is a place to keep them."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,29 @@ def test_compiled_code_is_kept_under_the_digest_of_the_sources() -> None:
     assert dot(x, x, np.empty(LANES)) == float((x * x).sum())
     kept = [path for path in SOURCES.glob("__pycache__/kernels-*") if list(path.rglob("exact.dot-*"))]
     assert f"kernels-{digest(SOURCES)}" in [path.name for path in kept]
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
+def test_damaged_code_on_disk_is_made_anew(tmp_path: Path, damage: str) -> None:
+    """Each run is a process of its own: what one keeps, the next one finds."""
+    (tmp_path / "small.py").write_text(
+        "from precompute import compiled\n"
+        "compiled._folder = lambda: compiled.Path(__file__).parent / 'kept'\n"
+        "@compiled.kernel()\n"
+        "def double(x):\n"
+        "    return 2 * x\n"
+        "print(double(21), sum(double.stats.cache_hits.values()))\n"
+    )
+
+    def run() -> str:
+        environment = {**os.environ, "PYTHONPATH": str(SOURCES.parent)}
+        command = [sys.executable, str(tmp_path / "small.py")]
+        return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert (run(), run()) == ("42 0", "42 1")
+    for index in (tmp_path / "kept").rglob("*.nbi"):
+        index.write_bytes({"cut": index.read_bytes()[:-20], "empty": b"", "other": b"not numba's"}[damage])
+    assert (run(), run()) == ("42 0", "42 1")
 
 
 @pytest.mark.parametrize("change", ["edit", "rename", "add", "remove"])

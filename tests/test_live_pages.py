@@ -1,6 +1,7 @@
 """Live pages over HTTP, with a real worker on a small model: every face, links, addresses, and what is refused.
 What a worker computes is for test_live_*.py, what happens when it fails for test_worker_*.py."""
 
+import asyncio
 import csv
 import io
 import time
@@ -220,10 +221,30 @@ def test_a_text_by_post_gets_an_address_that_opens_cold(live: TestClient) -> Non
     ({"text": "".join(chr(0x4E00 + n * 7919 % 20000) for n in range(9000))}, 413, "url_limit"),
     ({"text": "x" * (1 << 20)}, 413, "form"),
     ({"text": TEXT, "off": "nobody"}, 422, "a neuron is layer.neuron"),
+    ({"text": "a\0b"}, 422, "NUL"),
 ])  # fmt: skip
 def test_a_post_that_cannot_have_an_address(live: TestClient, fields: dict[str, str], status: int, said: str) -> None:
     answer = _post(live, **fields)
     assert (answer.status_code, said in answer.text) == (status, True), answer.text[-600:]
+
+
+def test_who_leaves_while_sending_a_form_is_no_fault(live: TestClient) -> None:
+    arriving = iter([{"type": "http.request", "body": b"text=ab", "more_body": True}, {"type": "http.disconnect"}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(arriving)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = f"/{GPT2}/prompt"
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "headers": [(b"host", b"x")], "scheme": "http", "root_path": "", "http_version": "1.1",
+    }  # fmt: skip
+    asyncio.run(live.app(scope, receive, send))  # type: ignore[arg-type]
+    assert sent[0]["status"] == 499
 
 
 def _post(client: TestClient, **fields: str) -> Any:

@@ -131,6 +131,7 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
         (put("shards", value=[]), "shards is not an object"),
         (put("shards", "3", "file", value="/etc/passwd"), "file of layer 3"),
         (put("shards", "3", "bytes", value=0), "file of layer 3"),
+        (put("shards", "3", "bytes", value=10**30), "file of layer 3"),
         (put("shards", "3", "sha256", value="B" * 64), "file of layer 3"),
         (put("shards", "4", value={}), "layer '4'; there are layers 0 to 3"),
         (put("shards", "-1", value={}), "layer '-1'"),

@@ -11,7 +11,7 @@ import pytest
 from app.live.errors import LiveFull
 from app.wire import PromptAsk
 from app.worker import batching
-from app.worker.batching import Batcher, Job
+from app.worker.batching import UNTRIED, Batcher, Job
 from app.worker.limits import Limits
 
 ASK = PromptAsk(text="x", k=5)
@@ -24,10 +24,12 @@ class Computer:
         self.free = threading.Event()
         self.free.set()
         self.batches: list[list[Any]] = []
+        self.seconds = 0.0  # that each job takes
 
     def __call__(self, batch: Sequence[Job]) -> list[bytes | Exception]:
         self.batches.append([job.key for job in batch])
         self.free.wait(30)
+        time.sleep(self.seconds * len(batch))
         return [b"%d" % len(batch) for _ in batch]
 
 
@@ -139,6 +141,22 @@ def test_long_prompts_fill_a_batch() -> None:
             jobs = [line.put("a", cost) for cost in (40, 40, 40, 500, 10)]
             line.computer.free.set()
             assert [int(await job.answer) for job in jobs] == [2, 2, 1, 1, 1]
+
+    run(test())
+
+
+def test_slow_prompts_leave_in_batches_that_end_in_time() -> None:
+    """A few at first, as long as nobody knows how slow they are; then a third of the time limit at most."""
+
+    async def test() -> None:
+        async with Line(queue=40, batch_size=32, seconds=3.0) as line:
+            line.computer.seconds = 0.2
+            await line.busy()
+            jobs = [line.put("a", 1) for _ in range(14)]
+            line.computer.free.set()
+            sizes = [int(await job.answer) for job in jobs]
+            assert sizes[:UNTRIED] == [UNTRIED] * UNTRIED
+            assert 1 <= max(sizes[UNTRIED:]) <= 5
 
     run(test())
 

@@ -30,6 +30,12 @@ def test_numbers_of_things(ask: Any, said: str | None) -> None:
         LIMITS.check_lists(ask)
 
 
+def test_a_text_that_is_too_long_for_any_tokens_is_not_split() -> None:
+    LIMITS.check_text("a" * 700, longest_token=7)
+    with pytest.raises(TooLarge, match=r"701 characters, too many for 100 tokens.*the setting prompt_tokens"):
+        LIMITS.check_text("a" * 701, longest_token=7)
+
+
 @pytest.mark.parametrize(("tokens", "n_positions", "said"), [
     (100, 1024, None),
     (101, 1024, "101 tokens: up to 100 are read (the setting prompt_tokens)"),

@@ -39,7 +39,8 @@ class Keeper:
 
     def __init__(self, model: str, settings: Settings, socket: Path) -> None:
         self.model = model
-        self.state = State(said=f"the worker of {model} is loading the model")
+        self._loading = State(said=f"the worker of {model} is loading the model")
+        self.state = self._loading
         self.users = 0  # requests under way, counted by the event loop
         self._settings = settings
         self._socket = socket
@@ -86,6 +87,8 @@ class Keeper:
             if not self._closing:
                 self._changed.wait(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+            if not self.state.failed:  # one that could not start will hardly do so now: nobody is to wait for it
+                self.state = self._loading
 
     def _start(self) -> "subprocess.Popen[str] | None":
         words = ["worker", "--child", "--model", self.model, "--data", str(self._settings.data)]

@@ -49,7 +49,9 @@ def _panels(text: str) -> str:
 
 
 def _lines(text: str) -> str:
-    """Forms send both characters at the end of a line."""
+    """Forms send both characters at the end of a line. An address can hold no NUL."""
+    if "\0" in text:
+        raise BadRequest("the text holds a NUL character: leave it out")
     return text.replace("\r\n", "\n")
 
 

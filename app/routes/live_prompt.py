@@ -4,10 +4,10 @@ The page itself is in live_pages.py."""
 from urllib.parse import parse_qsl
 
 from fastapi import APIRouter
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
-from app.live.errors import TooLarge
+from app.live.errors import TooLarge, VisitorGone
 from app.live_types import PromptView
 from app.routes.live_events import event_stream
 from app.routes.live_pages import prompt, prompt_ask
@@ -54,10 +54,13 @@ def prompt_router(site: Site) -> APIRouter:
 async def _form(request: Request) -> bytes:
     """As a query; blank fields are as if they were not there, and a byte that is no text becomes a mark."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > LONGEST_FORM:
-            raise TooLarge(f"a form of more than {LONGEST_FORM} bytes: a text may have as many at most")
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > LONGEST_FORM:
+                raise TooLarge(f"a form of more than {LONGEST_FORM} bytes: a text may have as many at most")
+    except ClientDisconnect:
+        raise VisitorGone("the visitor left before the form had arrived") from None
     said = parse_qsl(body.decode("utf-8", "replace"))
     if not any(name == "text" for name, _ in said):
         raise BadRequest("there is no text: send it as the field text of a form")

@@ -14,6 +14,8 @@ from app.live.paths import Ask
 from app.worker.limits import Limits
 
 CROWDED = 1.0  # seconds after two were here at once for which others are waited for: who is alone need not wait
+UNTRIED = 4  # prompts of a kind that leave together before it is known how long one takes
+PATIENCE = 1 / 3  # the share of the time limit that a batch may take, as far as is known
 QUIET = 0.5  # the share of the wait after which, if nobody else came, nobody is waited for
 
 
@@ -50,6 +52,7 @@ class Batcher:
         self._news = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "compute")
         self._job_seconds = 0.1  # about what one took lately
+        self._seconds_of: dict[Hashable, float] = {}  # the same, of prompts, by their key
         self._busy_since: float | None = None
         self._running: Sequence[Job] = ()
         self._crowded_at = float("-inf")  # when somebody came while another was here
@@ -95,7 +98,11 @@ class Batcher:
         finally:
             seconds = time.monotonic() - self._busy_since
             self._running, self._busy_since = (), None
-        self._job_seconds += 0.2 * (seconds / len(batch) - self._job_seconds)
+        each = seconds / len(batch)
+        self._job_seconds += 0.2 * (each - self._job_seconds)
+        if batch[0].cost:
+            known = self._seconds_of.get(batch[0].key, each)
+            self._seconds_of[batch[0].key] = known + 0.5 * (each - known)
         for job, result in zip(batch, results, strict=True):
             if job.answer.done():
                 continue
@@ -132,7 +139,16 @@ class Batcher:
             if batch and job.key != batch[0].key:
                 continue
             longest = max(longest, job.cost)
-            if len(batch) == self._limits.batch_size or (batch and longest * (len(batch) + 1) > self._cost_limit):
+            most = self._most_together(job)
+            if len(batch) >= most or (batch and longest * (len(batch) + 1) > self._cost_limit):
                 return batch, True
             batch.append(job)
-        return batch, len(batch) == self._limits.batch_size
+        return batch, bool(batch) and len(batch) >= self._most_together(batch[0])
+
+    def _most_together(self, job: Job) -> int:
+        """So many that all of them can be answered in time."""
+        if not job.cost:
+            return self._limits.batch_size
+        seconds = self._seconds_of.get(job.key)
+        fit = UNTRIED if seconds is None else int(PATIENCE * self._limits.seconds / max(seconds, 1e-6))
+        return max(1, min(self._limits.batch_size, fit))

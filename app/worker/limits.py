@@ -44,6 +44,14 @@ class Limits:
             case PromptAsk():
                 self._check("a run", len(ask.interventions), "changes")
 
+    def check_text(self, text: str, longest_token: int) -> None:
+        """Before it is split: a text that cannot be short enough is not worth the work."""
+        if len(text) > self.prompt_tokens * longest_token:
+            raise TooLarge(
+                f"this prompt has {len(text)} characters, too many for {self.prompt_tokens} tokens, which are the most "
+                "that are read (the setting prompt_tokens)"
+            )
+
     def check_tokens(self, tokens: int, n_positions: int) -> None:
         """Of a prompt. A model may have fewer positions than the setting allows."""
         if tokens > min(self.prompt_tokens, n_positions):

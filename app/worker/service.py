@@ -112,7 +112,11 @@ class _Service:
         if not isinstance(ask, PromptAsk):
             return Job(ask, key_of(ask, 0))
         count = self._engine.token_count
-        tokens = await asyncio.to_thread(count, ask.text) if len(ask.text) > LONG_TEXT else count(ask.text)
+        if len(ask.text) > LONG_TEXT:
+            self._limits.check_text(ask.text, self._engine.longest_token)
+            tokens = await asyncio.to_thread(count, ask.text)
+        else:
+            tokens = count(ask.text)
         self._limits.check_tokens(tokens, self._engine.n_positions)
         shape = self._engine.shape
         if "attention" in ask.panels:

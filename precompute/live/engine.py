@@ -46,6 +46,7 @@ class Engine:
         self.weights = weights
         self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.extras.n_positions
         self.words = Words.of(weights, tokenizer)
+        self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # characters; of bytes, where it has bytes
         self._seeds, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
         self._readings = Readings(weights, self.words)
         self._head_readings = HeadReadings(weights, self._readings, tokenizer_file)
