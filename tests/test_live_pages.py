@@ -185,6 +185,24 @@ def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
 
 
+def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: TestClient) -> None:
+    html = live.get(f"/{GPT2}/prompt?off=L1N3,L0H1").text
+    assert "The run will have" in html
+    page = parsed(html)
+    said = [e.text.split() for e in page.all("a") if e.attributes["href"] in (f"/{GPT2}/ff/1/3", f"/{GPT2}/head/0/1")]
+    assert [words[:2] for words in said] == [["L1N3", "off"], ["L0H1", "off"]]
+    assert {f"/{GPT2}/prompt?off=0.h1", f"/{GPT2}/prompt?off=1.3"} <= set(page.links())
+    assert "The run will have" not in live.get(f"/{GPT2}/prompt").text
+
+
+def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
+    html = live.get(f"/{GPT2}/prompt").text.partition('class="changes"')[2].partition("</details>")[0]
+    *off, setting = (code.text.split()[0] for code in parsed(html).all("code"))
+    assert len(off) == 4
+    for changes in ({"off": ",".join(off)}, {"set": setting}):
+        assert live.get(f"/{GPT2}/prompt", params={"text": TEXT, **changes}).status_code == 200
+
+
 def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
     view = live.get(twin(PROMPT, "json") + "&panel=neurons").json()
     first = view["neurons"][0]
