@@ -109,6 +109,11 @@ def relation_cells(model: str, heads: Sequence[RelationHead], d_vocab: int, lens
     return Markup("".join(cells))
 
 
+def clear_rank(d_vocab: int) -> int:
+    """Up to which mean rank a head is said to carry or to suppress a relation: 1 % of the tokens."""
+    return max(1, d_vocab // 100)
+
+
 def rank_heat(rank: float, d_vocab: int) -> int:
     """Ranks matter by their magnitude: 1 is the hottest, a twentieth of the vocabulary has no colour."""
     return round(HEAT_STEPS * max(0.0, 1 - log(max(rank, 1.0)) / log(max(d_vocab / 20, 2.0))))
@@ -141,6 +146,7 @@ def read_pair_tables(model: str, lens: str, read: ReadPairs, columns: tuple[str,
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
     for made in (
-        seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, rank_heat, short, read_pair_tables,
+        seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, clear_rank, rank_heat, short,
+        read_pair_tables,
     )
 }  # fmt: skip

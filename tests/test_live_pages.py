@@ -4,6 +4,7 @@ What a worker computes is for test_live_*.py, what happens when it fails for tes
 import csv
 import io
 import time
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -14,6 +15,7 @@ from starlette.testclient import TestClient
 
 from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
+from app.live_rows import clear_rank
 from app.packed_text import unpack
 from app.routes.live_arguments import PANELS
 from app.routes.live_pages import LIVE
@@ -138,6 +140,25 @@ def test_relation_as_data(live: TestClient) -> None:
     page = parsed(live.get(RELATION).text)
     assert f"/{GPT2}/head/{view['heads'][0]['layer']}/{view['heads'][0]['head']}/vo" in page.links()
     assert live.get(twin(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
+
+
+def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestClient) -> None:
+    """The small model has random weights: some head moves a single pair far up or down, hardly two pairs together."""
+    seen = set()
+    words = ("dog", "dogs", "lion", "horse", "Paris", "the")
+    for pairs in ("dog>dogs,lion>horse", *map(">".join, permutations(words, 2))):
+        asked = {"pairs": pairs}
+        heads = live.get(f"/{GPT2}/relation.json", params=asked).json()["heads"]
+        html = live.get(f"/{GPT2}/relation", params=asked).text.partition('id="map"')[0]
+        carrying, _, suppressing = html.partition('id="suppresses"')
+        bound = clear_rank(max(head["rank"] + head["rank_from_bottom"] - 1 for head in heads))
+        for part, by in ((carrying, "rank"), (suppressing, "rank_from_bottom")):
+            listed = [link for link in parsed(part).links() if link.endswith("/vo")]
+            clear = sorted((head for head in heads if head[by] <= bound), key=lambda head: head[by])
+            assert listed == [f"/{GPT2}/head/{head['layer']}/{head['head']}/vo" for head in clear]
+            assert ("No head: none has" in part) == (not clear)
+            seen.add((by, bool(clear)))
+    assert len(seen) == 4, "both kinds, with heads and without"
 
 
 def test_a_prompt_as_data(live: TestClient) -> None:
