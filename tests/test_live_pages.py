@@ -417,6 +417,19 @@ def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
         assert (answer.status_code, "does not exist here" in answer.text) == (404, True)
 
 
+@pytest.mark.parametrize(("text", "labels"), [(TEXT, 5), (TEXT + " dog" * 30, 18)])
+def test_the_large_map_has_labels(live: TestClient, text: str, labels: int) -> None:
+    """Tokens, or the numbers of every few positions where there are many."""
+    asked = {"text": text, "panel": "attention", "head": "1"}
+    tokens = live.get(f"/{GPT2}/prompt.json", params=asked).json()["tokens"]
+    assert len(tokens) == len(text.split())
+    found = parsed(live.get(f"/{GPT2}/prompt", params=asked).text).all("text")
+    assert len(found) == 2 * labels
+    shown = [token["token"].replace(" ", "␣") for token in tokens] if labels == 5 else [str(2 * n) for n in range(18)]
+    assert [label.text for label in found[::2]] == [label.text for label in found[1::2]] == shown
+    assert not parsed(live.get(f"/{GPT2}/prompt", params={**asked, "head": ""}).text).all("text")
+
+
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
     for path, wanted in {
         "": "seeds", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
