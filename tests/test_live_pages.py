@@ -161,6 +161,17 @@ def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestC
     assert len(seen) == 4, "both kinds, with heads and without"
 
 
+def test_one_name_for_pairs_to_heads(live: TestClient) -> None:
+    """In the bar, the title, the heading, the crumbs and on the help page."""
+    html = live.get(f"/{GPT2}/relation").text
+    assert 'Pairs<span class="long"> to heads</span></a>' in html
+    page = parsed(html)
+    assert page.all("title")[0].text.startswith("Pairs to heads in ")
+    assert page.all("h1")[0].text.strip() == "Pairs to heads"
+    assert page.all("li", **{"aria-current": "page"})[0].text.strip() == "pairs to heads"
+    assert "Pairs to heads" in [h2.text.strip() for h2 in parsed(live.get("/-/help").text).all("h2")]
+
+
 def test_a_prompt_as_data(live: TestClient) -> None:
     view = live.get(twin(PROMPT, "json")).json()
     assert "".join(token["token"] for token in view["tokens"]) == TEXT
