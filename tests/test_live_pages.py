@@ -287,6 +287,8 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("seeds?words=dog&kind=ff_up", 404, "ff_up"),
     ("seeds?words=dog&k=1001", 422, "1000"),
     ("seeds?words=" + ",".join(["dog"] * 65), 413, "64"),
+    ("seeds?words=dog&heads=all", 422, "heads = 'all': write 1 for all heads, or 0 for none"),
+    ("seeds?words=dog&heads=2", 422, "heads = '2': write 1 for all heads, or 0 for none"),
     ("relation?pairs=dog", 422, "two words"),
     ("prompt?text=dog&panel=evolutio", 422, "evolution"),
     ("prompt?text=dog&off=9.1", 404, "0 to 2"),
