@@ -59,7 +59,7 @@ def _vector(model: str, place: SeedPlace) -> str:
 
 
 def seed_head_cells(model: str, heads: Sequence[SeedHead], part: str, matrix: str, hottest: float) -> Markup:
-    """A layer's heads: the first token, and under the pointer the next; the darker, the larger its score."""
+    """A layer's heads: the first token, and under the pointer the next; colour by the score."""
     cells = []
     for each in heads:
         entries = each["writes"] if part == "writes" else each["seeks"]
@@ -98,7 +98,7 @@ def strongest(heads: Sequence[SeedHead], part: str, n: int = 12) -> list[SeedHea
 
 
 def relation_cells(model: str, heads: Sequence[RelationHead], d_vocab: int, lens: str) -> Markup:
-    """A layer's heads: the mean rank of the targets, the darker the better."""
+    """A layer's heads: the mean rank of the targets, the stronger the colour, the better."""
     cells = [
         f'<td><a href="{addresses.pairs(model, head["layer"], head["head"], "vo", lens=lens)}"'
         f" data-heat={rank_heat(head['rank'], d_vocab)}"
@@ -107,6 +107,11 @@ def relation_cells(model: str, heads: Sequence[RelationHead], d_vocab: int, lens
         for head in heads
     ]
     return Markup("".join(cells))
+
+
+def clear_rank(d_vocab: int) -> int:
+    """Up to which mean rank a head is said to carry or to suppress a relation: 1 % of the tokens."""
+    return max(1, d_vocab // 100)
 
 
 def rank_heat(rank: float, d_vocab: int) -> int:
@@ -141,6 +146,7 @@ def read_pair_tables(model: str, lens: str, read: ReadPairs, columns: tuple[str,
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
     for made in (
-        seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, rank_heat, short, read_pair_tables,
+        seed_rows, seed_head_cells, seed_words, by_layer, strongest, relation_cells, clear_rank, rank_heat, short,
+        read_pair_tables,
     )
 }  # fmt: skip

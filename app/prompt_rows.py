@@ -18,6 +18,8 @@ from app.view_types import TokenView
 from app.wire import HeadOff, NeuronSet
 
 WINDOW = 24  # positions beside each other
+LARGE, MARGIN = 400, 84  # pixels of a large map, and of the room for its labels
+LABEL = 11  # characters of one
 
 
 def percent(p: float) -> str:
@@ -78,6 +80,27 @@ def attention_paths(weights: Sequence[Sequence[float]]) -> Markup:
             if step := round(HEAT_STEPS * weight**0.5):
                 paths.setdefault(min(step, HEAT_STEPS), []).append(f"M{x} {y}h1v1h-1z")
     return Markup("".join(f'<path data-heat="{step}" d="{"".join(d)}"/>' for step, d in sorted(paths.items())))
+
+
+def labelled_box(size: int) -> Markup:
+    """The attributes of a large map with room for labels before its rows and columns."""
+    room, all_of = MARGIN * size / LARGE, LARGE + MARGIN
+    box = f"{-room:g} {-room:g} {size + room:g} {size + room:g}"
+    return Markup(f'width="{all_of}" height="{all_of}" viewBox="{box}"')
+
+
+def axis_labels(tokens: Sequence[TokenView]) -> Markup:
+    """The tokens beside the rows and above the columns; where they are too many, the number of every few."""
+    size, pixel = len(tokens), len(tokens) / LARGE
+    step = -(-size // WINDOW)
+    made = []
+    for at in range(0, size, step):
+        text = shown(tokens[at]["token"]) if step == 1 else str(at)
+        said = escape(text if len(text) <= LABEL else text[: LABEL - 1] + "…")
+        middle, gap = at + 0.5, -4 * pixel
+        made.append(f'<text x="{gap:g}" y="{middle:g}" text-anchor="end">{said}</text>')
+        made.append(f'<text x="{-gap:g}" y="0" transform="translate({middle:g} 0) rotate(-90)">{said}</text>')
+    return Markup(f'<g class="labels" font-size="{11 * pixel:g}">{"".join(made)}</g>')
 
 
 def attended(each: AttentionView, position: int, n: int = 3) -> list[tuple[int, float]]:
@@ -145,7 +168,8 @@ def coverage_means(rows: Sequence[CoverageView]) -> tuple[float, float | None]:
 FUNCTIONS: dict[str, Any] = {
     made.__name__: made
     for made in (
-        percent, window, evolution_cells, likely, likely_rows, attention_paths, attended, chosen_first,
+        percent, window, evolution_cells, likely, likely_rows, attention_paths, labelled_box, axis_labels,
+        attended, chosen_first,
         neuron_run_rows, change_name,
         coverage_line, coverage_means, without, token_bare,
     )

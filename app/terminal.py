@@ -41,7 +41,9 @@ def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None
 
 def print_seeds(console: Console, view: SeedsView, shape: Shape) -> None:
     used = ", ".join(
-        f"{visible(seed.word)}: {' + '.join(visible(token['token']) for token in seed.tokens)}" for seed in view.seeds
+        f"{'' if seed.weight == 1 else f'{seed.weight:+.4g} × '}{visible(seed.word)}: "
+        f"{' + '.join(visible(token['token']) for token in seed.tokens)}"
+        for seed in view.seeds
     )
     _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
     table = Table("kind", "layer", "index", "score", "top", box=box.SIMPLE_HEAD)

@@ -128,6 +128,10 @@ def _neuron(part: str, argument: str) -> tuple[int, int]:
 def _word(word: str, text: str) -> str:
     if not word.strip():
         raise BadRequest(f"{text.strip()[:100]!r}: a word is missing. Give words such as horse, dog, lion")
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:  # as a shell passes bytes that are not UTF-8
+        raise BadRequest(f"{word[:100]!a} is no text (it is not UTF-8): give words such as horse, dog, lion") from None
     if len(word) > LONGEST_WORD:
         raise BadRequest(f"a word of {len(word)} characters: up to {LONGEST_WORD} are read")
     return word

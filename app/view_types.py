@@ -117,6 +117,7 @@ class SubheadView(View):
 class SeedView(View):
     word: str
     tokens: tuple[TokenView, ...]
+    weight: float = 1.0
 
 
 class RankedView(View):

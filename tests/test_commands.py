@@ -305,6 +305,29 @@ def test_seeds(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) 
     assert "`lexiscope precompute tiny`" in err
 
 
+@pytest.mark.parametrize(("words", "meant"), [
+    (("dog", "-", "horse", "+", "lion"), [("dog", 1), ("horse", -1), ("lion", 1)]),
+    (("dog - horse + lion",), [("dog", 1), ("horse", -1), ("lion", 1)]),
+    (("2*dog",), [("dog", 2)]),
+    (("horse,dog,lion",), [("horse", 1), ("dog", 1), ("lion", 1)]),
+    (("horse", "dog", "lion"), [("horse", 1), ("dog", 1), ("lion", 1)]),
+    (('"dog lion"',), [("dog lion", 1)]),
+])  # fmt: skip
+def test_seeds_are_written_as_on_their_page(
+    capsys: pytest.CaptureFixture[str], built: Path, words: tuple[str, ...], meant: list[tuple[str, float]]
+) -> None:
+    code, out, _ = run(capsys, "seeds", "tiny", *words, "--json", "--data", built.parent)
+    assert code == 0
+    assert [(seed["word"], seed["weight"]) for seed in json.loads(out)["seeds"]] == meant
+
+
+def test_seeds_that_say_nothing(capsys: pytest.CaptureFixture[str], built: Path) -> None:
+    for words, said in (("dog -", "missing at the end"), (",", "no words"), ("dog - dog", "cancel each other out")):
+        code, out, err = run(capsys, "seeds", "tiny", words, "--data", built.parent)
+        assert (code, out) == (1, "")
+        assert said in err
+
+
 def test_tour_of_the_demo_parses(capsys: pytest.CaptureFixture[str]) -> None:
     parser = make_parser()
     for _, words in demo.TOUR:

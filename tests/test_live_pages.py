@@ -5,6 +5,7 @@ import asyncio
 import csv
 import io
 import time
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -15,6 +16,7 @@ from starlette.testclient import TestClient
 
 from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
+from app.live_rows import clear_rank
 from app.packed_text import unpack
 from app.routes.live_arguments import PANELS
 from app.routes.live_pages import LIVE
@@ -93,6 +95,18 @@ def test_seeds_as_data(live: TestClient) -> None:
     assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= rows[0].keys()
 
 
+def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
+    for words, explained in (("dog,lion", False), ("dog - lion", True)):
+        html = live.get(f"/{GPT2}/seeds", params={"words": words}).text
+        assert "without listing any of the words" in html
+        assert ("before its weight" in html) == explained
+        view = live.get(f"/{GPT2}/seeds.json", params={"words": words}).json()
+        weights = [seed["weight"] for seed in view["seeds"]]
+        for result in view["results"]:
+            mean = sum(weight * own for weight, own in zip(weights, result["scores"], strict=True)) / 2
+            assert result["score"] == pytest.approx(mean), "own scores are those before the weight"
+
+
 def test_seeds_through_every_head(live: TestClient) -> None:
     assert live.get(twin(SEEDS, "json")).json()["heads"] == []
     view = live.get(twin(SEEDS, "json") + "&heads=1").json()
@@ -141,6 +155,36 @@ def test_relation_as_data(live: TestClient) -> None:
     assert live.get(twin(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
 
 
+def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestClient) -> None:
+    """The small model has random weights: some head moves a single pair far up or down, hardly two pairs together."""
+    seen = set()
+    words = ("dog", "dogs", "lion", "horse", "Paris", "the")
+    for pairs in ("dog>dogs,lion>horse", *map(">".join, permutations(words, 2))):
+        asked = {"pairs": pairs}
+        heads = live.get(f"/{GPT2}/relation.json", params=asked).json()["heads"]
+        html = live.get(f"/{GPT2}/relation", params=asked).text.partition('id="map"')[0]
+        carrying, _, suppressing = html.partition('id="suppresses"')
+        bound = clear_rank(max(head["rank"] + head["rank_from_bottom"] - 1 for head in heads))
+        for part, by in ((carrying, "rank"), (suppressing, "rank_from_bottom")):
+            listed = [link for link in parsed(part).links() if link.endswith("/vo")]
+            clear = sorted((head for head in heads if head[by] <= bound), key=lambda head: head[by])
+            assert listed == [f"/{GPT2}/head/{head['layer']}/{head['head']}/vo" for head in clear]
+            assert ("No head: none has" in part) == (not clear)
+            seen.add((by, bool(clear)))
+    assert len(seen) == 4, "both kinds, with heads and without"
+
+
+def test_one_name_for_pairs_to_heads(live: TestClient) -> None:
+    """In the bar, the title, the heading, the crumbs and on the help page."""
+    html = live.get(f"/{GPT2}/relation").text
+    assert 'Pairs<span class="long"> to heads</span></a>' in html
+    page = parsed(html)
+    assert page.all("title")[0].text.startswith("Pairs to heads in ")
+    assert page.all("h1")[0].text.strip() == "Pairs to heads"
+    assert page.all("li", **{"aria-current": "page"})[0].text.strip() == "pairs to heads"
+    assert "Pairs to heads" in [h2.text.strip() for h2 in parsed(live.get("/-/help").text).all("h2")]
+
+
 def test_a_prompt_as_data(live: TestClient) -> None:
     view = live.get(twin(PROMPT, "json")).json()
     assert "".join(token["token"] for token in view["tokens"]) == TEXT
@@ -184,6 +228,24 @@ def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     for kept in ("&off=2.h1&set=1.5:2.5", "&off=1.3&set=1.5:2.5", "&off=1.3,2.h1", ""):
         assert PROMPT + kept in links
     assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
+
+
+def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: TestClient) -> None:
+    html = live.get(f"/{GPT2}/prompt?off=L1N3,L0H1").text
+    assert "The run will have" in html
+    page = parsed(html)
+    said = [e.text.split() for e in page.all("a") if e.attributes["href"] in (f"/{GPT2}/ff/1/3", f"/{GPT2}/head/0/1")]
+    assert [words[:2] for words in said] == [["L1N3", "off"], ["L0H1", "off"]]
+    assert {f"/{GPT2}/prompt?off=0.h1", f"/{GPT2}/prompt?off=1.3"} <= set(page.links())
+    assert "The run will have" not in live.get(f"/{GPT2}/prompt").text
+
+
+def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
+    html = live.get(f"/{GPT2}/prompt").text.partition('class="changes"')[2].partition("</details>")[0]
+    *off, setting = (code.text.split()[0] for code in parsed(html).all("code"))
+    assert len(off) == 4
+    for changes in ({"off": ",".join(off)}, {"set": setting}):
+        assert live.get(f"/{GPT2}/prompt", params={"text": TEXT, **changes}).status_code == 200
 
 
 def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
@@ -258,6 +320,8 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("seeds?words=dog&kind=ff_up", 404, "ff_up"),
     ("seeds?words=dog&k=1001", 422, "1000"),
     ("seeds?words=" + ",".join(["dog"] * 65), 413, "64"),
+    ("seeds?words=dog&heads=all", 422, "heads = 'all': write 1 for all heads, or 0 for none"),
+    ("seeds?words=dog&heads=2", 422, "heads = '2': write 1 for all heads, or 0 for none"),
     ("relation?pairs=dog", 422, "two words"),
     ("prompt?text=dog&panel=evolutio", 422, "evolution"),
     ("prompt?text=dog&off=9.1", 404, "0 to 2"),
@@ -415,6 +479,27 @@ def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
     for path in ("neuron=9999", "head=4"):
         answer = live.get(f"/{GPT2}/prompt?text=dog&{path}")
         assert (answer.status_code, "does not exist here" in answer.text) == (404, True)
+
+
+@pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
+def test_every_convention_is_explained_beside_the_switch(live: TestClient, convention: str) -> None:
+    page = parsed(live.get(PROMPT + f"&panel=patterns&convention={convention}").text)
+    assert {"final", "vocabulary", "exact"} <= {b.text.partition(":")[0] for b in page.all("b")}
+    assert "/-/help#conventions" in page.links()
+    assert "conventions" in parsed(live.get("/-/help").text).ids()
+
+
+@pytest.mark.parametrize(("text", "labels"), [(TEXT, 5), (TEXT + " dog" * 30, 18)])
+def test_the_large_map_has_labels(live: TestClient, text: str, labels: int) -> None:
+    """Tokens, or the numbers of every few positions where there are many."""
+    asked = {"text": text, "panel": "attention", "head": "1"}
+    tokens = live.get(f"/{GPT2}/prompt.json", params=asked).json()["tokens"]
+    assert len(tokens) == len(text.split())
+    found = parsed(live.get(f"/{GPT2}/prompt", params=asked).text).all("text")
+    assert len(found) == 2 * labels
+    shown = [token["token"].replace(" ", "␣") for token in tokens] if labels == 5 else [str(2 * n) for n in range(18)]
+    assert [label.text for label in found[::2]] == [label.text for label in found[1::2]] == shown
+    assert not parsed(live.get(f"/{GPT2}/prompt", params={**asked, "head": ""}).text).all("text")
 
 
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:

@@ -208,7 +208,7 @@ def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:
     for token in range(len(raw_tokens())):
         text = gpt2.tokens.text(token)
         view = SeedView(word=text, tokens=({"id": token, "token": text},))
-        assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}]}
+        assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}], "weight": 1.0}
 
 
 def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:

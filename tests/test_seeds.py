@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers
 from precompute.architectures import describe
 from precompute.architectures.base import Model
 from precompute.checkpoint import Checkpoint
-from precompute.errors import NotFound
+from precompute.errors import BadRequest, NotFound
 from precompute.seeds import Ranked, Seed, find_seed, query, rank_by_seeds
 from precompute.shape import SIDES
 from tests.models import tiny_gpt2, tiny_llama, tokenizer_json
@@ -83,6 +83,15 @@ def test_the_query_is_the_mean_of_the_words_less_the_mean_of_all() -> None:
     mean = W.mean(axis=0, dtype=np.float64)
     words = [W[3] - mean, (W[4] - mean + W[5] - mean + W[9] - mean) / 3, W[3] - mean]
     np.testing.assert_allclose(found, sum(words) / 3, atol=1e-6)
+
+
+def test_weights_count_and_what_cancels_out_is_refused() -> None:
+    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
+    found = query(W, [Seed("king", (3,)), Seed("man", (4,), -1.0), Seed("woman", (5,), 2.0)])
+    mean = W.mean(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(found, ((W[3] - mean) - (W[4] - mean) + 2 * (W[5] - mean)) / 4, atol=1e-6)
+    with pytest.raises(BadRequest, match="cancel each other out"):
+        query(W, [Seed("dog", (3,)), Seed("dog", (3,), -1.0)])
 
 
 def test_tokens_without_an_embedding_are_named() -> None:

@@ -24,7 +24,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         "which are fetched again if they are gone; the other lists come from the index alone.",
     )
     parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
-    parser.add_argument("words", metavar="WORD", nargs="+", help="seed words")
+    parser.add_argument(
+        "words",
+        metavar="WORD",
+        nargs="+",
+        help='words, as on the page of seeds: horse dog lion, "king - man + woman", "2*dog"',
+    )
     parser.add_argument(
         "--kind", action="append", choices=tuple(SIDES), help=f"which vectors ({DEFAULT_KIND}); may be repeated"
     )
@@ -36,14 +41,18 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from app.commands.weights import weights_of
+    from app.terms import parse_terms
     from app.views.parameters import seeds_view
+    from precompute.errors import BadRequest
     from precompute.index import open_model
     from precompute.seeds import find_seed, rank_by_seeds
 
     index = open_model(args.data, args.model)
     kinds = list(dict.fromkeys(args.kind or [DEFAULT_KIND]))
     tokenizer = _tokenizer(index)
-    seeds = [find_seed(tokenizer, word) for word in args.words]
+    seeds = [find_seed(tokenizer, term.word, term.weight) for term in parse_terms(" ".join(args.words))]
+    if not seeds:
+        raise BadRequest("there are no words: give some such as horse dog lion")
     view = seeds_view(index, kinds, seeds, rank_by_seeds(weights_of(index), seeds, kinds, args.k))
     if args.json:
         print(view.to_json())

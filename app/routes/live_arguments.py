@@ -4,7 +4,7 @@ How it is read is for terms.py; arguments of stored pages are in arguments.py.""
 from typing import Annotated, Literal, get_args
 
 from fastapi import Query
-from pydantic import AfterValidator
+from pydantic import AfterValidator, BeforeValidator
 
 from app.packed_text import unpack
 from app.terms import (
@@ -35,6 +35,12 @@ def _kinds(text: str) -> str:
 
 def _words(text: str) -> str:
     return write_terms(parse_terms(text))
+
+
+def _with_heads(said: str | int) -> str | int:
+    if str(said) not in ("0", "1"):
+        raise BadRequest(f"heads = {str(said)[:100]!r}: write 1 for all heads, or 0 for none")
+    return said
 
 
 def _pairs(text: str) -> str:
@@ -74,7 +80,11 @@ SeedKinds = Annotated[
     AfterValidator(_kinds),
 ]
 Results = Annotated[int, Query(ge=1, le=1000, description="How many vectors")]
-WithHeads = Annotated[int, Query(ge=0, le=1, description="1: also what every head would do with the average")]
+WithHeads = Annotated[
+    int,
+    Query(ge=0, le=1, description="1: also what every head would do with the average"),
+    BeforeValidator(_with_heads),
+]
 RelationPairs = Annotated[
     str,
     Query(

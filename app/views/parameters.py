@@ -65,6 +65,8 @@ class SeedTokens(Protocol):
     def word(self) -> str: ...
     @property
     def tokens(self) -> tuple[int, ...]: ...
+    @property
+    def weight(self) -> float: ...
 
 
 def seeds_view(
@@ -82,7 +84,9 @@ def seeds_view(
     return SeedsView.of(
         model=index.manifest.model,
         kind=",".join(kinds),
-        seeds=tuple(SeedView.of(word=seed.word, tokens=_tokens(index.tokens, seed.tokens)) for seed in seeds),
+        seeds=tuple(
+            SeedView.of(word=seed.word, tokens=_tokens(index.tokens, seed.tokens), weight=seed.weight) for seed in seeds
+        ),
         results=tuple(
             RankedView.of(kind=r.kind, layer=r.layer, index=r.index, score=r.score, top=top(r)) for r in results
         ),

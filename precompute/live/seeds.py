@@ -18,6 +18,7 @@ from precompute.live.vocabulary import listed
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadReading, Scored, SeedsAnswer, SeedsAsk, TermUsed
 from precompute.live.words import Vocabulary, Words
+from precompute.seeds import CANCELLED, cancelled, weighted_mean
 from precompute.shape import SIDES
 
 NEAREST = 12
@@ -44,10 +45,9 @@ class Query:
             raise BadRequest("all seeds have the weight 0: give at least one another weight")
         self.terms = {"reads": self._terms(words.reads)}  # (terms, d_model) each
         self.terms["writes"] = self.terms["reads"] if words.reads is words.writes else self._terms(words.writes)
-        self.q = {side: self.weights @ terms / np.abs(self.weights).sum() for side, terms in self.terms.items()}
-        longest = np.linalg.norm(self.terms["reads"], axis=1).max()
-        if np.linalg.norm(self.q["reads"]) <= 1e-9 * longest:
-            raise BadRequest("the seeds cancel each other out: nothing is left to search for")
+        self.q = {side: weighted_mean(terms, self.weights) for side, terms in self.terms.items()}
+        if cancelled(self.q["reads"], self.terms["reads"]):
+            raise BadRequest(CANCELLED)
 
     def _terms(self, vocabulary: Vocabulary) -> Float64:
         return np.stack([vocabulary.word(term.tokens) - vocabulary.mean for term in self.used])
