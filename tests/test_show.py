@@ -231,7 +231,7 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
     [
         ("show gpt2 ff 0 0", 1, "no index of 'gpt2' in"),
         ("show ../tiny/../tiny ff 1 0", 1, "no index of"),
-        ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet (ready: 1, 3)"),
+        ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet: 2 of 4 layers are ready (1, 3)"),
         ("show tiny ff 9 0", 1, "layer 9: tiny has layers 0 to 3"),
         ("show tiny ff -1 0", 1, "layer -1: tiny has layers 0 to 3"),
         ("show tiny ff 1 99", 1, "neuron 99: tiny has neurons 0 to 5"),
