@@ -8,6 +8,7 @@ from playwright.sync_api import Page
 
 from tests.browser.addresses import PAGES
 from tests.browser.visit import Visit
+from tests.site import GPT2
 
 Visitor = Callable[..., Visit]
 SHIFTS = """() => new Promise(done => {
@@ -42,3 +43,11 @@ def test_page(visit: Visitor, path: str) -> None:
     page = visit(color_scheme="light", viewport={"width": 1280, "height": 900}).go(path)
     assert page.evaluate(SHIFTS) < 0.01
     check_in_light_and_dark(page)
+
+
+def test_long_words_fit_on_a_phone(visit: Visitor) -> None:
+    """The tokens of the small indexes are short: words as long as those of real models are put in their place."""
+    page = visit(viewport={"width": 360, "height": 740}).go(f"/{GPT2}")
+    assert page.locator(".cards .pair").count()
+    page.evaluate("document.querySelectorAll('.cards bdi').forEach(chip => { chip.textContent = '␣consequently'; })")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
