@@ -123,6 +123,8 @@ ROLES = {
     "negative": "Up turns negative on it",
 }
 
+ARCHITECTURES = {"gpt2": "GPT-2", "llama": "Llama"}
+
 KINDS = {
     "ff_key": "neuron keys",
     "ff_up": "neuron ups",
