@@ -176,6 +176,20 @@ def test_a_neuron_by_chance(client: TestClient) -> None:
     assert client.get(answer.headers["location"]).status_code == 200
 
 
+def test_a_neuron_by_chance_keeps_the_lens(client: TestClient) -> None:
+    assert f'href="/{GPT2}/random"' in client.get(f"/{GPT2}/ff/1/5").text
+    assert f'href="/{GPT2}/random?lens=cosine"' in client.get(f"/{GPT2}/ff/1/5?lens=cosine").text
+    assert client.get(f"/{GPT2}/random?lens=cosine").headers["location"].endswith("?lens=cosine")
+    assert client.get(f"/{GPT2}/random?lens=round").status_code == 422
+
+
+def test_titles_tell_tokens_with_and_without_a_space_apart(client: TestClient) -> None:
+    views = [client.get(f"/{GPT2}/token/{token}.json").json()["token"] for token in range(256, 470)]
+    token = next(view for view in views if view["token"].startswith(" ") and view["token"].strip().isalpha())
+    title = f"<title>Token “␣{token['token'].strip()}” in {GPT2}"
+    assert title in client.get(f"/{GPT2}/token/{token['id']}").text
+
+
 def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     path = f"/{GPT2}/search?q=L1N5"
     answer = client.get(path)

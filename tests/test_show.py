@@ -105,7 +105,7 @@ def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path
 
 def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "show demo ff 0 1")
-    for title in ("key (the gate): reads", "up: reads", "value: writes"):
+    for title in ("key (the gate): reads", "up: sets strength and sign", "value: writes"):
         assert title in out
 
 
