@@ -76,8 +76,8 @@ def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str
     return _with(f"/{_name(name)}/prompt", said | query)
 
 
-def random(name: str) -> str:
-    return f"/{_name(name)}/random"
+def random(name: str, **query: Any) -> str:
+    return _with(f"/{_name(name)}/random", query)
 
 
 def vector(name: str, layer: int, index: int, head: int | None, sub: int | None, **query: Any) -> str:

@@ -20,7 +20,7 @@ from app.live.errors import LiveError
 from app.rendering import PageRequest
 from app.requests import is_partial, origin_of
 from app.site import Site
-from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
 
 DATA_ENDINGS = (".json", ".csv", ".md", ".tex", "/-/health", "/-/metrics")
 UNAVAILABLE = 503
@@ -82,6 +82,8 @@ class ErrorPages:
 
     async def _known(self, request: Request, error: Exception) -> Response:
         match error:
+            case NotBuilt():
+                return await self.respond(request, 404, str(error), {"retry-after": "10"})
             case NotFound():
                 return await self.respond(request, 404, str(error))
             case BadRequest():

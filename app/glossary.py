@@ -63,7 +63,10 @@ TERMS = {
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
     "distinct": Term("preset distinct", "The two tokens differ even without case and surrounding space."),
-    "words": Term("preset words", "Distinct, and both are whole words: a space, then three or more letters."),
+    "words": Term(
+        "preset words",
+        "Distinct, and both begin with a space and have three or more letters; a word's beginning may pass.",
+    ),
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
     "coherence": Term(
         "coherence",
@@ -119,6 +122,8 @@ ROLES = {
     "positive": "Up turns positive on it",
     "negative": "Up turns negative on it",
 }
+
+ARCHITECTURES = {"gpt2": "GPT-2", "llama": "Llama"}
 
 KINDS = {
     "ff_key": "neuron keys",

@@ -1,4 +1,4 @@
-"""Reads what a person types or pastes to name a parameter: L10N2361, 8.11, L8H11.5, or the address of a page.
+"""Reads what a person types or pastes to name a parameter: L10, L10N2361, 8.11, L8H11.5, or the address of a page.
 The addresses themselves are made by addresses.py."""
 
 import re
@@ -7,8 +7,10 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from app import addresses
+from precompute.manifest import MODEL_NAME
 from precompute.shape import MATRICES, Shape
 
+_LAYER = re.compile(r"(?:L|layer\s*)(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NEURON = re.compile(r"L(\d{1,9})N(\d{1,9})", re.ASCII | re.IGNORECASE)
 _HEAD = re.compile(r"L(\d{1,9})H(\d{1,9})(?:[–-]\d{1,9})?(?:\.(\d{1,9}))?", re.ASCII | re.IGNORECASE)
 _DOTTED = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
@@ -23,6 +25,7 @@ _ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page take
     addresses.pairs: ("lens", "preset", "k", "group", "reading"),
     addresses.subhead: ("lens", "k", "reading"),
 }
+_PAGES = ("layer", "ff", "head", "token", "search")
 _FACES = (".json", ".csv", ".md", ".tex")
 
 
@@ -32,10 +35,29 @@ def jump(model: str, shape: Shape, text: str) -> str | None:
     return _named(model, shape, text) or _pasted(model, shape, text)
 
 
+def offers(model: str, shape: Shape, text: str) -> list[tuple[str, str]]:
+    """The pages that a text may mean, best first, and what each is: two numbers are a head, but may be a neuron."""
+    paths = [jump(model, shape, text)]
+    if match := _DOTTED.fullmatch(text.strip()):
+        layer, second, third = match.groups()
+        paths.append(None if third else _checked(shape, addresses.ff, model, layer=layer, neuron=second))
+    return [(path, _title(path)) for path in dict.fromkeys(paths) if path]
+
+
+def pasted_model(text: str) -> str | None:
+    """The model that a pasted address of a page is of, whether it is here or not."""
+    try:
+        name, *words = _path(text)
+    except ValueError:
+        return None
+    is_page = words[0] in _PAGES and len(words) > (words[0] != "search") if words else "://" in text
+    return name if is_page and MODEL_NAME.fullmatch(name) else None
+
+
 def out_of_range(model: str, shape: Shape, text: str) -> str | None:
     """What there is, for a text that names a parameter which is not there."""
     text = text.strip()
-    if not any(kind.fullmatch(text) for kind in (_NEURON, _HEAD, _DOTTED)) or jump(model, shape, text):
+    if not any(kind.fullmatch(text) for kind in (_LAYER, _NEURON, _HEAD, _DOTTED)) or jump(model, shape, text):
         return None
     counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads, "subheads": shape.d_head}
     return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
@@ -54,11 +76,41 @@ def examples(shape: Shape) -> dict[str, str]:
     }
 
 
-FUNCTIONS: dict[str, Any] = {"out_of_range": out_of_range, "examples": examples}
+FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (offers, pasted_model, out_of_range, examples)}
+
+
+def _title(path: str) -> str:
+    """What the page at one of our own addresses is."""
+    match path.partition("?")[0].split("/")[2:]:
+        case ["layer", layer]:
+            return f"Layer {layer}"
+        case ["token", token]:
+            return f"Token #{token}"
+        case ["ff", layer, neuron]:
+            return f"Neuron {neuron} of layer {layer}"
+        case ["head", layer, head]:
+            return f"Head {head} of layer {layer}"
+        case ["head", layer, head, matrix]:
+            return f"{matrix.upper()} of head {head} of layer {layer}"
+        case ["head", layer, head, _, subhead]:
+            return f"Subhead {subhead} of head {head} of layer {layer}"
+        case ["search"]:
+            return "Search"
+    return "Layers and heads"
+
+
+def _path(text: str) -> list[str]:
+    """The words of an address, whatever its host and ending."""
+    path = unquote(urlsplit(text.strip()).path)
+    for face in _FACES:
+        path = path.removesuffix(face)
+    return path.strip("/").split("/")
 
 
 def _named(model: str, shape: Shape, text: str) -> str | None:
     numbers: list[int]
+    if match := _LAYER.fullmatch(text):
+        return _checked(shape, addresses.layer, model, layer=match[1])
     if match := _NEURON.fullmatch(text):
         layer, neuron = map(int, match.groups())
         return _checked(shape, addresses.ff, model, layer=layer, neuron=neuron)
@@ -76,12 +128,9 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
     """Whatever the host: only the path and the arguments we know are taken over."""
     try:
         parts = urlsplit(text)
+        name, *words = _path(text)
     except ValueError:
         return None
-    path = unquote(parts.path)
-    for face in _FACES:
-        path = path.removesuffix(face)
-    name, *words = path.strip("/").split("/")
     if name != model or "/" not in text:
         return None
     query: dict[str, Any] = {

@@ -86,5 +86,5 @@ def ticked(text: str) -> Markup:
 
 
 FUNCTIONS: dict[str, Any] = {
-    made.__name__: made for made in (chip, chips, pair, token_text, plain, plain_pairs, grouped, ticked)
+    made.__name__: made for made in (chip, chips, pair, token_text, plain, plain_pairs, grouped, ticked, shown)
 }

@@ -75,14 +75,17 @@ def length_switch(address: str, usual: int, shown: int, stored: int) -> Markup:
 
 def share(address: str, twins: Mapping[str, str]) -> Markup:
     """The page's whole address and its twins; the script turns a click into a copy."""
-    links = [f'<a href="{escape(address)}" data-copy="link" title="Copy the address of this page">Copy link</a>']
+    links = [
+        "<span>Copy:</span>",
+        f'<a href="{escape(address)}" data-copy="link" title="Copy the address of this page">link</a>',
+    ]
     links += [
         f'<a href="{escape(twins[face])}" data-copy="{face}" title="Copy as {what}">{name}</a>'
         for face, (name, what) in _COPIED.items()
         if face in twins
     ]
     if "json" in twins:
-        links.append(f'<a href="{escape(twins["json"])}" title="This page as data">JSON</a>')
+        links += ["<span>Open:</span>", f'<a href="{escape(twins["json"])}" title="This page as data">JSON</a>']
     lines = "\n".join(links)
     return Markup(f'<nav class="share" aria-label="Share this page" hx-boost:inherited="false">\n{lines}\n</nav>\n')
 

@@ -61,7 +61,11 @@ def _print_ff(console: Console, view: FFView) -> None:
     _print_heading(console, f"{view.model}  layer {view.layer}  neuron {view.neuron}", f"lens {view.lens}")
     vectors = {"key: reads": view.key, "value: writes": view.value}
     if view.up:
-        vectors = {"key (the gate): reads": view.key, "up: reads": view.up, "value: writes": view.value}
+        vectors = {
+            "key (the gate): reads": view.key,
+            "up: sets strength and sign": view.up,
+            "value: writes": view.value,
+        }
     _print_vectors(console, vectors)
     console.print(Text(f"Similarity of key and value: {view.similarity:.3f}"))
 

@@ -13,6 +13,8 @@ from precompute.tokens import TokenTable
 
 T = TypeVar("T")
 
+_CUT = 9  # lists side by side have room for about as many characters
+
 
 class Made(Generic[T]):
     """Something for each token, never empty, made when it is first asked for."""
@@ -55,11 +57,13 @@ def opening(token: int, text: str) -> bytes:
 
 
 def token_markup(text: str) -> str:
-    """The spaces around a token, which are easily overlooked, are set apart by colour."""
+    """The spaces around a token, which are easily overlooked, are set apart by colour; one that may be cut is whole
+    in its title."""
     seen = shown(text)
+    bdi = f'<bdi title="{escape(seen)}">' if len(seen) > _CUT else "<bdi>"
     word = seen.strip("␣")
     if not word:
-        return f"<bdi>{escape(seen)}</bdi>"
+        return f"{bdi}{escape(seen)}</bdi>"
     before, after = seen.split(word, 1)
     marks = [f"<i>{mark}</i>" if mark else "" for mark in (before, after)]
-    return f"<bdi>{marks[0]}{escape(word)}{marks[1]}</bdi>"
+    return f"{bdi}{marks[0]}{escape(word)}{marks[1]}</bdi>"

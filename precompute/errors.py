@@ -20,7 +20,8 @@ LexiscopeError
 │   └── DiskFull
 ├── ServeError                   the server cannot start: its port is taken, a setting is wrong
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
-└── NotFound                     a model, layer, neuron, head or token that does not exist (or is not built yet)
+└── NotFound                     a model, layer, neuron, head or token that does not exist
+    └── NotBuilt                 a layer that does not exist yet: it may be there at a later try
 """
 
 from typing import Self
@@ -111,4 +112,8 @@ class BadRequest(LexiscopeError):
 
 
 class NotFound(LexiscopeError):
+    pass
+
+
+class NotBuilt(NotFound):
     pass

@@ -9,7 +9,7 @@ from typing import Self
 
 from precompute import remake
 from precompute.container import Container
-from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotBuilt, NotFound
 from precompute.files import damaged
 from precompute.layout import check_arrays, vocabulary_layout
 from precompute.manifest import MANIFEST, MODEL_NAME, FileEntry, Manifest, model_name, signature_of
@@ -78,9 +78,9 @@ class Index:
         model, n_layers = self.manifest.model, self.shape.n_layers
         if not 0 <= layer < n_layers:
             raise NotFound(f"layer {layer}: {model} has layers 0 to {n_layers - 1}")
-        raise NotFound(
-            f"layer {layer} of {model} is not built yet (ready: {ranges(self.layers)}); "
-            f"`{remake.command(self.manifest.source)}` goes on with the build"
+        raise NotBuilt(
+            f"layer {layer} of {model} is not built yet: {len(self.layers)} of {n_layers} layers are ready "
+            f"({ranges(self.layers)}). {remake.unless_running(self.manifest.source)}"
         )
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:

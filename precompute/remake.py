@@ -16,6 +16,10 @@ def command(source: str) -> str:
     return f"lexiscope precompute {shlex.quote(plain(path.name if path.is_absolute() else source))}"
 
 
+def unless_running(source: str) -> str:
+    return f"If no build is running, `{command(source)}` goes on with it"
+
+
 def command_for(folder: Path) -> str:
     """Of an index that may be damaged: by the name of its folder if its manifest does not tell."""
     try:

@@ -40,7 +40,7 @@
     const text = link.dataset.copy === "link"
       ? Promise.resolve(link.href)
       : fetch(link.href).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
-    copy(text).then(() => say(`Copied ${link.textContent.replace("Copy ", "")}`), () => { location.href = link.href; });
+    copy(text).then(() => say(`Copied ${link.textContent}`), () => { location.href = link.href; });
   });
 
   async function copy(text) {

@@ -350,5 +350,5 @@ def test_tour_skips_layers_that_are_not_built(capsys: pytest.CaptureFixture[str]
     assert all(f"$ lexiscope {words}\n" in out for _, words in demo.TOUR)
     assert "neuron 808" in out
     assert out.count("Skipped: ") == 1
-    assert f"Skipped: layer 27 of {DEMO_NAME} is not built yet (ready: 29)" in out
+    assert f"Skipped: layer 27 of {DEMO_NAME} is not built yet: 1 of 30 layers are ready (29)" in out
     assert "1 of 30 (29)" in out

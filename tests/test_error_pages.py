@@ -21,7 +21,7 @@ BAD = [
     # What does not exist
     ("/gpt3", 404, "no index of 'gpt3' (built: tiny-gpt2, tiny-llama)"),
     (f"/{GPT2}/ff/3/0", 404, "has layers 0 to 2"),
-    (f"/{GPT2}/ff/0/0", 404, "not built yet (ready: 1-2)"),
+    (f"/{GPT2}/ff/0/0", 404, "not built yet: 2 of 3 layers are ready (1-2)"),
     (f"/{GPT2}/ff/1/128", 404, "has neurons 0 to 127"),
     (f"/{GPT2}/head/1/4", 404, "has heads 0 to 3"),
     (f"/{GPT2}/head/1/4/vo", 404, "has heads 0 to 3"),
@@ -124,6 +124,16 @@ def test_an_error_can_be_swapped_in(client: TestClient) -> None:
     assert answer.status_code == 404
     assert "<html" not in answer.text
     assert "has layers 0 to 2" in answer.text
+
+
+def test_a_layer_that_is_not_built_yet_is_waited_for(client: TestClient) -> None:
+    """Its page opens by itself once the build has come to it; of what will never be there, none does."""
+    for path, waits in ((f"/{GPT2}/layer/0", True), (f"/{GPT2}/ff/0/5", True), (f"/{GPT2}/layer/3", False)):
+        answer = client.get(path)
+        assert answer.status_code == 404
+        assert ('<meta http-equiv="refresh" content="10">' in answer.text) is waits
+        assert ("retry-after" in answer.headers) is waits
+        assert ("If no build is running" in answer.text) is waits
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])

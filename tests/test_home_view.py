@@ -10,6 +10,7 @@ from app.library import Library
 from app.views.home import home_view
 from tests.pages import parsed
 from tests.site import GPT2 as TINY
+from tests.site import visit
 from tests.synthetic import GPT2, LLAMA, make_manifest, unflushed, write_index
 
 
@@ -34,7 +35,16 @@ def test_where_to_start(client: TestClient) -> None:
     assert start["head"] in (view["heads"] or [None])
     shown = parsed(client.get("/").text).links()
     assert addresses.model(TINY) in shown
-    assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/"))
+    sentence = addresses.prompt(TINY, "The capital of France is")
+    assert sentence in shown
+    assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link != sentence)
+
+
+def test_no_sentence_to_run_where_no_worker_is(site_data: Path) -> None:
+    with visit(site_data, worker="off") as visitor:
+        links = parsed(visitor.get("/").text).links()
+    assert addresses.model(TINY) in links
+    assert not [link for link in links if "/prompt" in link]
 
 
 def test_no_models(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from precompute.container import About, write_container
-from precompute.errors import IndexFault, IndexMissing, ManifestDamaged, NewerFormat, NotFound, ShardDamaged
+from precompute.errors import IndexFault, IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
 from precompute.index import Index, list_models, open_model, ranges
 from precompute.layout import shard_file, vocabulary_file
 from precompute.manifest import DEMO_NAME, MANIFEST, Manifest
@@ -175,9 +175,8 @@ def test_what_does_not_exist_says_what_does(folder: Path, read: Callable[[Any], 
 def test_layers_that_are_not_built_and_layers_there_are_not(folder: Path) -> None:
     index = Index.open(folder)
     assert index.layers == (1, 3)
-    with pytest.raises(
-        NotFound, match=r"layer 0 of tiny is not built yet \(ready: 1, 3\); `lexiscope precompute someone/tiny`"
-    ):
+    ready = r"layer 0 of tiny is not built yet: 2 of 4 layers are ready \(1, 3\)\. "
+    with pytest.raises(NotBuilt, match=ready + "If no build is running, `lexiscope precompute someone/tiny`"):
         index.shard(0)
     for layer in (-1, 4):
         with pytest.raises(NotFound, match=f"layer {layer}: tiny has layers 0 to 3"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.jumps import examples, jump, out_of_range
+from app.jumps import examples, jump, offers, out_of_range, pasted_model
 from precompute.shape import Shape
 from tests.synthetic import D_VOCAB, GPT2, LLAMA
 
@@ -12,6 +12,11 @@ from tests.synthetic import D_VOCAB, GPT2, LLAMA
 @pytest.mark.parametrize(
     ("text", "path"),
     [
+        ("L3", "/tiny/layer/3"),
+        ("layer 3", "/tiny/layer/3"),
+        ("Layer3", "/tiny/layer/3"),
+        ("L4", None),
+        ("layers 3", None),
         ("L3N5", "/tiny/ff/3/5"),
         (" l3n5 ", "/tiny/ff/3/5"),
         ("L3N6", None),
@@ -78,7 +83,50 @@ def test_the_name_of_what_heads_share(text: str, path: str) -> None:
     assert jump("small", LLAMA, text) == path
 
 
-@pytest.mark.parametrize("text", ["L99N0", "L0N999", "L0H99", "0.1.99", " 99.1 "])
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("3.1", ["Head 1 of layer 3", "Neuron 1 of layer 3"]),
+        (" 3.5 ", ["Neuron 5 of layer 3"]),
+        ("3.1.3", ["Subhead 3 of head 1 of layer 3"]),
+        ("L3H1", ["Head 1 of layer 3"]),
+        ("layer 3", ["Layer 3"]),
+        ("/tiny/head/3/1/vo?preset=words", ["VO of head 1 of layer 3"]),
+        ("/tiny/token/5", ["Token #5"]),
+        ("/tiny/search?q=dog", ["Search"]),
+        ("/tiny", ["Layers and heads"]),
+        ("9.1", []),
+        ("dog", []),
+    ],
+)
+def test_pages_that_a_text_may_mean(text: str, titles: list[str]) -> None:
+    made = offers("tiny", GPT2, text)
+    assert [title for _, title in made] == titles
+    assert [path for path, _ in made[:1]] == ([jump("tiny", GPT2, text)] if titles else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("http://127.0.0.1:8000/gpt2/ff/3/5?lens=cosine", "gpt2"),
+        ("https://example.org/gpt2", "gpt2"),
+        ("/gpt2/search?q=dog", "gpt2"),
+        ("gpt2/layer/3.json", "gpt2"),
+        ("him/head", None),
+        ("and/or", None),
+        ("/gpt2", None),
+        ("https://example.org/", None),
+        ("http://[/gpt2/ff/3/5", None),
+        ("/<b>/ff/3/5", None),
+        ("dog", None),
+        ("", None),
+    ],
+)
+def test_the_model_of_a_pasted_address(text: str, model: str | None) -> None:
+    assert pasted_model(text) == model
+
+
+@pytest.mark.parametrize("text", ["L99", "L99N0", "L0N999", "L0H99", "0.1.99", " 99.1 "])
 def test_what_is_out_of_range(text: str) -> None:
     said = out_of_range("tiny", GPT2, text)
     assert said == "tiny has layers 0 to 3, neurons 0 to 5, heads 0 to 1, subheads 0 to 3"

@@ -22,14 +22,19 @@ from tests.pages import parsed
         ("", "(no text)"),
         ("שלום", "שלום"),
         ("<script>", "<script>"),
+        (" consequently", "␣consequently"),
+        ('"><img src=x onerror=y>', '"><img␣src=x␣onerror=y>'),
     ],
 )
 def test_shown(text: str, expected: str) -> None:
+    """A token that a list may cut is whole in its title."""
     assert shown(text) == expected
     link = chip("m", {"id": 7, "token": text})
     assert [element.tag for element in parsed(link).elements if element.tag != "i"] == ["a", "bdi"]
-    inside = link.split("<bdi>")[1].split("</bdi>")[0].replace("<i>", "").replace("</i>", "")
-    assert unescape(inside) == expected
+    _, inside = link.removesuffix("</bdi></a>").split("<bdi", 1)
+    title, text = inside.split(">", 1)
+    assert unescape(text.replace("<i>", "").replace("</i>", "")) == expected
+    assert unescape(title) == (f' title="{expected}"' if len(expected) > 9 else "")
 
 
 @pytest.mark.parametrize("text", [" a", "a ", " a b ", "␣", " ␣a", "a", '"><img src=x>', "&amp;", "{{x}}"])

@@ -3,6 +3,7 @@ What goes wrong is for test_error_pages.py, what is in the tables for test_table
 
 import csv
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,20 @@ def test_a_neuron_by_chance(client: TestClient) -> None:
     assert client.get(answer.headers["location"]).status_code == 200
 
 
+def test_a_neuron_by_chance_keeps_the_lens(client: TestClient) -> None:
+    assert f'href="/{GPT2}/random"' in client.get(f"/{GPT2}/ff/1/5").text
+    assert f'href="/{GPT2}/random?lens=cosine"' in client.get(f"/{GPT2}/ff/1/5?lens=cosine").text
+    assert client.get(f"/{GPT2}/random?lens=cosine").headers["location"].endswith("?lens=cosine")
+    assert client.get(f"/{GPT2}/random?lens=round").status_code == 422
+
+
+def test_titles_tell_tokens_with_and_without_a_space_apart(client: TestClient) -> None:
+    views = [client.get(f"/{GPT2}/token/{token}.json").json()["token"] for token in range(256, 470)]
+    token = next(view for view in views if view["token"].startswith(" ") and view["token"].strip().isalpha())
+    title = f"<title>Token “␣{token['token'].strip()}” in {GPT2}"
+    assert title in client.get(f"/{GPT2}/token/{token['id']}").text
+
+
 def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     path = f"/{GPT2}/search?q=L1N5"
     answer = client.get(path)
@@ -183,9 +198,19 @@ def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
     partial = {"HX-Request": "true", "HX-Request-Type": "partial"}
     typed = client.get(path, headers={**partial, "HX-Target": "div#suggestions"})
     assert typed.status_code == 200
-    assert f"/{GPT2}/ff/1/5" in typed.text
+    assert f'href="/{GPT2}/ff/1/5"><b>Neuron 5 of layer 1</b>' in typed.text
     assert "<html" not in typed.text
     assert "HX-Target" in typed.headers["vary"]
+
+
+def test_a_pasted_address_of_another_model_says_where_it_is(client: TestClient) -> None:
+    absent = client.get(f"/{GPT2}/search", params={"q": "http://127.0.0.1:8000/gpt3/ff/1/5"}).text
+    assert f"<b>gpt3</b> is not built here; there is {GPT2}, {LLAMA}." in absent
+    assert "the tokenizer splits it" not in absent
+    there = client.get(f"/{GPT2}/search", params={"q": f"/{LLAMA}/ff/1/5"}).text
+    href = re.search(r'<a href="([^"]+)">open it there', there)
+    assert href
+    assert client.get(href[1]).headers["location"] == f"/{LLAMA}/ff/1/5"
 
 
 @pytest.mark.parametrize("face", ["", ".json", ".csv"])

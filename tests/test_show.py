@@ -105,7 +105,7 @@ def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path
 
 def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "show demo ff 0 1")
-    for title in ("key (the gate): reads", "up: reads", "value: writes"):
+    for title in ("key (the gate): reads", "up: sets strength and sign", "value: writes"):
         assert title in out
 
 
@@ -231,7 +231,7 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
     [
         ("show gpt2 ff 0 0", 1, "no index of 'gpt2' in"),
         ("show ../tiny/../tiny ff 1 0", 1, "no index of"),
-        ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet (ready: 1, 3)"),
+        ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet: 2 of 4 layers are ready (1, 3)"),
         ("show tiny ff 9 0", 1, "layer 9: tiny has layers 0 to 3"),
         ("show tiny ff -1 0", 1, "layer -1: tiny has layers 0 to 3"),
         ("show tiny ff 1 99", 1, "neuron 99: tiny has neurons 0 to 5"),

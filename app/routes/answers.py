@@ -111,6 +111,7 @@ def page_request(
     index: LiveIndex | None,
 ) -> PageRequest:
     model = index.manifest.model if index else None
+    shown = model or next(iter(site.models), None)  # home shows the first one
     return PageRequest(
         path=request.scope["path"],
         canonical=canonical,
@@ -119,7 +120,7 @@ def page_request(
         query={**arguments, "model": model},
         index=index,
         models=site.models,
-        live=model is not None and site.live.serves(model),
+        live=shown is not None and site.live.serves(shown),
     )
 
 

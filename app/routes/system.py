@@ -18,7 +18,7 @@ from app.metrics import MEDIA_TYPE
 from app.openapi_docs import ERRORS
 from app.rendering import PageRequest
 from app.requests import VARY, is_partial, origin_of
-from app.routes.arguments import Model
+from app.routes.arguments import Lens, Model
 from app.settings import described
 from app.site import Site
 from app.system_types import HealthView, ModelHealth, SettingsView
@@ -84,10 +84,10 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
         "/{model:name}/random", operation_id="random", summary="Random", response_class=RedirectResponse,
         status_code=303, responses=ERRORS,
     )  # fmt: skip
-    async def chance(model: Model) -> Response:
+    async def chance(model: Model, lens: Lens = "dot") -> Response:
         """Goes to the page of a random neuron."""
         layer, neuron = random_neuron(site.library.index(model))
-        return RedirectResponse(addresses.ff(model, layer, neuron), 303, {"cache-control": "no-store"})
+        return RedirectResponse(addresses.ff(model, layer, neuron, lens=lens), 303, {"cache-control": "no-store"})
 
     for path, name, twin, view in (
         ("/-/help", "help", None, lambda: None),

@@ -11,9 +11,9 @@ import numpy as np
 from app.page_types import HeadCell, LayerRow, ModelView, Provenance
 from app.views.parts import finite, place_of, token_views
 from app.views.worth_reading import worth_reading
-from precompute.errors import IndexFault, NotFound
+from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index import Index
-from precompute.remake import command
+from precompute.remake import unless_running
 from precompute.shape import LENSES, MATRICES, PRESETS
 from precompute.shard_reader import Shard
 
@@ -36,10 +36,8 @@ def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelVie
 
 def random_neuron(index: Index) -> tuple[int, int]:
     if not index.layers:
-        raise NotFound(
-            f"no layer of {index.manifest.model} is ready yet: "
-            f"`{command(index.manifest.source)}` goes on with the build"
-        )
+        manifest = index.manifest
+        raise NotBuilt(f"no layer of {manifest.model} is ready yet. {unless_running(manifest.source)}")
     return random.choice(index.layers), random.randrange(index.shape.d_mlp)
 
 
