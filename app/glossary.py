@@ -106,7 +106,7 @@ TERMS = {
         "The same vector or head with the norms' gains folded in, or compared with tokens after the first MLP.",
     ),
     "overlap": Term(
-        "overlap", "The share of tokens that two lists of one length have in common: 1 all, 0 none (Jaccard)."
+        "overlap", "What two lists of one length share, divided by what either has: 1 all, 0 none (Jaccard)."
     ),
     "worker": Term(
         "worker", "The process with the model in memory that computes live pages; stored pages do without it."
