@@ -5,6 +5,7 @@ import argparse
 import base64
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from urllib.request import urlopen
 
 import orjson
@@ -13,6 +14,8 @@ from playwright.sync_api import Page
 from tests.browser.running import chromium, serving
 
 WIDTH, HEIGHT, QUALITY = 1180, 760, 60
+TEXT = "The capital of France is"
+LOADING = 120_000  # milliseconds that the worker has to load the model: until then the page comes again by itself
 
 
 def pages(address: str, model: str, word: str) -> dict[str, str]:
@@ -26,6 +29,7 @@ def pages(address: str, model: str, word: str) -> dict[str, str]:
         "neuron": f"/{model}/ff/{neuron['layer']}/{neuron['neuron']}?lens=cosine",
         "head": f"/{model}/head/{head['layer']}/{head['head']}?lens=cosine&preset=words",
         "token": f"/{model}/token/{tokens[0]['id']}",
+        "prompt": f"/{model}/prompt?text={quote(TEXT)}",
     }
 
 
@@ -53,6 +57,7 @@ def main() -> None:
             page = context.new_page()
             for name, path in shown.items():
                 page.goto(address + path)
+                page.wait_for_selector("body:not(:has([data-retry]))", timeout=LOADING)
                 target = asked.out / f"{name}-{scheme}.webp"
                 save(page, target)
                 print(f"{target}  {target.stat().st_size // 1000} kB  {path}")
