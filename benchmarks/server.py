@@ -43,8 +43,9 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     ]
     generator.shuffle(heads)
     start = time.perf_counter()
-    with serving(data) as (ours, port), serving(None) as (_, empty):
+    with serving(data) as (ours, port), contextlib.ExitStack() as later:
         yield Figure("explorer: start of the process to the first answer", first_answer(port, start), 1, unit="s")
+        _, empty = later.enter_context(serving(None))
         compared = {
             "JSON of a neuron": ([f"{path}.json" for path in neurons], 0.4, False),
             "JSON of a head's pairs": ([path.format(face=".json") for path in heads], 0.4, False),
