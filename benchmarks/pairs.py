@@ -22,7 +22,8 @@ from precompute.shape import LENSES
 Place = tuple[int, int, str]
 
 N = 500
-# 24 heads over all depths: (layer, head, matrix). Sizes in the search were chosen on half of them, tried on 3 of OTHERS.
+# 24 heads over all depths: (layer, head, matrix). Sizes in the search were chosen on half of them and tried on 3
+# of OTHERS.
 MATRICES = ("vo", "qk", "vo", "qk")
 SAMPLE = [(layer, (5 * layer + n) % 9, name) for layer in range(1, 30, 5) for n, name in enumerate(MATRICES)]
 OTHERS = [(layer, (7 * layer + 2) % 9, MATRICES[layer // 2 % 2]) for layer in range(0, 30, 2) if layer % 5 != 1]
