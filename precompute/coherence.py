@@ -4,17 +4,32 @@ Tokens that sit in an unusual share of a layer's lists (hubs) say nothing about 
 Both are of the first DEPTH tokens of a list, whether an index stores fewer or more.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.embedding import Float32
+from precompute.embedding import Embedding, Float32
 
 DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
 FIRST = 20  # of those that are not hubs, tokens that count for coherence
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random
 
 Ids = NDArray[np.integer]
+
+
+@dataclass(frozen=True)
+class Directions:
+    """A vocabulary's tokens to compare with each other."""
+
+    units: torch.Tensor  # (d_vocab, d_model) centred and normalised; zeros for a token without direction
+    missing: NDArray[np.bool_]  # (d_vocab,) the tokens without
+
+    @classmethod
+    def of(cls, embedding: Embedding) -> "Directions":
+        units = embedding.directions()
+        return cls(units, ~units.any(dim=1).cpu().numpy())
 
 
 def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
@@ -25,23 +40,22 @@ def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
     return np.asarray(np.stack(counts) > HUB * depth / d_vocab * lists)
 
 
-def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: torch.Tensor) -> Float32:
+def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> Float32:
     """Mean pairwise cosine of the first tokens of each list, hubs left out: ids (n, k) -> (n,).
 
-    NaN where fewer than two tokens are left. `directions` (d_vocab, d_model) holds centred unit embeddings, and zeros
-    for tokens without direction, which are left out too. `left_out` (d_vocab,).
+    NaN where fewer than two tokens are left; tokens without direction are left out, too. `left_out` (d_vocab,).
     """
-    first, weight = _first_tokens(ids, left_out | ~_has_direction(directions))
-    device = directions.device
+    first, weight = _first_tokens(ids, left_out | directions.missing)
+    device = directions.units.device
     tokens, weights = torch.from_numpy(first).to(device), torch.from_numpy(weight).to(device)
-    total = torch.nn.functional.embedding_bag(tokens, directions, mode="sum", per_sample_weights=weights)
+    total = torch.nn.functional.embedding_bag(tokens, directions.units, mode="sum", per_sample_weights=weights)
     count = weights.sum(1).double()
     # |u_1 + ... + u_m|² = m + sum over ordered pairs of u_i · u_j
     mean = (total.double().square().sum(1) - count) / (count * (count - 1))
     return np.where(count.cpu().numpy() < 2, np.float32(np.nan), mean.float().cpu().numpy())
 
 
-def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: torch.Tensor, target: torch.Tensor) -> np.float32:
+def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, target: Directions) -> np.float32:
     """Of a list of pairs (n, 2): the mean of its from-side's and its to-side's, each side's first different tokens."""
     sides = []
     for side, directions in enumerate((source, target)):
@@ -68,7 +82,3 @@ def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int
     tokens[row, place[row, rank]] = ids[row, rank]
     weight[row, place[row, rank]] = 1
     return tokens, weight
-
-
-def _has_direction(directions: torch.Tensor) -> NDArray[np.bool_]:
-    return directions.any(dim=1).cpu().numpy()

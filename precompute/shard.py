@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.architectures.base import Model
-from precompute.coherence import DEPTH, coherence, hubs, pair_coherence, similarity
+from precompute.coherence import DEPTH, Directions, coherence, hubs, pair_coherence, similarity
 from precompute.embedding import Embedding
 from precompute.inverted import invert_lists, invert_pairs
 from precompute.layout import number_dtype
@@ -43,7 +43,7 @@ class Workbench:
     pairs: int
     masks: Masks
     projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
-    directions: dict[str, torch.Tensor]  # by side
+    directions: dict[str, Directions]  # by side
     pool: Executor
 
     @classmethod
@@ -53,8 +53,7 @@ class Workbench:
         reads = Embedding.of(model.W_E, device)
         writes = reads if model.shape.tied else Embedding.of(model.W_U, device)
         depth = max(k, DEPTH)
-        reading = Projector(reads, depth)
-        reading_directions = reads.directions()
+        reading, reading_directions = Projector(reads, depth), Directions.of(reads)
         tied = model.shape.tied
         return cls(
             model,
@@ -62,7 +61,7 @@ class Workbench:
             pairs,
             Masks.of(distinct_classes(tokens), whole_words(tokens)),
             {"reads": reading, "writes": reading if tied else Projector(writes, depth)},
-            {"reads": reading_directions, "writes": reading_directions if tied else writes.directions()},
+            {"reads": reading_directions, "writes": reading_directions if tied else Directions.of(writes)},
             pool,
         )
 
@@ -74,27 +73,36 @@ def make_shard(bench: Workbench, layer: int, step: Step = lambda _: None) -> Arr
     """All arrays of a layer, as FORMAT.md lists them."""
     shape = bench.model.shape
     vectors = {kind: bench.model.vectors(layer, kind) for kind in shape.kinds}
-    products: dict[str, torch.Tensor] = {}
+    products = {kind: _room(bench, kind) for factors in FACTORS.values() for kind in factors}
+    underway = {  # the factors first: the pair search starts from their products
+        kind: bench.projectors[SIDES[kind]].start(vectors[kind], products.get(kind), bench.pool)
+        for kind in (*products, *(kind for kind in shape.kinds if kind not in products))
+    }
     lists: dict[str, Lists] = {}
-    total = sum(len(V) for V in vectors.values())
-    for kind, V in vectors.items():
-        projector = bench.projectors[SIDES[kind]]
-        if kind.startswith("w_"):  # a head's factors times the embedding: the pair search starts from them
-            products[kind] = torch.empty(len(V), shape.d_vocab, device=projector.embedding.on_device.device)
-        lists[kind] = projector.lists(V, products.get(kind), bench.pool)
-        step((1 - PAIR_SHARE) * len(V) / total)
+    searches: Searches = {}
+    for kind in underway:
+        lists[kind] = underway[kind].result()
+        step((1 - PAIR_SHARE) * len(vectors[kind]) / sum(map(len, vectors.values())))
+        if len(lists) == len(products):
+            searches = _start_searches(bench, vectors, products)
     left_out = hubs([lists[kind].ids[..., :DEPTH] for kind in shape.kinds], shape.d_vocab)
     coherences = _start_coherences(bench, lists, left_out)
-    searches = _start_searches(bench, vectors, products)
-    arrays = _list_arrays(bench, vectors, lists, coherences)  # while heads are searched
+    arrays: Arrays = {}
     for matrix in MATRICES:
         arrays |= _pair_arrays(bench, matrix, searches, left_out, step)
+    arrays |= _list_arrays(bench, vectors, lists, coherences)
     id_type = number_dtype(shape.d_vocab)
     arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
     pairs = {matrix: arrays[f"{matrix}.ids"] for matrix in MATRICES}
     counts = {matrix: arrays[f"{matrix}.count"] for matrix in MATRICES}
     assert all(ids.dtype == id_type for ids in pairs.values())
     return arrays | invert_pairs(pairs, counts, shape.d_vocab)
+
+
+def _room(bench: Workbench, kind: str) -> torch.Tensor:
+    """For a product of a layer's vectors with the vocabulary."""
+    shape, embedding = bench.model.shape, bench.embedding(kind)
+    return torch.empty(shape.count(kind), shape.d_vocab, device=embedding.on_device.device)
 
 
 def _start_coherences(bench: Workbench, lists: dict[str, Lists], left_out: NDArray[np.bool_]) -> Coherences:

@@ -3,7 +3,7 @@
 Lists are (n, lens, end, k) in the order of shape.LENSES and shape.ENDS.
 """
 
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,19 @@ Ids = NDArray[np.uint32]
 class Lists:
     ids: Ids  # (n, 2, 2, k)
     scores: Float32  # (n, 2, 2, k)
+
+
+@dataclass(frozen=True)
+class Underway:
+    """Lists that a pool is making."""
+
+    lists: Lists
+    blocks: list[Future[None]]
+
+    def result(self) -> Lists:
+        for block in self.blocks:
+            block.result()  # passes on what a block raises
+        return self.lists
 
 
 class Projector:
@@ -51,7 +64,11 @@ class Projector:
         self._inverse = embedding.inverse_norm
 
     def lists(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Lists:
-        """Lists of V (n, d_model), in blocks. `keep` (n, d_vocab) receives the scores of the product."""
+        """Lists of V (n, d_model). `keep` (n, d_vocab) receives the scores of the product."""
+        return self.start(V, keep, pool).result()
+
+    def start(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Underway:
+        """The same in blocks, without waiting for them."""
         n = len(V)
         lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
 
@@ -61,9 +78,7 @@ class Projector:
             product = part @ W_E.T if keep is None else torch.mm(part, W_E.T, out=keep[rows])
             self.select(part, product, lists.ids[rows], lists.scores[rows])
 
-        for _ in pool.map(block, range(0, n, BLOCK)):  # the loop passes on what a block raises
-            pass
-        return lists
+        return Underway(lists, [pool.submit(block, start) for start in range(0, n, BLOCK)])
 
     def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
         """The lists of a block from its product with the vocabulary, written into `ids` and `scores`."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.coherence import FIRST, HUB, coherence, hubs, pair_coherence, similarity
+from precompute.coherence import FIRST, HUB, Directions, coherence, hubs, pair_coherence, similarity
 from precompute.embedding import Embedding
 from tests import brute
 from tests.vocabularies import vocabulary
@@ -17,8 +17,8 @@ from tests.vocabularies import vocabulary
 Array = NDArray[Any]
 
 
-def directions(E: Array) -> torch.Tensor:
-    return Embedding.of(torch.from_numpy(E), torch.device("cpu")).directions()
+def directions(E: Array) -> Directions:
+    return Directions.of(Embedding.of(torch.from_numpy(E), torch.device("cpu")))
 
 
 def lists(random: np.random.Generator, n: int, k: int, d_vocab: int) -> Array:
