@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from precompute.embedding import Embedding, Float32
-from precompute.pair_space import Factor
+from precompute.pair_space import Factor, largest
 
 SMALL = 2.0**-60  # a factor whose largest value is smaller is made anew: small values of it may be lost
 LARGEST_EXPONENT = 100  # of scaled weights
@@ -19,19 +19,15 @@ def factor(product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -
     if not W.any() or not (embedding.norm if lens == "dot" else embedding.inverse_norm).any():
         return None
     made = Factor.of(product, W, embedding, lens)
-    if min(largest(product), largest(made.values)) >= SMALL:
+    if made.largest >= SMALL and (lens == "dot" or largest(product) >= SMALL):
         return made
     return _scaled(product, W, embedding, lens)
 
 
-def largest(values: torch.Tensor) -> float:
-    low, high = torch.aminmax(values)
-    return max(-float(low), float(high))
-
-
 def surely_nothing(A: Factor, B: Factor) -> bool:
     """Whether every score is so small that float32 makes it 0."""
-    return _reach(A) * _reach(B) / (A.scale * B.scale) < NOTHING
+    scale = A.scale * B.scale
+    return A.largest * B.largest / scale < NOTHING and _reach(A) * _reach(B) / scale < NOTHING
 
 
 def _scaled(product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> Factor:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from precompute import pair_coarse
 from precompute.pair_board import Board, nth_bounds
-from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows, scan
+from precompute.pair_kernel import PREFIXES, STRIP, Columns, Found, Rows
+from precompute.pair_scan import ROWS, scan, strips_worth_a_look
 from precompute.pair_sift import needs, open_strips, outline, score_strips, sift
 from precompute.pair_space import Side
 
@@ -21,8 +22,10 @@ FIRST_CHUNK, LARGEST_CHUNK = 512, 8192  # rows
 TILE = (512, 16 * STRIP)  # rows and columns of a product
 SMALL = 1 << 20  # pairs that are not worth a plan
 SAMPLE = (24, 512)  # rows and columns that a chunk's plan is made from
+REACH_SAMPLE = 6  # likewise, groups of rows
 # Costs per pair in about nanoseconds, as measured on one machine; they choose the way, never the result.
-LOOK, LOOK_CLOSER, FINISH_LOOKED = 0.5, 4.0, 30.0  # of scan: a pair, one that draws its strip into a closer look
+LOOK, LOOK_CLOSER, FINISH_LOOKED = 0.4, 1.2, 45.0  # of scan: a pair, again with more coordinates, to the end
+DRAWN = 4.0  # pairs that are looked at more closely because of one with hope
 MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
 EXTREMES, SCORE_STRIP = 0.1, 12.0  # of a coarse product: around it, and of a pair in an opened strip
 MAKE_COARSE = 600.0  # of coarse coordinates: by column, if every row has as much
@@ -76,22 +79,33 @@ class Search:
 
         coarse = pair_coarse.cost(self.d)
         levels = PREFIXES if coarse >= 1 else PREFIXES[:2]  # where bytes are fast, no prefix is faster
-        looked = left(0, rows.norm[i, None] * columns.reach[shell])
+        looked, reached = (self._reached(start, stop, together) for together in (ROWS, TILE[0]))
         rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
         passing = [left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(levels)]
         costs: dict[int, float] = {
-            SCAN: looked * LOOK + min(looked, passing[0] * LOOK_CLOSER) * LOOK + passing[1] * FINISH_LOOKED
+            SCAN: looked * LOOK + min(looked, passing[0] * DRAWN) * LOOK_CLOSER + passing[1] * FINISH_LOOKED
         }
         plain = PRODUCT + self.d * MULTIPLY
-        costs[self.d] = SIFT + plain
+        costs[self.d] = reached * (SIFT + plain)
         if coarse < 1:
             share = left(self.d, 2 * pair_coarse.USUAL_LOSS * rows.norm[i, None] * columns.reach[shell])
-            making = 0 if COARSE in self.ways else MAKE_COARSE / (stop - start)
-            costs[COARSE] = EXTREMES + coarse * plain + min(1.0, share * STRIP) * SCORE_STRIP + making
+            making = 0 if COARSE in self.ways else MAKE_COARSE / min(8 * (stop - start), len(rows.tokens) - start)
+            costs[COARSE] = reached * (EXTREMES + coarse * plain) + min(1.0, share * STRIP) * SCORE_STRIP + making
         for prefix, share in zip(levels, passing, strict=True):
             if prefix < self.d:
-                costs[prefix] = SIFT + PRODUCT + prefix * MULTIPLY + share * FINISH_SIFTED
+                costs[prefix] = reached * (SIFT + PRODUCT + prefix * MULTIPLY) + share * FINISH_SIFTED
         return min(costs, key=costs.__getitem__)
+
+    def _reached(self, start: int, stop: int, together: int) -> float:
+        """The share of columns that so many rows together must be compared with."""
+        starts = np.unique(np.linspace(start, max(start, stop - together), REACH_SAMPLE).astype(int)).tolist()
+        columns = [self._worth_a_look(i0, min(i0 + together, stop)) for i0 in starts]
+        return sum(float(np.diff(ranges).sum()) for ranges in columns) / len(starts) / len(self.columns.shift)
+
+    def _worth_a_look(self, i0: int, i1: int) -> NDArray[np.int64]:
+        if self.exhaustive:
+            return np.array([[0, len(self.columns.shift)]])
+        return strips_worth_a_look(self.rows, self.columns, i0, i1, *self._floors())
 
     def _first_floors(self) -> None:
         """Floors from the first shells, where norms are largest, for boards that have none."""
@@ -125,20 +139,27 @@ class Search:
     def _multiply(self, start: int, stop: int, way: int) -> None:
         for i0 in range(start, stop, TILE[0]):
             i1 = min(i0 + TILE[0], stop)
-            n = len(self.columns.tokens) if self.exhaustive else self._within_reach(i0, i1)
+            tiles = self._tiles(i0, i1)
             if way == COARSE:
-                self._open(i0, i1, n)
+                self._open(i0, i1, tiles)
             else:
-                for j0 in range(0, n, TILE[1]):
-                    self._tile(i0, i1, j0, min(j0 + TILE[1], n), way)
+                for j0, j1 in tiles:
+                    self._tile(i0, i1, j0, j1, way)
 
-    def _open(self, i0: int, i1: int, n: int) -> None:
-        """Rows against the first n columns by coarse products: scores what the strips with large ones hold."""
+    def _tiles(self, i0: int, i1: int) -> list[tuple[int, int]]:
+        """Ranges of columns, whole strips, that these rows can need."""
+        return [
+            (j0, min(j0 + TILE[1], stop))
+            for start, stop in (self._worth_a_look(i0, i1) * STRIP).tolist()
+            for j0 in range(start, stop, TILE[1])
+        ]
+
+    def _open(self, i0: int, i1: int, tiles: list[tuple[int, int]]) -> None:
+        """Rows against tiles of columns by coarse products: scores what the strips with large ones hold."""
         a, b = (side.coarse for side in self._sides)
         floors, error = self._floors(), self.rows.error[i0:i1] @ self.columns.error.max(axis=0)
         need, count = needs(self.rows, a, slice(i0, i1), *floors, error), 0
-        for j0 in range(0, n, TILE[1]):
-            j1 = -(-min(j0 + TILE[1], n) // STRIP) * STRIP
+        for j0, j1 in tiles:
             product = self._room(i1 - i0, j1 - j0).view(torch.int32)
             pair_coarse.multiply(a.bytes[i0:i1], b.bytes[j0:j1], product)
             count = open_strips(product.numpy(), j0 // STRIP, self._outline, need, self._opened, count)
@@ -164,22 +185,10 @@ class Search:
     def _outline(self) -> NDArray[np.float64]:
         return outline(self.columns, self._sides[1].coarse)
 
-    def _within_reach(self, i0: int, i1: int) -> int:
-        """How many columns these rows can need: later shells have smaller norms, and at some point too small ones."""
-        rows, columns = self.rows, self.columns
-        reach = rows.norm[i0:i1].max() * columns.reach + columns.error @ rows.error[i0:i1].max(axis=0)
-        shift = columns.shift.reshape(-1)
-        lowest, highest = shift[columns.starts[:-1]], shift[columns.starts[1:] - 1]  # sorted within a shell
-        top, bottom = self._floors()
-        may = rows.shift[i0:i1].max() + highest + reach >= top
-        may |= rows.shift[i0:i1].min() + lowest - reach <= bottom
-        return int(columns.starts[np.flatnonzero(may)[-1] + 1]) if may.any() else 0
-
     def _tile(self, i0: int, i1: int, j0: int, j1: int, prefix: int) -> None:
         rows, columns = self.rows, self.columns
         shells = np.searchsorted(columns.starts, (j0, j1 - 1), side="right") - 1
         error = rows.error[i0:i1] @ columns.error[shells[0] : shells[1] + 1].max(axis=0)
-        j1 = -(-j1 // STRIP) * STRIP
         product = self._room(i1 - i0, j1 - j0)
         a, b = torch.from_numpy(rows.coords[i0:i1, :prefix]), torch.from_numpy(columns.coords[j0:j1, :prefix])
         torch.mm(a, b.T, out=product)

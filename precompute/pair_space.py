@@ -26,6 +26,7 @@ Arrays = TypeVar("Arrays", Rows, Columns)
 
 SHELL = 2048  # columns of like norm
 FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first also gives the first floors
+MOMENT_ROWS = 8192  # at least so many, if there are, say how a side is spread
 ROUND_UP = np.float32(1 + 1e-5)  # a float32 norm is off by less
 FLOOR = (
     1e-6  # directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned
@@ -39,6 +40,10 @@ class Factor:
     values: torch.Tensor
     error: torch.Tensor  # (d_vocab,)
     scale: float = 1.0  # a power of two: values and error are this many times those of the weights
+
+    @cached_property
+    def largest(self) -> float:
+        return largest(self.values)
 
     @classmethod
     def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
@@ -55,6 +60,12 @@ class Factor:
             reach = embedding.norm + float(np.linalg.norm(embedding.mean))
             error = (gamma(d_model + 8) * reach * size + d_model * TINY) * embedding.inverse_norm
         return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
+
+
+def largest(values: torch.Tensor) -> float:
+    """Of either sign."""
+    low, high = torch.aminmax(values)
+    return max(-float(low), float(high))
 
 
 def least_error(A: Factor, B: Factor) -> float:
@@ -117,7 +128,9 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
 
 
 def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
-    return ((values.T @ values).double() - len(values) * torch.outer(mean, mean).double()).cpu()
+    """Of the rows around their mean; of a part of a large vocabulary, which tells enough to balance by."""
+    part = values[:: max(1, len(values) // MOMENT_ROWS)] - mean
+    return (part.T @ part).double().cpu() * (len(values) / len(part))
 
 
 def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -165,11 +178,11 @@ def shells(n: int) -> NDArray[np.int64]:
 
 def arrange(half: Half, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Tokens by falling norm in shells, by rising shift within a shell; and the starts of the shells."""
-    order = tokens[np.argsort(-half.norm[tokens], kind="stable")]
+    order = tokens[np.argsort(-half.norm[tokens])]
     starts = shells(len(tokens))
     for start, stop in pairwise(starts):
         part = order[start:stop]
-        order[start:stop] = part[np.argsort(half.shift[part], kind="stable")]
+        order[start:stop] = part[np.argsort(half.shift[part])]
     return order, starts
 
 

@@ -17,7 +17,7 @@ from precompute.embedding import Embedding, Float32
 from precompute.errors import BadWeights
 from precompute.pair_board import Board, PairList
 from precompute.pair_masks import Masks
-from precompute.pair_scale import factor, largest, surely_nothing
+from precompute.pair_scale import factor, surely_nothing
 from precompute.pair_search import LARGEST_SCORE, Search
 from precompute.pair_space import Factor, Half, as_columns, as_rows, balance
 from precompute.pair_tiles import search_tiles
@@ -51,7 +51,7 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
     B = factor(matrix.right, matrix.W_right, matrix.target, lens)
     if A is None or B is None:
         return _all_zero(masks, n)
-    _check_size(largest(A.values) / A.scale, largest(B.values) / B.scale, A.values.shape[1])
+    _check_size(A.largest / A.scale, B.largest / B.scale, A.values.shape[1])
     if surely_nothing(A, B):
         return _all_zero(masks, n)
     boards = {preset: Board(n, scores, A.scale * B.scale) for preset in ("all", "distinct", "words")}
