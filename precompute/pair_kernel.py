@@ -89,7 +89,7 @@ def outside(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.fl
 
 
 @kernel(fastmath=FASTMATH)
-def _finish(a: Floats, i: int, b: Floats, j: int, first: int, score: np.float32) -> np.float32:
+def _finish(a: Floats, i: int, b: Floats, j: int, first: int | np.int64, score: np.float32) -> np.float32:
     for x in range(np.uint64(first), np.uint64(a.shape[1])):
         score += a[i, x] * b[j, x]
     return score
@@ -97,7 +97,7 @@ def _finish(a: Floats, i: int, b: Floats, j: int, first: int, score: np.float32)
 
 @kernel()
 def score_strip(
-    rows: Rows, columns: Columns, i: int, s: int, first: int, partial: Floats, hope: Bytes, words: NDArray[np.uint64],
+    rows: Rows, columns: Columns, i: int, s: int, first: int | np.int64, partial: Floats, hope: Bytes, words: NDArray[np.uint64],
     high: np.float32, low: np.float32, error: np.float32, found: Found,
 ) -> None:  # fmt: skip
     """Finishes the scores of the hopeful columns of strip s, which lack the coordinates from `first` on."""

@@ -162,7 +162,7 @@ def _scan_block(
     a, a_shift, a_rest = rows.coords, rows.shift, rows.rest
     strips, b_shift, b_rest = columns.strips, columns.shift, columns.rest
     words = hope.view(np.uint64)
-    block = _block(rows, i0, i1)
+    block, first_left = _block(rows, i0, i1), np.int64(SCANNED)  # a plain constant would be compiled in, once more
     for shell in range(len(columns.reach)):
         error = _shell_error(block, columns, shell)
         high, low = np.float32(top - error), np.float32(bottom + error)
@@ -178,13 +178,13 @@ def _scan_block(
                     a, i, k, strips, b_shift, b_rest, s, a_rest[i, 0], a_rest[k, 0], middle, middle_k, half, half_k
                 )
                 if hope_i and _look_closer(a, i, strips, b_shift, b_rest, s, a_rest[i, 1], middle, half, partial, hope):
-                    score_strip(rows, columns, i, s, SCANNED, partial, hope, words, high, low, error, found)
+                    score_strip(rows, columns, i, s, first_left, partial, hope, words, high, low, error, found)
                 if (
                     k > i
                     and hope_k
                     and _look_closer(a, k, strips, b_shift, b_rest, s, a_rest[k, 1], middle_k, half_k, partial, hope)
                 ):
-                    score_strip(rows, columns, k, s, SCANNED, partial, hope, words, high, low, error, found)
+                    score_strip(rows, columns, k, s, first_left, partial, hope, words, high, low, error, found)
 
 
 @kernel()

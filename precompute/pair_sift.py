@@ -128,9 +128,9 @@ def score_strips(
 ) -> None:
     """Candidates among the columns of opened strips; error[i - i0] holds for the row."""
     hope = np.ones(STRIP, np.uint8)
-    words = hope.view(np.uint64)
+    words, first = hope.view(np.uint64), np.int64(0)  # a plain constant would be compiled in, once more
     found.total[0] = 0
     for n in range(len(opened)):
         r, s = opened[n]
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        score_strip(rows, columns, i0 + r, s, 0, columns.shift[s], hope, words, high, low, error[r], found)
+        score_strip(rows, columns, i0 + r, s, first, columns.shift[s], hope, words, high, low, error[r], found)

@@ -1,5 +1,6 @@
 """Vector lists against brute force, bit for bit: every k, both lenses and ends, with vocabularies made to be hard."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from precompute.embedding import Embedding
 from precompute.errors import BadWeights
-from precompute.vector_kernel import GROUP
+from precompute.vector_kernel import GROUP, kth_largest
 from precompute.vectors import BLOCK, MARGIN, Lists, Projector
 from tests import brute
 from tests.vocabularies import KINDS, vocabulary
@@ -152,3 +153,12 @@ def test_large_scores_within_float32_are_listed(embedding: float, vector: float)
 def test_vectors_that_are_not_finite_are_refused(value: float) -> None:
     with pytest.raises(BadWeights):
         project(vocabulary("random", 20, 2, 0), np.array([[0, value]], np.float32), 3)
+
+
+@given(
+    values=st.lists(st.floats(-3, 3, width=32) | st.sampled_from([0.0, -0.0, 1.0, -math.inf]), min_size=1, max_size=60),
+    data=st.data(),
+)
+def test_the_kth_largest_of_any_values(values: list[float], data: st.DataObject) -> None:
+    k = data.draw(st.integers(1, len(values)))
+    assert kth_largest(np.array(values, np.float32), k) == sorted(values, reverse=True)[k - 1]
