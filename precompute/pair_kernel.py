@@ -97,8 +97,8 @@ def _finish(a: Floats, i: int, b: Floats, j: int, first: int | np.int64, score: 
 
 @kernel()
 def score_strip(
-    rows: Rows, columns: Columns, i: int, s: int, first: int | np.int64, partial: Floats, hope: Bytes, words: NDArray[np.uint64],
-    high: np.float32, low: np.float32, error: np.float32, found: Found,
+    rows: Rows, columns: Columns, i: int, s: int, first: int | np.int64, partial: Floats, hope: Bytes,
+    words: NDArray[np.uint64], high: np.float32, low: np.float32, error: np.float32, found: Found,
 ) -> None:  # fmt: skip
     """Finishes the scores of the hopeful columns of strip s, which lack the coordinates from `first` on."""
     stop = min(STRIP, len(columns.tokens) - s * STRIP)
