@@ -48,6 +48,21 @@ def seeds_tables(view: SeedsPageView) -> list[Table]:
 
 
 def seeds_records(view: SeedsPageView) -> Iterator[Record]:
+    """The vectors; and where heads were asked for, what each writes (kind vo) and seeks (qk), token by token."""
+    blank: Record = {"token": None, "token_id": None} if view.heads else {}
+    names: Record = {}
+    for record in _found_records(view):
+        names = names or dict.fromkeys(record)
+        yield record | blank
+    for head in view.heads:
+        for kind, entries in (("vo", head["writes"]), ("qk", head["seeks"])):
+            for rank, entry in enumerate(entries, 1):
+                place = {"rank": rank, "kind": kind, "layer": head["layer"], "head": head["head"]}
+                scored = {"score": entry["score"], "token": entry["token"], "token_id": entry["id"]}
+                yield names | place | scored
+
+
+def _found_records(view: SeedsPageView) -> Iterator[Record]:
     for rank, place in enumerate(view.results, 1):
         record: Record = {"rank": rank}
         record |= {name: place[name] for name in ("kind", "layer", "index", "head", "subhead", "score")}

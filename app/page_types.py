@@ -1,6 +1,7 @@
 """The shapes of pages about many parameters: home, model, layer, head, token, search, help.
 One parameter's own pages are in view_types.py; filling all of them is for views/."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -118,7 +119,7 @@ class LayerView(View):
     page: int
     pages: int
     total: int
-    rows: tuple[NeuronRow, ...]
+    rows: Sequence[NeuronRow]
 
 
 class SubheadRow(TypedDict):
@@ -169,7 +170,7 @@ class RoleList(View):
     kind: str
     end: str
     total: int
-    places: tuple[Place, ...]
+    places: Sequence[Place]
 
 
 class PairPlace(TypedDict):
@@ -197,7 +198,7 @@ class TokenPageView(View):
     variants: tuple[TokenView, ...]  # with and without space, in other cases
     nearest: tuple[ScoredView, ...] | None  # by cosine of the centred embeddings; None while not built
     roles: tuple[RoleList, ...]
-    pairs: tuple[PairPlace, ...]  # of VO, then of QK, each with the best rank first
+    pairs: Sequence[PairPlace]  # of VO, then of QK, each with the best rank first
     pairs_total: int
     missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
     totals: dict[str, int] = Field({}, exclude=True)  # of the pairs, by matrix

@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from functools import singledispatch
 
 from app.live_tables import relation_records, seeds_records
-from app.live_types import RelationView, SeedsPageView
+from app.live_types import PromptView, RelationView, SeedsPageView
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
+from app.prompt_records import COLUMNS as PROMPT_COLUMNS
+from app.prompt_records import prompt_records
 from app.table_text import Record
 from app.view_types import FFView, PairsView, PairView, ReadView, SubheadView, TokenView, VectorView, View
 from app.views.layer import FIRST
@@ -145,6 +147,7 @@ def _(view: SearchView) -> Iterator[Record]:
 
 records.register(SeedsPageView, seeds_records)
 records.register(RelationView, relation_records)
+records.register(PromptView, prompt_records)
 
 
 _PAIR = ("matrix", "end", "rank", "from", "from_id", "to", "to_id", "score")
@@ -172,6 +175,8 @@ def columns(view: View) -> tuple[str, ...]:
             numbers = range(1, len(view.words) + 1)
             words = [name for n in numbers for name in (f"rank_{n}", f"token_{n}", f"token_{n}_id")]
             return (*_MATCH, *words, *_MATCH_PAIR)
+        case PromptView():
+            return PROMPT_COLUMNS
     return ()
 
 

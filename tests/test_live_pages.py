@@ -2,8 +2,6 @@
 What a worker computes is for test_live_*.py, what happens when it fails for test_worker_*.py."""
 
 import asyncio
-import csv
-import io
 import time
 from itertools import permutations
 from pathlib import Path
@@ -22,6 +20,7 @@ from app.routes.live_arguments import PANELS
 from app.routes.live_pages import LIVE
 from tests.pages import parsed
 from tests.site import GPT2, visit
+from tests.tabular import rows
 
 TEXT = "the dog and the lion"
 SEEDS = f"/{GPT2}/seeds?words=dog,lion"
@@ -90,9 +89,10 @@ def test_seeds_as_data(live: TestClient) -> None:
             )  # fmt: skip
             stored = live.get(f"/{GPT2}/{place}.json").json()["value" if result["head"] is None else "o"]
             assert [token["id"] for token in result["top"]] == [token["id"] for token in stored["top"][:8]]
-    rows = list(csv.DictReader(io.StringIO(live.get(f"/{GPT2}/seeds.csv?words=dog,lion&k=7").text, newline="")))
-    assert len(rows) == 7
-    assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= rows[0].keys()
+    found = rows(live, f"/{GPT2}/seeds.csv?words=dog,lion&k=7")
+    assert len(found) == 7
+    assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= found[0].keys()
+    assert {(row["model"], row["words"]) for row in found} == {(GPT2, "dog,lion")}
 
 
 def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
@@ -114,6 +114,18 @@ def test_seeds_through_every_head(live: TestClient) -> None:
         (layer, h) for layer in range(3) for h in range(4)
     }
     assert all(head["writes"] and head["seeks"] for head in view["heads"])
+    found = rows(live, twin(SEEDS, "csv") + "&heads=1")
+    for kind, part in (("vo", "writes"), ("qk", "seeks")):
+        assert [
+            (int(row["layer"]), int(row["head"]), int(row["token_id"]), row["token"], float(row["score"]))
+            for row in found
+            if row["kind"] == kind
+        ] == [
+            (head["layer"], head["head"], token["id"], token["token"], token["score"])
+            for head in view["heads"]
+            for token in head[part]
+        ]
+    assert [row["index"] for row in found if row["kind"] == "ff_value"] == [str(r["index"]) for r in view["results"]]
     page = parsed(live.get(SEEDS + "&heads=1").text)
     assert {f"/{GPT2}/head/{layer}/{h}/{m}" for layer in range(3) for h in range(4) for m in ("vo", "qk")} <= set(
         page.links()
@@ -338,7 +350,7 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("prompt?text=dog&convention=other", 422, "exact"),
     ("prompt?z=damaged", 422, "damaged"),
     ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
-    ("prompt.csv?text=dog", 404, "json"),
+    ("prompt.md?text=dog", 404, "there is .json, .csv"),
     ("prompt.events", 422, "no text"),
     ("prompt.events?text=dog&k=0", 422, "greater"),
 ])  # fmt: skip
@@ -429,13 +441,12 @@ def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestCli
     """A copy cites an address with the reading: it must have the reading's numbers, and say which are which."""
     address, query = f"/{GPT2}/{path}", "k=5&reading=norm"
     view = live.get(f"{address}.json?{query}").json()
-    stored = list(csv.DictReader(io.StringIO(live.get(f"{address}.csv?k=5").text)))
-    rows = list(csv.DictReader(io.StringIO(live.get(f"{address}.csv?{query}").text)))
-    assert [{k: v for k, v in row.items() if k != "reading"} for row in rows if row["reading"] == "stored"] == stored
+    stored, found = rows(live, f"{address}.csv?k=5"), rows(live, f"{address}.csv?{query}")
+    assert [{k: v for k, v in row.items() if k != "reading"} for row in found if row["reading"] == "stored"] == stored
     read = view["reading"]
     lists = read["vectors"].values() if "vectors" in read else [{"top": read["pairs"], "bottom": read["bottom"]}]
     scores = [entry["score"] for each in lists for end in ("top", "bottom") for entry in each[end]]
-    assert [float(row["score"]) for row in rows if row["reading"] == "norm"] == pytest.approx(scores)
+    assert [float(row["score"]) for row in found if row["reading"] == "norm"] == pytest.approx(scores)
     for face in ("md", "tex"):
         text = live.get(f"{address}.{face}?{query}").text
         assert text.count("reading norm") == (len(read["vectors"]) if "vectors" in read else 2)
@@ -446,6 +457,69 @@ def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
     answer = live.get(f"/{GPT2}/head/2/1/vo.events")
     assert (answer.status_code, "reading=norm" in answer.text) == (422, True)
     assert live.get(f"/{GPT2}/head/2/9/vo.events?reading=norm").status_code == 404
+
+
+def test_a_prompt_as_one_long_table(live: TestClient) -> None:
+    """Every number of the data is in it, once."""
+    query = f"text=the+dog+and&panel={','.join(PANELS)}&layer=1&neuron=5&head=2&off=1.h0&position=1&k=3"
+    view = live.get(f"/{GPT2}/prompt.json?{query}").json()
+    found = rows(live, f"/{GPT2}/prompt.csv?{query}")
+
+    def listed(*names: str, **wanted: str) -> list[tuple[str, ...]]:
+        return [tuple(row[name] for name in names) for row in found if wanted.items() <= row.items()]
+
+    assert listed("position", "token", panel="tokens") == [
+        (str(at), token["token"]) for at, token in enumerate(view["tokens"])
+    ]
+    assert listed("layer", "head", "neuron", "value", panel="changes") == [("1", "0", "", "0.0")]
+    for panel, cell in (("prediction", view["prediction"]), ("prediction_untouched", view["untouched"])):
+        assert listed("position", "rank", "token_id", "measure", "value", panel=panel) == [
+            ("1", str(rank), str(token["id"]), "p", str(token["p"])) for rank, token in enumerate(cell, 1)
+        ]
+    for panel in ("evolution", "evolution_untouched"):
+        assert listed("layer", "part", "position", "token_id", "value", panel=panel) == [
+            (str(row["layer"]), row["after"], str(at), str(token["id"]), str(token["p"]))
+            for row in view[panel]
+            for at, cell in enumerate(row["cells"])
+            for token in cell
+        ]
+        assert listed("rank", "token_id", "value", panel=f"{panel}_answer") == [
+            (str(row["answer_rank"][at]), str(view[panel][-1]["cells"][at][0]["id"]), str(row["answer"][at]))
+            for row in view[panel]
+            for at in range(len(view["tokens"]))
+        ]
+    assert listed("layer", "head", "position", "to_position", "value", panel="attention") == [
+        (str(head["layer"]), str(head["head"]), str(at), str(to), str(weight))
+        for head in view["attention"]
+        for at, row in enumerate(head["weights"])
+        for to, weight in enumerate(row)
+    ]
+    assert listed("layer", "head", "token_id", "value", panel="patterns") == [
+        ("1", str(head["head"]), str(token["id"]), str(token["score"]))
+        for head in view["patterns"]
+        for token in head["pattern"]
+    ]
+    messages = [(head["head"], message) for head in view["patterns"] for message in head["messages"]]
+    assert listed("head", "to_position", "value", panel="messages", measure="weight") == [
+        (str(head), str(message["position"]), str(message["weight"])) for head, message in messages
+    ]
+    assert listed("token_id", "value", panel="messages", measure="score") == [
+        (str(token["id"]), str(token["score"])) for _, message in messages for token in message["tokens"]
+    ]
+    for measure in ("coefficient", "strength"):
+        assert listed("layer", "neuron", "rank", "value", panel="neurons", measure=measure) == [
+            (str(neuron["layer"]), str(neuron["neuron"]), str(rank), str(neuron[measure]))
+            for rank, neuron in enumerate(view["neurons"], 1)
+        ]
+    assert sorted(listed("position", "value", panel="neuron", measure="coefficient")) == [
+        (str(at), str(value)) for at, value in enumerate(view["neuron"]["coefficients"])
+    ]
+    assert listed("token_id", panel="neuron", part="key") == [(str(t["id"]),) for t in view["neuron"]["key"]]
+    assert listed("layer", "part", "value", panel="coverage", measure="covered") == [
+        (str(row["layer"]), row["kind"], str(row["covered"])) for row in view["coverage"]
+    ]
+    assert {(row["model"], row["convention"]) for row in found} == {(GPT2, "final")}
+    assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
 
 
 def test_a_neuron_that_was_asked_about(live: TestClient) -> None:

@@ -13,11 +13,12 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.error_pages import ErrorPages
-from app.faces import BARE_FACES, MEDIA_TYPES, bare_face, html_face, table_face, twin, twin_addresses
+from app.faces import BARE_FACES, MEDIA_TYPES, WHOLE_FACES, csv_face, html_face, table_face, twin, twin_addresses
 from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from app.routes.long_answers import in_parts
 from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
 from app.view_types import View
@@ -77,7 +78,8 @@ def endpoint(site: Site, page: Page) -> Endpoint:
             return Response(None, 304, headers)
 
         try:
-            view, used = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
+            call = Call(site, index, variant == "suggestions", request, face in WHOLE_FACES)
+            view, used = await _view(page, call, arguments)
         except Elsewhere as moved:
             where = moved.address if face == "html" else twin(moved.address, face)
             return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
@@ -89,8 +91,10 @@ def endpoint(site: Site, page: Page) -> Endpoint:
             index, headers["etag"] = used, _etag(site, request, used, canonical, variant)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
-        if face in BARE_FACES:
-            return Response(bare_face(face, view), 200, headers, MEDIA_TYPES[face])
+        if face == "json":
+            return Response(view.json_bytes(), 200, headers, MEDIA_TYPES[face])
+        if face == "csv":
+            return in_parts(csv_face(view), headers, MEDIA_TYPES[face])
         about = page_request(site, request, canonical, twins, arguments, index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)

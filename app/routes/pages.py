@@ -63,7 +63,7 @@ def token(
     kind: arg.TokenKind = None, page: arg.PageNumber = 1,
 ) -> TokenPageView:  # fmt: skip
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
-    return token_page(call.index, token, lens, preset, kind, page, call.site.settings.token_rows)
+    return token_page(call.index, token, lens, preset, kind, *call.part(page, call.site.settings.token_rows))
 
 
 @page("/{model:name}/search", addresses.search)
@@ -88,7 +88,7 @@ def layer(
     if isinstance(token, str):
         named = token_named(call.index, token)
         raise Elsewhere(addresses.layer(call.model, layer, lens=lens, sort=sort, token=named))
-    return layer_view(call.index, layer, lens, sort, token, page, call.site.settings.layer_rows)
+    return layer_view(call.index, layer, lens, sort, token, *call.part(page, call.site.settings.layer_rows))
 
 
 @page("/{model:name}", addresses.model)

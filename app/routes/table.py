@@ -31,6 +31,7 @@ class Call:
     opened: Index | None  # of the model in the path
     suggesting: bool = False  # asked while somebody types
     request: Request | None = None  # the visitor's, so that live work ends when the visitor leaves
+    whole: bool = False  # all pages of a list at once
 
     @property
     def index(self) -> Index:
@@ -40,6 +41,10 @@ class Call:
     @property
     def model(self) -> str:
         return self.index.manifest.model
+
+    def part(self, page: int, size: int) -> tuple[int, int | None]:
+        """Which page of a list, and of how many rows; or the only one, of all."""
+        return (1, None) if self.whole else (page, size)
 
     def entries(self, asked: int | None, usual: int, stored: int) -> int:
         if asked is not None and asked > stored:
