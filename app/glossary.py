@@ -65,7 +65,7 @@ TERMS = {
     "distinct": Term("preset distinct", "The two tokens differ even without case and surrounding space."),
     "words": Term(
         "preset words",
-        "Distinct, and both begin with a space and have three or more letters; a word's beginning may pass.",
+        "Distinct, and both are a space and three or more ASCII letters; a word's beginning may pass.",
     ),
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
     "coherence": Term(
