@@ -14,7 +14,8 @@ from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
 from app.routes.pages import HOME, MODEL, PAGES
 from app.view_types import View
-from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, visit
+from precompute.manifest import TOKENIZER
+from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
 
 PATHS = {
     HOME: ("/",),
@@ -158,6 +159,26 @@ def test_pages_are_as_long_as_the_settings_say(site_data: Path, setting: str, pa
         view = visitor.get(path).json()
         assert len(view[rows]) == min(3, view["total"])
         assert view["pages"] == max(1, -(-view["total"] // 3))
+
+
+@pytest.mark.parametrize("face", MEDIA_TYPES)
+def test_a_search_without_the_tokenizer_is_not_unchanged_once_it_is_there(
+    site_data: Path, tmp_path: Path, face: str
+) -> None:
+    """Without it, nobody knows the pieces of a word."""
+    data = copied(site_data, tmp_path)
+    file = data / GPT2 / TOKENIZER
+    kept = file.rename(file.with_suffix(".kept"))
+    path = twin(f"/{GPT2}/search?q=horsing", face)
+    with visit(data) as visitor:
+        without = visitor.get(path)
+        again = visitor.get(path, headers={"If-None-Match": without.headers["etag"]})
+        assert (without.status_code, again.status_code) == (200, 304)
+        kept.rename(file)
+        answer = visitor.get(path, headers={"If-None-Match": without.headers["etag"]})
+        assert answer.status_code == 200
+        assert (answer.content != without.content) == (face in ("html", "json"))  # which show the pieces
+        assert visitor.get(path, headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
 
 
 def test_an_etag_is_of_one_face_one_host_one_program(client: TestClient, site_data: Path) -> None:

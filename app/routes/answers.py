@@ -71,14 +71,16 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         index = None if model is None else site.library.index(model)
         canonical = page.canonical(model, arguments)
         variant = _variant(request, page, face)
-        headers = {"cache-control": "no-cache", "etag": _etag(site, request, index, canonical, variant), "vary": VARY}
+        call = Call(site, index, variant == "suggestions", request, face in WHOLE_FACES)
+        state = page.state(call, arguments)
+        etag = _etag(site, request, index, canonical, variant, state)
+        headers = {"cache-control": "no-cache", "etag": etag, "vary": VARY}
         if index:
             headers["x-lexiscope-build"] = index.manifest.build  # as long as it is the same, so are the lists
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
         try:
-            call = Call(site, index, variant == "suggestions", request, face in WHOLE_FACES)
             view, used = await _view(page, call, arguments)
         except Elsewhere as moved:
             where = moved.address if face == "html" else twin(moved.address, face)
@@ -88,7 +90,7 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         twins = twin_addresses(canonical, page.faces)
         headers["link"] = _links(canonical, twins)
         if used is not index:
-            index, headers["etag"] = used, _etag(site, request, used, canonical, variant)
+            index, headers["etag"] = used, _etag(site, request, used, canonical, variant, state)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
         if face == "json":
@@ -156,9 +158,9 @@ def _variant(request: Request, page: Page, face: str) -> str:
     return "suggestions" if page.name == "search" and wants_suggestions(request) else "partial"
 
 
-def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str, variant: str) -> str:
+def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str, variant: str, state: str) -> str:
     """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
-    parts = [site.salt, index.version if index else site.library.version(), canonical, variant]
+    parts = [site.salt, index.version if index else site.library.version(), canonical, variant, state]
     if variant not in BARE_FACES:
         parts.append(origin_of(request))  # these hold links that leave the site
     if variant in ("html", "partial"):

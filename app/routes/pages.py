@@ -1,6 +1,9 @@
 """The table of pages about models: where each is, what it takes, and which view it shows.
 Filling the views is for views/; the pages of the system are in system.py."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from app import addresses
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.routes import arguments as arg
@@ -66,7 +69,13 @@ def token(
     return token_page(call.index, token, lens, preset, kind, *call.part(page, call.site.settings.token_rows))
 
 
-@page("/{model:name}/search", addresses.search)
+def _split(call: Call, arguments: Mapping[str, Any]) -> str:
+    """Whether a search can say how the tokenizer splits a word: its file may come back, and is looked for."""
+    splits = arguments["q"] and not call.suggesting and call.site.library.tokenizer(call.model)
+    return "split" if splits else ""
+
+
+@page("/{model:name}/search", addresses.search, state=_split)
 def search(
     call: Call, q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1
 ) -> SearchView:
