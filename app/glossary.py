@@ -76,7 +76,10 @@ TERMS = {
     "similarity": Term(
         "similarity", "How much the top 100 tokens of a neuron's key and value overlap: 1 all, 0 none (Jaccard)."
     ),
-    "nearest": Term("nearest tokens", "Tokens whose centred embeddings point most nearly the same way."),
+    "nearest": Term(
+        "nearest tokens",
+        "Tokens whose centred embeddings point most nearly the same way; the number is their cosine, 1 at most.",
+    ),
     "reads": Term("reads", "The vector looks for this token: it is at the top of a key's or query's list."),
     "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
     "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),

@@ -15,6 +15,7 @@ Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"
 
 class ModelCard(View):
     model: str
+    name: str  # what others call it, such as "openai-community/gpt2"; "" if that is not known
     architecture: str
     n_layers: int
     layers: tuple[int, ...]  # those that can be read
@@ -27,6 +28,7 @@ class ModelCard(View):
 class Provenance(View):
     """Where the lists come from: a link shows the same lists as long as this is the same."""
 
+    name: str  # what others call the model; "" if that is not known
     source: str
     revision: str
     origin: str  # the same for people

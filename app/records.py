@@ -114,7 +114,7 @@ def _(view: HomeView) -> Iterator[Record]:
         yield {
             "model": card.model, "architecture": card.architecture, "n_layers": card.n_layers,
             "layers": ranges(card.layers), "bytes": card.bytes, "revision": card.revision,
-            "origin": card.origin,
+            "origin": card.origin, "name": card.name,
         }  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def columns(view: View) -> tuple[str, ...]:
         case ModelView():
             return ("layer", "matrix", "head", "coherence", *_PAIR[3:])
         case HomeView():
-            return ("model", "architecture", "n_layers", "layers", "bytes", "revision", "origin")
+            return ("model", "architecture", "n_layers", "layers", "bytes", "revision", "origin", "name")
         case TokenPageView():
             place = ("kind", "layer", "index", "head", "subhead", "rank", "score")
             return ("role", "end", *place, "side", "other", "other_id")

@@ -13,8 +13,10 @@ from starlette.testclient import TestClient
 from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
 from app.routes.pages import HOME, MODEL, PAGES
+from app.token_text import shown
 from app.view_types import View
 from precompute.manifest import TOKENIZER
+from tests.pages import parsed
 from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
 
 PATHS = {
@@ -323,3 +325,12 @@ def test_a_title_stays_on_its_line(client: TestClient, face: str) -> None:
     assert "b" in title
     assert "c" in title.partition("tokens like")[2]
     assert "\x1b" not in text
+
+
+def test_cosines_of_nearest_tokens_say_what_they_are(client: TestClient) -> None:
+    view = client.get(f"/{LLAMA}/token/300.json").json()
+    spans = parsed(client.get(f"/{LLAMA}/token/300").text).all("span", **{"class": "near"})
+    assert len(spans) == len(view["nearest"]) > 0
+    for span, near in zip(spans, view["nearest"], strict=True):
+        named = f"{shown(near['token'])}, its embedding centred, with that of {shown(view['token']['token'])}"
+        assert span.attributes["title"] == f"The cosine of {named}: {near['score']:.3f}"
