@@ -82,7 +82,17 @@ def relation_tables(view: RelationView) -> list[Table]:
         for head in view.heads
     ]
     columns = ("layer", "head", "mean rank", "mean score", "mean rank from the bottom", *names)
-    return [Table(f"{view.model}, heads that carry {', '.join(names)} ({view.lens})", columns, rows)]
+    title = f"{view.model}, heads that carry {', '.join(names)} ({view.lens}{_first_pieces(view)})"
+    return [Table(title, columns, rows)]
+
+
+def _first_pieces(view: RelationView) -> str:
+    """Said of targets of several pieces: theirs is not the whole word's rank."""
+    cut = [pair for pair in view.pairs if len(pair.target.tokens) > 1]
+    said = [
+        f"of {pair.target.word}, {len(pair.target.tokens)} pieces, the first: {_listed([pair.ranked])}" for pair in cut
+    ]
+    return f"; ranked is {'; '.join(said)}" if said else ""
 
 
 def relation_records(view: RelationView) -> Iterator[Record]:
@@ -92,5 +102,7 @@ def relation_records(view: RelationView) -> Iterator[Record]:
             record |= {
                 f"source_{at + 1}": pair.source.word, f"target_{at + 1}": pair.target.word,
                 f"rank_{at + 1}": head["ranks"][at], f"score_{at + 1}": head["scores"][at],
+                f"ranked_{at + 1}": pair.ranked["token"], f"ranked_{at + 1}_id": pair.ranked["id"],
+                f"pieces_{at + 1}": len(pair.target.tokens),
             }  # fmt: skip
         yield record

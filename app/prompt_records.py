@@ -53,6 +53,9 @@ def _rows(view: PromptView) -> Iterator[Record]:
     if chosen := view.neuron:
         place = {"panel": "neuron", "layer": chosen["layer"], "neuron": chosen["neuron"]}
         yield from _neuron({"panel": "neuron", **here}, chosen, chosen["rank"])
+        if chosen["up"]:
+            yield from _listed({**place, **here, "part": "up", "end": "top"}, chosen["up"]["top"])
+            yield from _listed({**place, **here, "part": "up", "end": "bottom"}, chosen["up"]["bottom"])
         for at, coefficient in enumerate(chosen["coefficients"]):
             if at != view.position:  # which is above
                 yield {**place, "position": at, "measure": "coefficient", "value": coefficient}

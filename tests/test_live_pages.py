@@ -167,6 +167,20 @@ def test_relation_as_data(live: TestClient) -> None:
     assert live.get(twin(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
 
 
+def test_exports_of_a_relation_say_that_the_first_piece_is_ranked(live: TestClient) -> None:
+    path = f"/{GPT2}/relation?pairs=dog%3Ehorsing,lion%3Ehorse"
+    pieces, whole = live.get(twin(path, "json")).json()["pairs"]
+    assert (len(pieces["target"]["tokens"]) > 1, len(whole["target"]["tokens"])) == (True, 1)
+    assert (pieces["ranked"], whole["ranked"]) == (pieces["target"]["tokens"][0], whole["target"]["tokens"][0])
+    for row in rows(live, twin(path, "csv")):
+        assert (row["ranked_1"], row["ranked_1_id"]) == (pieces["ranked"]["token"], str(pieces["ranked"]["id"]))
+        assert (row["pieces_1"], row["pieces_2"]) == (str(len(pieces["target"]["tokens"])), "1")
+        assert row["lens"] == "dot"
+    for face in ("md", "tex"):
+        assert f"of horsing, {len(pieces['target']['tokens'])} pieces, the first:" in live.get(twin(path, face)).text
+        assert "pieces" not in live.get(twin(f"/{GPT2}/relation?pairs=lion%3Ehorse", face)).text
+
+
 def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestClient) -> None:
     """The small model has random weights: some head moves a single pair far up or down, hardly two pairs together."""
     seen = set()
