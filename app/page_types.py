@@ -256,7 +256,7 @@ class SearchView(View):
     pieces: tuple[TokenView, ...]  # how the tokenizer splits a text that is no token itself
     tokens: tuple[TokenGroup, ...]  # tokens like the search
     total: int
-    matches: tuple[Match, ...]
-    pairs: tuple[PairMatch, ...] = ()  # of one or two words: the best on page 1; with kind vo or qk all, in pages
+    matches: Sequence[Match]
+    pairs: Sequence[PairMatch] = ()  # of one or two words: the best on page 1; with kind vo or qk all, in pages
     pairs_total: int = 0
     missing: tuple[int, ...] = ()  # layers that are not built or damaged: they may match, too

@@ -134,15 +134,16 @@ def _(view: TokenPageView) -> Iterator[Record]:
 
 @records.register
 def _(view: SearchView) -> Iterator[Record]:
+    blank = _blank(columns(view))
     for match in view.matches:
-        record: Record = _blank(columns(view)) | {name: match[name] for name in _MATCH}  # type: ignore[literal-required]
+        record: Record = blank | {name: match[name] for name in _MATCH}  # type: ignore[literal-required]
         for number, (rank, token) in enumerate(zip(match["ranks"], match["tokens"], strict=True), 1):
             record |= {f"rank_{number}": rank, **_token(f"token_{number}", token)}
         yield record
     for pair in view.pairs:
         record = {name: pair[name] for name in ("layer", "head", "end", "preset", "rank", "score")}
         of_pair = {"kind": pair["matrix"], **_token("from", pair["from"]), **_token("to", pair["to"])}
-        yield _blank(columns(view)) | record | of_pair
+        yield blank | record | of_pair
 
 
 records.register(SeedsPageView, seeds_records)

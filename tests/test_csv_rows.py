@@ -51,8 +51,8 @@ def test_csv_of_pairs(client: TestClient) -> None:
 @pytest.mark.parametrize(("path", "total"), [
     (f"/{GPT2}/layer/1", lambda view: view["total"]),
     (f"/{GPT2}/token/300", lambda view: sum(role["total"] for role in view["roles"]) + view["pairs_total"]),
-    (f"/{GPT2}/search?q=dog", lambda view: len(view["matches"]) + len(view["pairs"])),
-    (f"/{GPT2}/search?q=e&lens=cosine", lambda view: len(view["matches"]) + len(view["pairs"])),
+    (f"/{GPT2}/search?q=dog", lambda view: view["total"] + view["pairs_total"]),
+    (f"/{GPT2}/search?q=e&lens=cosine", lambda view: view["total"] + view["pairs_total"]),
     (f"/{GPT2}/head/1/2", lambda view: sum(
         [len(view[m][e]) for m in ("vo", "qk") for e in ("pairs", "bottom")]
         + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]
@@ -133,7 +133,7 @@ def test_a_filtered_layer_says_so(client: TestClient) -> None:
 @pytest.fixture(scope="module")
 def paged(site_data: Path) -> Iterator[TestClient]:
     """A visitor of pages with few rows."""
-    with visit(site_data, layer_rows=7, token_rows=3) as visitor:
+    with visit(site_data, layer_rows=7, token_rows=3, search_rows=3) as visitor:
         yield visitor
 
 
@@ -175,6 +175,24 @@ def test_csv_of_a_token_has_all_pages_of_all_kinds(paged: TestClient, site_data:
         for row in rows(paged, f"{path}.csv?lens={lens}")
     ]
     assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("query", ["q=e&lens=cosine", "q=e+a", "q=e&kind=ff_key", "q=e&kind=vo&lens=cosine"])
+def test_csv_of_a_search_has_all_pages(paged: TestClient, query: str) -> None:
+    path = f"/{GPT2}/search"
+    first = paged.get(f"{path}.json?{query}").json()
+    assert first["pages"] > 1
+    views = [paged.get(f"{path}.json?{query}&page={page + 1}").json() for page in range(first["pages"])]
+    found = rows(paged, f"{path}.csv?{query}&page=2")
+    matches = [match for view in views for match in view["matches"]]
+    listed = [(row["kind"], row["layer"], row["index"], row["rank_1"]) for row in found if not row["from_id"]]
+    assert listed == [(m["kind"], str(m["layer"]), str(m["index"]), str(m["ranks"][0])) for m in matches]
+    pairs = [(row["kind"], row["from_id"], row["to_id"], row["score"]) for row in found if row["from_id"]]
+    assert len(pairs) == first["pairs_total"]
+    shown = [pair for view in views for pair in view["pairs"]]
+    assert pairs[: len(shown)] == [
+        (p["matrix"], str(p["from"]["id"]), str(p["to"]["id"]), str(p["score"])) for p in shown
+    ]
 
 
 @pytest.mark.parametrize(("path", "whole"), [

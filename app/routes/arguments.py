@@ -39,7 +39,7 @@ Entries = Annotated[
         ge=1, description=f"Entries per list, up to what the index stores; {VECTOR_ENTRIES}, of pairs {PAIR_ENTRIES}"
     ),
 ]
-PageNumber = Annotated[int, Query(ge=1, description="Which page of a long list, from 1")]
+PageNumber = Annotated[int, Query(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")]
 Sort = Annotated[
     Literal[
         "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",

@@ -85,7 +85,7 @@ def search(
     if call.suggesting:
         return suggest_view(call.index, q, lens, kind)
     tokenizer = call.site.library.tokenizer(call.model) if q else None
-    return search_view(call.index, q, lens, kind, page, call.site.settings.search_rows, tokenizer)
+    return search_view(call.index, q, lens, kind, *call.part(page, call.site.settings.search_rows), tokenizer)
 
 
 @page("/{model:name}/layer/{layer:number}", addresses.layer)

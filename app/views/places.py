@@ -98,7 +98,7 @@ def best_places(
     for wrong in np.flatnonzero(~np.isfinite(score))[:1]:
         raise BrokenLayer(int(found.layer[wrong]))
     sections = best.sections(-np.abs(score), found.layer, index)
-    _check_listed(shards, shape, lens, found.at(np.concatenate(sections)), token)
+    check_listed(shards, shape, lens, found.at(np.concatenate(sections)), token)
     columns = (found.layer, index, found.rank, score)
     return {
         (kind, end): (total, ColumnRows(partial(place, shape, kind), *(column[section] for column in columns)))
@@ -140,8 +140,8 @@ def _looked_up(shards: Shards, shape: Shape, lens: int, part: str, found: Entrie
     return index, entries_at(shards, names, kind, found.layer, position)
 
 
-def _check_listed(shards: Shards, shape: Shape, lens: int, found: Entries, token: int) -> None:
-    """That the token does stand there; if not, the layer is damaged."""
+def check_listed(shards: Shards, shape: Shape, lens: int, found: Entries, token: int | Array) -> None:
+    """That the token, or each one's own, does stand there; if not, the layer is damaged."""
     _, ids = _looked_up(shards, shape, lens, "ids", found)
     for wrong in np.flatnonzero(ids != token)[:1]:
         raise BrokenLayer(int(found.layer[wrong]))
