@@ -31,6 +31,7 @@ from tests.builds import (
 )
 
 
+@pytest.mark.usefixtures("built")  # by which all that is compiled has been, so that a build takes as long as the next
 def test_killed_ten_times_ends_byte_identical(tmp_path: Path) -> None:
     """At random moments, from before its start to its last files; a build that is done before its kill begins anew."""
     source = small_gpt2(tmp_path / "tiny", n_layers=8)
@@ -41,9 +42,9 @@ def test_killed_ten_times_ends_byte_identical(tmp_path: Path) -> None:
     with command(log, "precompute", source, "--data", tmp_path / "undisturbed", *SMALL) as child:
         assert child.ended() == 0
     whole = time.monotonic() - started
-    layers = set()
+    layers: set[int] = set()
     kills = 0
-    while kills < 10:
+    while kills < 10 or (len(layers) < 2 and kills < 100):  # on a busy machine builds may come no further for a while
         with command(log, "precompute", source, "--data", index.parent, *SMALL) as child:
             child.process.join(whole * dice.random() * 0.6)
             if child.process.exitcode == 0:
