@@ -1,13 +1,13 @@
 """The faces of a view: the page for people, JSON, and its tables as CSV, Markdown and LaTeX.
 How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from app.records import columns, records
+from app.csv_rows import csv_columns, csv_rows
 from app.rendering import PageRequest
 from app.site import Site
-from app.table_text import Source, as_csv, as_latex, as_markdown
+from app.table_text import Source, as_latex, as_markdown, csv_parts
 from app.tables import tables
 from app.view_types import View
 
@@ -18,13 +18,15 @@ MEDIA_TYPES = {
     "md": "text/markdown; charset=utf-8",
     "tex": "application/x-tex; charset=utf-8",
 }
-BARE_FACES = ("json", "csv")
+BARE_FACES = ("json", "csv")  # data and nothing but data: the same wherever they are served
 FOR_PEOPLE = ("group",)  # arguments that change the page, not its data
+WHOLE_FACES = ("csv",)  # all pages of a list at once
+OF_PAGES = (*FOR_PEOPLE, "page")
 
 
-def bare_face(face: str, view: View) -> bytes:
-    """Data and nothing but data: the same wherever it is served."""
-    return view.json_bytes() if face == "json" else as_csv(records(view), columns(view)).encode()
+def csv_face(view: View) -> Iterator[bytes]:
+    """In parts: a token may stand in a hundred thousand lists."""
+    return (part.encode() for part in csv_parts(csv_rows(view), csv_columns(view)))
 
 
 def table_face(face: str, view: View, request: PageRequest) -> bytes:
@@ -57,7 +59,13 @@ def twin(canonical: str, face: str) -> str:
 
 def twin_addresses(canonical: str, faces: Iterable[str]) -> dict[str, str]:
     path, _, query = canonical.partition("?")
-    if query:
-        query = "&".join([said for said in query.split("&") if said.partition("=")[0] not in FOR_PEOPLE])
-    start, end = "/index" if path == "/" else path, f"?{query}" if query else ""
-    return {face: f"{start}.{face}{end}" for face in faces}
+    start = "/index" if path == "/" else path
+    if not query:
+        return {face: f"{start}.{face}" for face in faces}
+    shown, whole = _without(query, FOR_PEOPLE), _without(query, OF_PAGES)
+    return {face: f"{start}.{face}{whole if face in WHOLE_FACES else shown}" for face in faces}
+
+
+def _without(query: str, names: Iterable[str]) -> str:
+    kept = "&".join([said for said in query.split("&") if said.partition("=")[0] not in names])
+    return f"?{kept}" if kept else ""

@@ -65,7 +65,7 @@ TERMS = {
     "distinct": Term("preset distinct", "The two tokens differ even without case and surrounding space."),
     "words": Term(
         "preset words",
-        "Distinct, and both begin with a space and have three or more letters; a word's beginning may pass.",
+        "Distinct, and both are a space and three or more ASCII letters; a word's beginning may pass.",
     ),
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
     "coherence": Term(
@@ -76,7 +76,10 @@ TERMS = {
     "similarity": Term(
         "similarity", "How much the top 100 tokens of a neuron's key and value overlap: 1 all, 0 none (Jaccard)."
     ),
-    "nearest": Term("nearest tokens", "Tokens whose centred embeddings point most nearly the same way."),
+    "nearest": Term(
+        "nearest tokens",
+        "Tokens whose centred embeddings point most nearly the same way; the number is their cosine, 1 at most.",
+    ),
     "reads": Term("reads", "The vector looks for this token: it is at the top of a key's or query's list."),
     "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
     "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),

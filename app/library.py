@@ -122,6 +122,7 @@ class Library:
 
     def _card(self, name: str) -> ModelCard:
         blank: dict[str, Any] = {
+            "name": "",
             "architecture": "",
             "n_layers": 0,
             "layers": (),
@@ -135,6 +136,7 @@ class Library:
             return ModelCard.of(model=name, **blank, faults=(str(error),))
         return ModelCard.of(
             model=name,
+            name=index.manifest.name,
             architecture=index.shape.architecture,
             n_layers=index.shape.n_layers,
             layers=index.layers,

@@ -48,6 +48,21 @@ def seeds_tables(view: SeedsPageView) -> list[Table]:
 
 
 def seeds_records(view: SeedsPageView) -> Iterator[Record]:
+    """The vectors; and where heads were asked for, what each writes (kind vo) and seeks (qk), token by token."""
+    blank: Record = {"token": None, "token_id": None} if view.heads else {}
+    names: Record = {}
+    for record in _found_records(view):
+        names = names or dict.fromkeys(record)
+        yield record | blank
+    for head in view.heads:
+        for kind, entries in (("vo", head["writes"]), ("qk", head["seeks"])):
+            for rank, entry in enumerate(entries, 1):
+                place = {"rank": rank, "kind": kind, "layer": head["layer"], "head": head["head"]}
+                scored = {"score": entry["score"], "token": entry["token"], "token_id": entry["id"]}
+                yield names | place | scored
+
+
+def _found_records(view: SeedsPageView) -> Iterator[Record]:
     for rank, place in enumerate(view.results, 1):
         record: Record = {"rank": rank}
         record |= {name: place[name] for name in ("kind", "layer", "index", "head", "subhead", "score")}
@@ -67,7 +82,17 @@ def relation_tables(view: RelationView) -> list[Table]:
         for head in view.heads
     ]
     columns = ("layer", "head", "mean rank", "mean score", "mean rank from the bottom", *names)
-    return [Table(f"{view.model}, heads that carry {', '.join(names)} ({view.lens})", columns, rows)]
+    title = f"{view.model}, heads that carry {', '.join(names)} ({view.lens}{_first_pieces(view)})"
+    return [Table(title, columns, rows)]
+
+
+def _first_pieces(view: RelationView) -> str:
+    """Said of targets of several pieces: theirs is not the whole word's rank."""
+    cut = [pair for pair in view.pairs if len(pair.target.tokens) > 1]
+    said = [
+        f"of {pair.target.word}, {len(pair.target.tokens)} pieces, the first: {_listed([pair.ranked])}" for pair in cut
+    ]
+    return f"; ranked is {'; '.join(said)}" if said else ""
 
 
 def relation_records(view: RelationView) -> Iterator[Record]:
@@ -77,5 +102,7 @@ def relation_records(view: RelationView) -> Iterator[Record]:
             record |= {
                 f"source_{at + 1}": pair.source.word, f"target_{at + 1}": pair.target.word,
                 f"rank_{at + 1}": head["ranks"][at], f"score_{at + 1}": head["scores"][at],
+                f"ranked_{at + 1}": pair.ranked["token"], f"ranked_{at + 1}_id": pair.ranked["id"],
+                f"pieces_{at + 1}": len(pair.target.tokens),
             }  # fmt: skip
         yield record

@@ -51,7 +51,8 @@ class SeedsPageView(View):
 
 class RelationPair(View):
     source: WordView
-    target: WordView  # of several tokens, the first counts
+    target: WordView
+    ranked: TokenView  # the token whose rank counts: of a target of several pieces, the first
 
 
 class RelationHead(TypedDict):
@@ -114,9 +115,17 @@ class ActiveView(TypedDict):
     end: str
 
 
+class UpView(TypedDict):
+    """A gated neuron's second input: on what it turns positive, and on what negative."""
+
+    top: tuple[TokenView, ...]
+    bottom: tuple[TokenView, ...]
+
+
 class ChosenView(ActiveView):
     """A neuron that was asked about."""
 
+    up: UpView | None  # None where neurons are not gated
     rank: int  # among the neurons of its layer, by strength
     coefficients: tuple[float, ...]  # by position
 

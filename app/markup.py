@@ -9,8 +9,9 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
+from app.figures import ratio
 from app.token_text import shown
-from app.view_types import PairView, TokenView
+from app.view_types import PairView, ScoredView, TokenView
 from app.vocabulary import token_markup
 
 _MAX_SHOWN = 1 << 18
@@ -50,6 +51,21 @@ def chips(model: str, tokens: Iterable[TokenView], lens: str = "dot") -> Markup:
     return Markup(" ".join(map(chipper(model, lens), tokens)))
 
 
+def near_chips(model: str, entries: Iterable[ScoredView], to: str, lens: str = "dot") -> Markup:
+    """Tokens with their cosines, each of which says what it is with."""
+    made = chipper(model, lens)
+    said = [
+        f'<span class="near" title="{escape(near_tip(entry, to))}">{made(entry)} <span class="num">'
+        f"{ratio(entry['score'])}</span></span>"
+        for entry in entries
+    ]
+    return Markup(" ".join(said))
+
+
+def near_tip(entry: ScoredView, to: str) -> str:
+    return f"The cosine of {shown(entry['token'])}, its embedding centred, with {to}: {entry['score']:.3f}"
+
+
 def pair(model: str, entry: PairView, lens: str = "dot") -> Markup:
     made = chipper(model, lens)
     return Markup(f'<span class="pair">{made(entry["from"])}<b>→</b>{made(entry["to"])}</span>')
@@ -86,5 +102,6 @@ def ticked(text: str) -> Markup:
 
 
 FUNCTIONS: dict[str, Any] = {
-    made.__name__: made for made in (chip, chips, pair, token_text, plain, plain_pairs, grouped, ticked, shown)
+    made.__name__: made
+    for made in (chip, chips, near_chips, pair, token_text, plain, plain_pairs, grouped, ticked, shown)
 }

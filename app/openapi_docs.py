@@ -32,7 +32,7 @@ LIVE_ERRORS: dict[int | str, dict[str, Any]] = {
     503: {"model": ErrorView, "description": "The worker loads its model, is full, or is gone: see Retry-After"},
 }
 DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
-the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt is data as `.json` only. Addresses
+the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`. Addresses
 answer GET and HEAD, and carry an `ETag`; arguments that have their default are left out. A token is
 `{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
 

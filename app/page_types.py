@@ -1,6 +1,7 @@
 """The shapes of pages about many parameters: home, model, layer, head, token, search, help.
 One parameter's own pages are in view_types.py; filling all of them is for views/."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -14,6 +15,7 @@ Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"
 
 class ModelCard(View):
     model: str
+    name: str  # what others call it, such as "openai-community/gpt2"; "" if that is not known
     architecture: str
     n_layers: int
     layers: tuple[int, ...]  # those that can be read
@@ -26,6 +28,7 @@ class ModelCard(View):
 class Provenance(View):
     """Where the lists come from: a link shows the same lists as long as this is the same."""
 
+    name: str  # what others call the model; "" if that is not known
     source: str
     revision: str
     origin: str  # the same for people
@@ -118,7 +121,7 @@ class LayerView(View):
     page: int
     pages: int
     total: int
-    rows: tuple[NeuronRow, ...]
+    rows: Sequence[NeuronRow]
 
 
 class SubheadRow(TypedDict):
@@ -169,7 +172,7 @@ class RoleList(View):
     kind: str
     end: str
     total: int
-    places: tuple[Place, ...]
+    places: Sequence[Place]
 
 
 class PairPlace(TypedDict):
@@ -197,7 +200,7 @@ class TokenPageView(View):
     variants: tuple[TokenView, ...]  # with and without space, in other cases
     nearest: tuple[ScoredView, ...] | None  # by cosine of the centred embeddings; None while not built
     roles: tuple[RoleList, ...]
-    pairs: tuple[PairPlace, ...]  # of VO, then of QK, each with the best rank first
+    pairs: Sequence[PairPlace]  # of VO, then of QK, each with the best rank first
     pairs_total: int
     missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
     totals: dict[str, int] = Field({}, exclude=True)  # of the pairs, by matrix
@@ -253,7 +256,7 @@ class SearchView(View):
     pieces: tuple[TokenView, ...]  # how the tokenizer splits a text that is no token itself
     tokens: tuple[TokenGroup, ...]  # tokens like the search
     total: int
-    matches: tuple[Match, ...]
-    pairs: tuple[PairMatch, ...] = ()  # of one or two words: the best on page 1; with kind vo or qk all, in pages
+    matches: Sequence[Match]
+    pairs: Sequence[PairMatch] = ()  # of one or two words: the best on page 1; with kind vo or qk all, in pages
     pairs_total: int = 0
     missing: tuple[int, ...] = ()  # layers that are not built or damaged: they may match, too

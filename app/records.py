@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from functools import singledispatch
 
 from app.live_tables import relation_records, seeds_records
-from app.live_types import RelationView, SeedsPageView
+from app.live_types import PromptView, RelationView, SeedsPageView
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
+from app.prompt_records import COLUMNS as PROMPT_COLUMNS
+from app.prompt_records import prompt_records
 from app.table_text import Record
 from app.view_types import FFView, PairsView, PairView, ReadView, SubheadView, TokenView, VectorView, View
 from app.views.layer import FIRST
@@ -112,7 +114,7 @@ def _(view: HomeView) -> Iterator[Record]:
         yield {
             "model": card.model, "architecture": card.architecture, "n_layers": card.n_layers,
             "layers": ranges(card.layers), "bytes": card.bytes, "revision": card.revision,
-            "origin": card.origin,
+            "origin": card.origin, "name": card.name,
         }  # fmt: skip
 
 
@@ -132,19 +134,21 @@ def _(view: TokenPageView) -> Iterator[Record]:
 
 @records.register
 def _(view: SearchView) -> Iterator[Record]:
+    blank = _blank(columns(view))
     for match in view.matches:
-        record: Record = _blank(columns(view)) | {name: match[name] for name in _MATCH}  # type: ignore[literal-required]
+        record: Record = blank | {name: match[name] for name in _MATCH}  # type: ignore[literal-required]
         for number, (rank, token) in enumerate(zip(match["ranks"], match["tokens"], strict=True), 1):
             record |= {f"rank_{number}": rank, **_token(f"token_{number}", token)}
         yield record
     for pair in view.pairs:
         record = {name: pair[name] for name in ("layer", "head", "end", "preset", "rank", "score")}
         of_pair = {"kind": pair["matrix"], **_token("from", pair["from"]), **_token("to", pair["to"])}
-        yield _blank(columns(view)) | record | of_pair
+        yield blank | record | of_pair
 
 
 records.register(SeedsPageView, seeds_records)
 records.register(RelationView, relation_records)
+records.register(PromptView, prompt_records)
 
 
 _PAIR = ("matrix", "end", "rank", "from", "from_id", "to", "to_id", "score")
@@ -164,7 +168,7 @@ def columns(view: View) -> tuple[str, ...]:
         case ModelView():
             return ("layer", "matrix", "head", "coherence", *_PAIR[3:])
         case HomeView():
-            return ("model", "architecture", "n_layers", "layers", "bytes", "revision", "origin")
+            return ("model", "architecture", "n_layers", "layers", "bytes", "revision", "origin", "name")
         case TokenPageView():
             place = ("kind", "layer", "index", "head", "subhead", "rank", "score")
             return ("role", "end", *place, "side", "other", "other_id")
@@ -172,6 +176,8 @@ def columns(view: View) -> tuple[str, ...]:
             numbers = range(1, len(view.words) + 1)
             words = [name for n in numbers for name in (f"rank_{n}", f"token_{n}", f"token_{n}_id")]
             return (*_MATCH, *words, *_MATCH_PAIR)
+        case PromptView():
+            return PROMPT_COLUMNS
     return ()
 
 

@@ -26,6 +26,7 @@ from app import (
     switches,
 )
 from app.resources import folder
+from app.views.clearer import clearer
 from precompute.index import Index, ranges
 from precompute.remake import command
 
@@ -118,6 +119,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "openapi": openapi_text,
         "pretty": _pretty,
         "remake": command,
+        "clearer": clearer,
     }
     made.globals |= figures.FUNCTIONS | markup.FUNCTIONS | rows.FUNCTIONS | sections.FUNCTIONS | live_rows.FUNCTIONS
     made.globals |= prompt_rows.FUNCTIONS | jumps.FUNCTIONS | place_rows.FUNCTIONS | switches.FUNCTIONS

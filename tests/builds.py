@@ -28,6 +28,7 @@ from precompute.checkpoint import Checkpoint
 from precompute.progress import Progress
 from tests.models import tiny_gpt2
 
+SHARD, VOCABULARY = "layer-1.g1.lxs", "vocabulary.g1.lxs"
 K, PAIRS = 8, 12
 SMALL = ("--k", str(K), "--pairs", str(PAIRS))
 

@@ -1,6 +1,7 @@
 """The home page's data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -24,6 +25,22 @@ def test_home(tmp_path: Path) -> None:
     assert (tiny["model"], tiny["layers"], tiny["n_layers"], tiny["faults"]) == ("tiny", [3], 4, [])
     assert (small["model"], small["layers"], small["n_layers"]) == ("small", [], 0)
     assert "is missing" in small["faults"][0]
+
+
+def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
+    hub = replace(make_manifest(GPT2, "tiny"), source="owner/Tiny", revision="607a30d783df")
+    local = replace(make_manifest(GPT2, "mine"), source="/somewhere/mine", revision="")
+    with unflushed():
+        write_index(tmp_path / "tiny", hub, (3,))
+        write_index(tmp_path / "mine", local, (3,))
+    with visit(tmp_path) as visitor:
+        assert [(card["model"], card["name"]) for card in visitor.get("/index.json").json()["models"]] == [
+            ("mine", ""), ("tiny", "owner/Tiny"),
+        ]  # fmt: skip
+        names = [small.text.strip() for small in parsed(visitor.get("/").text).all("small")]
+        assert names == ["owner/Tiny"]
+        assert "<small>owner/Tiny</small>" in visitor.get("/tiny").text
+        assert "<h1>mine</h1>" in visitor.get("/mine").text
 
 
 def test_where_to_start(client: TestClient) -> None:

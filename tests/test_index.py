@@ -1,8 +1,7 @@
-"""Opening an index and reading its lists; damaged, foreign and vanishing files, which never stop the others."""
+"""Opening an index: damaged, foreign and vanishing files, which never stop the others; layers that appear.
+What an intact one holds is for test_index_lists.py, finding one by its name for test_index_models.py."""
 
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +12,18 @@ import pytest
 from numpy.typing import NDArray
 
 from precompute.container import About, write_container
-from precompute.errors import IndexFault, IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
-from precompute.index import Index, list_models, open_model, ranges
+from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
+from precompute.index import Index
 from precompute.layout import shard_file, vocabulary_file
-from precompute.manifest import DEMO_NAME, MANIFEST, Manifest
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from precompute.manifest import MANIFEST, Manifest
 from precompute.shard_writer import write_shard, write_vocabulary
 from tests.synthetic import (
     D_VOCAB,
     GPT2,
-    LLAMA,
     PAIRS,
     K,
     add_layer,
     make_manifest,
-    raw_tokens,
     rewrite_shard,
     shard_arrays,
     unflushed,
@@ -35,20 +31,11 @@ from tests.synthetic import (
     write_index,
 )
 
-SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
-
 
 @pytest.fixture(scope="module", autouse=True)
 def quick() -> Iterator[None]:
     with unflushed():
         yield
-
-
-@pytest.fixture(scope="module", params=SHAPES)
-def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Index:
-    folder = tmp_path_factory.mktemp("data") / request.param
-    write_index(folder, make_manifest(SHAPES[request.param], request.param))
-    return Index.open(folder)
 
 
 @pytest.fixture(scope="module")
@@ -62,90 +49,6 @@ def half_built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(half_built: Path, tmp_path: Path) -> Path:
     """A copy that a test may harm."""
     return Path(shutil.copytree(half_built, tmp_path / "tiny"))
-
-
-def test_vectors_are_the_stored_ones(built: Index) -> None:
-    for layer in range(built.shape.n_layers):
-        arrays, shard = shard_arrays(built.shape, seed=layer), built.shard(layer)
-        for kind in built.shape.kinds:
-            for row in range(built.shape.count(kind)):
-                for at, lens in enumerate(LENSES):
-                    found = shard.vector(kind, row, lens)
-                    assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{kind}.ids"][row, at])
-                    assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{kind}.scores"][row, at])
-                    assert found.norm == arrays[f"{kind}.norm"][row]
-                    coherence = [found.coherence_top, found.coherence_bottom]
-                    assert coherence == arrays[f"{kind}.coherence"][row, at].tolist()
-
-
-def test_reading_copies_nothing(built: Index) -> None:
-    shard = built.shard(0)
-    lists, pairs = shard.vector("w_q", 1, "cosine"), shard.pairs("qk", 0, "dot", "words", "top")
-    for array in (lists.top_ids, lists.bottom_scores, pairs.ids, pairs.scores):
-        assert not array.flags.owndata
-        assert not array.flags.writeable
-    assert np.shares_memory(lists.top_ids, shard.array("w_q.ids"))
-
-
-def test_similarities_are_the_stored_ones(built: Index) -> None:
-    stored = shard_arrays(built.shape)["ff.similarity"]
-    found = [[built.shard(0).similarity(n, lens) for lens in LENSES] for n in range(built.shape.d_mlp)]
-    assert np.array_equal(found, stored)
-
-
-def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
-    arrays, shard = shard_arrays(built.shape, seed=1), built.shard(1)
-    lengths = set()
-    for matrix in MATRICES:
-        for at in np.ndindex(built.shape.n_heads, 2, 3, 2):
-            head, lens, preset, end = at
-            found = shard.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
-            count = arrays[f"{matrix}.count"][at]
-            assert np.array_equal(found.ids, arrays[f"{matrix}.ids"][at][:count])
-            assert np.array_equal(found.scores, arrays[f"{matrix}.scores"][at][:count])
-            assert found.coherence == arrays[f"{matrix}.coherence"][at]
-            lengths.add(len(found.scores))
-    assert {0, PAIRS} <= lengths
-
-
-def test_a_token_finds_every_list_that_holds_it(built: Index) -> None:
-    shard, shape = built.shard(2), built.shape
-    for lens in LENSES:
-        for end in ENDS:
-            expected: dict[int, list[tuple[int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
-            for number, kind in enumerate(shape.kinds):
-                for row in range(shape.count(kind)):
-                    lists = shard.vector(kind, row, lens)
-                    ids = lists.top_ids if end == "top" else lists.bottom_ids
-                    scores = lists.top_scores if end == "top" else lists.bottom_scores
-                    for rank, (token, score) in enumerate(zip(ids.tolist(), scores.tolist(), strict=True)):
-                        expected[token].append((rank, number, row, score))
-            for token, places in expected.items():
-                found = shard.listed(token, lens, end)
-                columns = (found.rank, found.kind, found.index, found.score)
-                assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
-
-
-def test_a_token_finds_every_pair_that_holds_it(built: Index) -> None:
-    shard = built.shard(0)
-    for lens in LENSES:
-        for end in ENDS:
-            expected: dict[int, list[tuple[int, int, int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
-            for head, matrix, preset in np.ndindex(built.shape.n_heads, 2, 3):
-                pairs = shard.pairs(MATRICES[matrix], head, lens, PRESETS[preset], end)
-                for rank, (ids, score) in enumerate(zip(pairs.ids.tolist(), pairs.scores.tolist(), strict=True)):
-                    for side, token in enumerate(ids):
-                        expected[token].append((rank, head, matrix, preset, side, score))
-            for token, places in expected.items():
-                found = shard.paired(token, lens, end)
-                columns = (found.rank, found.head, found.matrix, found.preset, found.side, found.score)
-                assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
-
-
-def test_the_vocabulary(built: Index) -> None:
-    assert list(built.tokens) == raw_tokens()
-    for name, array in vocabulary_arrays(built.shape).items():
-        assert np.array_equal(built.vocabulary.arrays[name], array)
 
 
 @pytest.mark.parametrize(
@@ -466,55 +369,6 @@ def test_a_rebuild_replaces_every_layer(folder: Path) -> None:
     assert len(index.shard(3).vector("ff_key", 0, "dot").top_ids) == K
 
 
-def test_opening_needs_numpy_alone(built: Index) -> None:
-    script = (
-        "import sys, pathlib, numpy\n"
-        "from precompute.index import Index\n"
-        "index = Index.open(pathlib.Path(sys.argv[1]))\n"
-        "index.shard(0).vector('ff_key', 0, 'dot')\n"
-        "heavy = {'torch', 'tokenizers', 'pydantic', 'rich', 'numba', 'safetensors', 'app'} & sys.modules.keys()\n"
-        "assert not heavy, heavy\n"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", script, str(built.folder)], check=True)
-
-
-def test_models_in_a_data_folder(tmp_path: Path) -> None:
-    write_index(tmp_path / "a", make_manifest(model="a"))
-    write_index(tmp_path / "b", make_manifest(model="b"), layers=(2, 3))
-    cut(tmp_path / "b" / shard_file(2, 1), 10)
-    for name in ("c-broken", ".hidden", "no-manifest"):
-        (tmp_path / name).mkdir()
-    for name in ("c-broken", ".hidden"):
-        (tmp_path / name / MANIFEST).write_text("{}")
-    (tmp_path / "notes.txt").write_text("")
-    write_index(tmp_path / "renamed", make_manifest(model="d"))
-    a, b, c, renamed = list_models(tmp_path)
-    assert (a.name, a.layers, a.n_layers, a.faults) == ("a", (0, 1, 2, 3), 4, ())
-    assert a.n_bytes == sum(path.stat().st_size for path in (tmp_path / "a").glob("*.lxs"))
-    assert (b.name, b.layers, b.n_layers) == ("b", (3,), 4)
-    assert "layer-2.g1.lxs is cut short" in b.faults[0]
-    assert (c.name, c.layers, c.n_layers) == ("c-broken", (), 0)
-    assert "manifest.json is damaged" in c.faults[0]
-    assert "is of another model, d: rename the folder" in renamed.faults[0]
-
-
-def test_a_model_whose_folder_is_called_demo(tmp_path: Path) -> None:
-    """The name stands for another model; its folder is one like any other."""
-    write_index(tmp_path / "demo", make_manifest(model="demo"), layers=(1,))
-    (summary,) = list_models(tmp_path)
-    assert (summary.name, summary.layers, summary.faults) == ("demo", (1,), ())
-    with pytest.raises(NotFound, match=r"\(built: demo\)"):
-        open_model(tmp_path, "demo")
-
-
-def test_naming_what_is_built_opens_none_of_it(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        write_index(tmp_path / name, make_manifest(model=name), layers=())
-    (tmp_path / "b" / MANIFEST).write_text("{}")
-    with pytest.raises(NotFound, match=r"\(built: a, b\)"):
-        open_model(tmp_path, "c")
-
-
 @pytest.mark.parametrize("coherence", [np.nan, 1.0005, -1])
 def test_coherences_at_the_edge_of_what_is_possible(folder: Path, coherence: float) -> None:
     arrays = shard_arrays(GPT2, seed=1)
@@ -524,78 +378,6 @@ def test_coherences_at_the_edge_of_what_is_possible(folder: Path, coherence: flo
     shard = Index.open(folder).shard(1)
     found = shard.vector("w_v", 2, "dot").coherence_bottom, shard.pairs("vo", 0, "dot", "all", "top").coherence
     assert np.allclose(found, coherence, equal_nan=True)
-
-
-@pytest.mark.parametrize("name", ["nowhere", "file"])
-def test_a_data_folder_that_is_none_has_no_models(tmp_path: Path, name: str) -> None:
-    (tmp_path / "file").write_text("")
-    assert list_models(tmp_path / name) == ()
-
-
-def test_a_data_folder_that_cannot_be_listed(tmp_path: Path) -> None:
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(IndexFault, match="cannot list"):
-        list_models(tmp_path / "loop")
-
-
-def test_models_by_name(tmp_path: Path) -> None:
-    for name in ("gpt2", DEMO_NAME):
-        write_index(tmp_path / name, make_manifest(model=name), layers=())
-    for asked, name in {"gpt2": "gpt2", "openai-community/gpt2": "gpt2", "demo": DEMO_NAME}.items():
-        assert open_model(tmp_path, asked).manifest.model == name
-
-
-@pytest.mark.parametrize("asked", ["gpt3", "../gpt2/../gpt3", "", ".", "..", "/etc", "gpt2\n", "gpt2/", "a/b/gpt2"])
-def test_a_model_that_is_not_built_says_which_are(tmp_path: Path, asked: str) -> None:
-    write_index(tmp_path / "gpt2", make_manifest(model="gpt2"), layers=())
-    with pytest.raises(NotFound, match=r"\(built: gpt2\)"):
-        open_model(tmp_path, asked)
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        ("SmolLM2-135M", "did you mean `smollm2-135m`?"),
-        ("HuggingFaceTB/SmolLM2-135M", "did you mean `smollm2-135m`?"),
-        ("./data/smollm2-135m/", "did you mean `smollm2-135m`?"),
-        ("/models/SmolLM2-135M.gguf", "did you mean `smollm2-135m`?"),
-        ("gpt2", "did you mean `GPT2`?"),
-        ("gpt3", "`lexiscope precompute gpt3` makes one"),
-        ("owner/gpt3", "`lexiscope precompute owner/gpt3` makes one"),
-        ("/models/gpt3", "this is no model's name"),
-        ("", "this is no model's name"),
-    ],
-)
-def test_a_name_that_is_nearly_right(tmp_path: Path, asked: str, said: str) -> None:
-    for name in ("GPT2", "smollm2-135m"):
-        write_index(tmp_path / name, make_manifest(model=name), layers=())
-    with pytest.raises(NotFound) as caught:
-        open_model(tmp_path, asked)
-    assert str(caught.value).endswith(f"(built: GPT2, smollm2-135m); {said}")
-
-
-@pytest.mark.parametrize(
-    ("numbers", "text"),
-    [((), "none"), ((4,), "4"), ((0, 1, 2), "0-2"), ((0, 2, 3, 7), "0, 2-3, 7"), ((3, 2), "2-3")],
-)
-def test_ranges(numbers: tuple[int, ...], text: str) -> None:
-    assert ranges(numbers) == text
-
-
-def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
-    shape = Shape("gpt2", 1, 1, 1, 2, 1, 1, 70_000, gated=False, tied=True, positions="learned")
-    manifest = make_manifest(shape, k=3, pairs=2)
-    arrays = vocabulary_arrays(replace(shape, d_vocab=D_VOCAB))
-    arrays["token.offsets"] = np.pad(arrays["token.offsets"], (0, 70_000 - D_VOCAB), mode="edge")
-    for name in ("embedding.norm", "embedding.centred_norm"):
-        arrays[name] = np.zeros(70_000, np.float32)
-    manifest = manifest.with_vocabulary(write_vocabulary(tmp_path, manifest, arrays))
-    add_layer(tmp_path, manifest, 0).save(tmp_path)
-    index = Index.open(tmp_path)
-    lists = index.shard(0).vector("ff_key", 0, "dot")
-    assert lists.top_ids.dtype == np.uint32
-    token = int(lists.top_ids[1])
-    assert 1 in index.shard(0).listed(token, "dot", "top").rank
 
 
 def test_an_index_in_the_working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

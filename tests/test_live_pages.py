@@ -2,48 +2,20 @@
 What a worker computes is for test_live_*.py, what happens when it fails for test_worker_*.py."""
 
 import asyncio
-import csv
-import io
-import time
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-import orjson
 import pytest
 from starlette.testclient import TestClient
 
 from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
-from app.live_rows import clear_rank
 from app.packed_text import unpack
-from app.routes.live_arguments import PANELS
 from app.routes.live_pages import LIVE
+from tests.live_site import PROMPT, RELATION, SEEDS, TEXT, twin
 from tests.pages import parsed
 from tests.site import GPT2, visit
-
-TEXT = "the dog and the lion"
-SEEDS = f"/{GPT2}/seeds?words=dog,lion"
-RELATION = f"/{GPT2}/relation?pairs=dog%3Edogs,lion%3Ehorse"
-PROMPT = f"/{GPT2}/prompt?text=the+dog+and+the+lion"
-
-
-@pytest.fixture(scope="module")
-def live(client: TestClient) -> TestClient:
-    """The site, when its worker has loaded the model: one worker, for the whole run of the tests."""
-    for _ in range(60):
-        answer = client.get(f"/{GPT2}/seeds.json?words=dog")
-        if answer.status_code == 200:
-            return client
-        assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
-        time.sleep(0.5)
-    raise TimeoutError(answer.text)
-
-
-def twin(path: str, face: str) -> str:
-    path, _, query = path.partition("?")
-    return f"{path}{'' if face == 'html' else '.' + face}?{query}"
 
 
 @pytest.mark.parametrize(("path", "face"), [
@@ -72,54 +44,6 @@ def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None
     assert live.get(f"/{GPT2}/{name}.json").status_code == 200
 
 
-def test_seeds_as_data(live: TestClient) -> None:
-    view = live.get(f"/{GPT2}/seeds.json", params={"words": "2*dog - lion", "kind": "ff_value,w_o", "k": 7}).json()
-    assert {"model", "kind", "seeds", "results"} <= view.keys()
-    assert (view["words"], view["kind"]) == ("2*dog - lion", "ff_value,w_o")
-    assert [(seed["word"], seed["weight"]) for seed in view["seeds"]] == [("dog", 2.0), ("lion", -1.0)]
-    assert len(view["results"]) == 7
-    scores = [result["score"] for result in view["results"]]
-    assert scores == sorted(scores, reverse=True)
-    for result in view["results"]:
-        assert result["kind"] in ("ff_value", "w_o")
-        assert result["score"] == pytest.approx((2 * result["scores"][0] - result["scores"][1]) / 3, abs=1e-5)
-        assert (result["top"] == []) == (result["layer"] == 0)  # which is not built
-        if result["top"]:
-            place = f"ff/{result['layer']}/{result['index']}" if result["head"] is None else (
-                f"head/{result['layer']}/{result['head']}/sub/{result['subhead']}"
-            )  # fmt: skip
-            stored = live.get(f"/{GPT2}/{place}.json").json()["value" if result["head"] is None else "o"]
-            assert [token["id"] for token in result["top"]] == [token["id"] for token in stored["top"][:8]]
-    rows = list(csv.DictReader(io.StringIO(live.get(f"/{GPT2}/seeds.csv?words=dog,lion&k=7").text, newline="")))
-    assert len(rows) == 7
-    assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= rows[0].keys()
-
-
-def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
-    for words, explained in (("dog,lion", False), ("dog - lion", True)):
-        html = live.get(f"/{GPT2}/seeds", params={"words": words}).text
-        assert "without listing any of the words" in html
-        assert ("before its weight" in html) == explained
-        view = live.get(f"/{GPT2}/seeds.json", params={"words": words}).json()
-        weights = [seed["weight"] for seed in view["seeds"]]
-        for result in view["results"]:
-            mean = sum(weight * own for weight, own in zip(weights, result["scores"], strict=True)) / 2
-            assert result["score"] == pytest.approx(mean), "own scores are those before the weight"
-
-
-def test_seeds_through_every_head(live: TestClient) -> None:
-    assert live.get(twin(SEEDS, "json")).json()["heads"] == []
-    view = live.get(twin(SEEDS, "json") + "&heads=1").json()
-    assert {(head["layer"], head["head"]) for head in view["heads"]} == {
-        (layer, h) for layer in range(3) for h in range(4)
-    }
-    assert all(head["writes"] and head["seeks"] for head in view["heads"])
-    page = parsed(live.get(SEEDS + "&heads=1").text)
-    assert {f"/{GPT2}/head/{layer}/{h}/{m}" for layer in range(3) for h in range(4) for m in ("vo", "qk")} <= set(
-        page.links()
-    )
-
-
 @pytest.mark.parametrize(("asked", "canonical"), [
     ("seeds?words=dog+lion", "seeds?words=dog,lion"),
     ("seeds?words=+dog%2C%20lion&kind=ff_value&k=50&heads=0&utm=1", "seeds?words=dog,lion"),
@@ -138,129 +62,6 @@ def test_one_view_has_one_address(live: TestClient, asked: str, canonical: str) 
     assert answer.status_code == 200, answer.text
     assert f'</{GPT2}/{canonical}>; rel="canonical"' in answer.headers["link"]
     assert live.get(f"/{GPT2}/{canonical}").headers["etag"] == answer.headers["etag"]
-
-
-def test_relation_as_data(live: TestClient) -> None:
-    view = live.get(twin(RELATION, "json")).json()
-    assert [(pair["source"]["word"], pair["target"]["word"]) for pair in view["pairs"]] == [
-        ("dog", "dogs"), ("lion", "horse"),
-    ]  # fmt: skip
-    assert len(view["heads"]) == 12
-    assert [head["rank"] for head in view["heads"]] == sorted(head["rank"] for head in view["heads"])
-    for head in view["heads"]:
-        assert head["rank"] == pytest.approx(sum(head["ranks"]) / 2)
-        assert head["score"] == pytest.approx(sum(head["scores"]) / 2, abs=1e-5)
-    page = parsed(live.get(RELATION).text)
-    assert f"/{GPT2}/head/{view['heads'][0]['layer']}/{view['heads'][0]['head']}/vo" in page.links()
-    assert live.get(twin(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
-
-
-def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestClient) -> None:
-    """The small model has random weights: some head moves a single pair far up or down, hardly two pairs together."""
-    seen = set()
-    words = ("dog", "dogs", "lion", "horse", "Paris", "the")
-    for pairs in ("dog>dogs,lion>horse", *map(">".join, permutations(words, 2))):
-        asked = {"pairs": pairs}
-        heads = live.get(f"/{GPT2}/relation.json", params=asked).json()["heads"]
-        html = live.get(f"/{GPT2}/relation", params=asked).text.partition('id="map"')[0]
-        carrying, _, suppressing = html.partition('id="suppresses"')
-        bound = clear_rank(max(head["rank"] + head["rank_from_bottom"] - 1 for head in heads))
-        for part, by in ((carrying, "rank"), (suppressing, "rank_from_bottom")):
-            listed = [link for link in parsed(part).links() if link.endswith("/vo")]
-            clear = sorted((head for head in heads if head[by] <= bound), key=lambda head: head[by])
-            assert listed == [f"/{GPT2}/head/{head['layer']}/{head['head']}/vo" for head in clear]
-            assert ("No head: none has" in part) == (not clear)
-            seen.add((by, bool(clear)))
-    assert len(seen) == 4, "both kinds, with heads and without"
-
-
-def test_one_name_for_pairs_to_heads(live: TestClient) -> None:
-    """In the bar, the title, the heading, the crumbs and on the help page."""
-    html = live.get(f"/{GPT2}/relation").text
-    assert 'Pairs<span class="long"> to heads</span></a>' in html
-    page = parsed(html)
-    assert page.all("title")[0].text.startswith("Pairs to heads in ")
-    assert page.all("h1")[0].text.strip() == "Pairs to heads"
-    assert page.all("li", **{"aria-current": "page"})[0].text.strip() == "pairs to heads"
-    assert "Pairs to heads" in [h2.text.strip() for h2 in parsed(live.get("/-/help").text).all("h2")]
-
-
-def test_a_prompt_as_data(live: TestClient) -> None:
-    view = live.get(twin(PROMPT, "json")).json()
-    assert "".join(token["token"] for token in view["tokens"]) == TEXT
-    assert view["position"] == len(view["tokens"]) - 1
-    assert _close(view["evolution"][-1]["cells"][-1], view["prediction"])
-    assert view["evolution"][-1]["answer_rank"] == [1] * len(view["tokens"])
-    assert [row["after"] for row in view["evolution"]] == ["embedding", *(["attention", "ff"] * 3)]
-    assert view["untouched"] == view["changes"] == []
-    earlier = live.get(twin(PROMPT, "json") + "&position=1&k=3").json()
-    assert (earlier["position"], len(earlier["prediction"])) == (1, 3)
-
-
-def _close(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
-    """The same tokens, as likely: products of other shapes round differently."""
-    return [each["id"] for each in some] == [each["id"] for each in others] and [each["p"] for each in some] == (
-        pytest.approx([each["p"] for each in others], abs=1e-5)
-    )
-
-
-@pytest.mark.parametrize("panel", PANELS)
-def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -> None:
-    view = live.get(twin(PROMPT, "json"), params={"text": TEXT, "panel": panel, "layer": 1}).json()
-    assert [name for name in PANELS if view[name] is not None] == [panel]
-    page = parsed(live.get(PROMPT, params={"text": TEXT, "panel": panel, "layer": 1, "position": 2}).text)
-    assert panel in page.ids()
-    for link in {link for link in page.links() if link.startswith("/")}:
-        path = urlsplit(link)
-        if not path.path.endswith("/prompt") and "/0" not in path.path:  # layer 0 is not built
-            assert live.get(link).status_code in (200, 303), link
-
-
-def test_changes_are_undone_link_by_link(live: TestClient) -> None:
-    view = live.get(twin(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
-    assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
-        (1, 3, None, 0.0), (2, None, 1, 0.0), (1, 5, None, 2.5),
-    ]  # fmt: skip
-    assert _close(view["untouched"], live.get(twin(PROMPT, "json")).json()["prediction"])
-    assert view["prediction"] != view["untouched"]
-    assert len(view["evolution_untouched"]) == len(view["evolution"])
-    links = parsed(live.get(PROMPT + "&off=1.3,2.h1&set=1.5:2.5").text).links()
-    for kept in ("&off=2.h1&set=1.5:2.5", "&off=1.3&set=1.5:2.5", "&off=1.3,2.h1", ""):
-        assert PROMPT + kept in links
-    assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
-
-
-def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: TestClient) -> None:
-    html = live.get(f"/{GPT2}/prompt?off=L1N3,L0H1").text
-    assert "The run will have" in html
-    page = parsed(html)
-    said = [e.text.split() for e in page.all("a") if e.attributes["href"] in (f"/{GPT2}/ff/1/3", f"/{GPT2}/head/0/1")]
-    assert [words[:2] for words in said] == [["L1N3", "off"], ["L0H1", "off"]]
-    assert {f"/{GPT2}/prompt?off=0.h1", f"/{GPT2}/prompt?off=1.3"} <= set(page.links())
-    assert "The run will have" not in live.get(f"/{GPT2}/prompt").text
-
-
-def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
-    html = live.get(f"/{GPT2}/prompt").text.partition('class="changes"')[2].partition("</details>")[0]
-    *off, setting = (code.text.split()[0] for code in parsed(html).all("code"))
-    assert len(off) == 4
-    for changes in ({"off": ",".join(off)}, {"set": setting}):
-        assert live.get(f"/{GPT2}/prompt", params={"text": TEXT, **changes}).status_code == 200
-
-
-def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
-    view = live.get(twin(PROMPT, "json") + "&panel=neurons").json()
-    first = view["neurons"][0]
-    links = parsed(live.get(PROMPT + "&panel=neurons&off=1.h0").text).links()
-    assert f"{PROMPT}&panel=neurons&off=1.h0,{first['layer']}.{first['neuron']}" in links
-    assert f"/{GPT2}/ff/{first['layer']}/{first['neuron']}" in links
-    for panel in ("attention", "patterns"):
-        assert (
-            f"{PROMPT}&layer=1&panel={panel}&off=1.h2"
-            in parsed(live.get(f"{PROMPT}&panel={panel}&layer=1").text).links()
-        )
-    for neuron in view["neurons"]:
-        assert neuron["end"] == ("top" if neuron["coefficient"] >= 0 else "bottom")
 
 
 def test_a_text_by_post_gets_an_address_that_opens_cold(live: TestClient) -> None:
@@ -338,7 +139,7 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("prompt?text=dog&convention=other", 422, "exact"),
     ("prompt?z=damaged", 422, "damaged"),
     ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
-    ("prompt.csv?text=dog", 404, "json"),
+    ("prompt.md?text=dog", 404, "there is .json, .csv"),
     ("prompt.events", 422, "no text"),
     ("prompt.events?text=dog&k=0", 422, "greater"),
 ])  # fmt: skip
@@ -348,158 +149,12 @@ def test_what_cannot_be_answered_says_why(live: TestClient, path: str, status: i
     assert said in answer.json()["error"]["detail"]
 
 
-def test_a_run_tells_how_far_it_is(live: TestClient) -> None:
-    answer = live.get(f"/{GPT2}/prompt.events?text=the+dog&panel=neurons")
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    events = [event.split("\n") for event in answer.text.strip().split("\n\n")]
-    names = [name.removeprefix("event: ") for name, _ in events]
-    assert set(names[:-1]) == {"progress"}
-    assert names[-1] == "page"
-    shares = [orjson.loads(data.removeprefix("data: "))["share"] for _, data in events[:-1]]
-    assert shares == sorted(shares)
-    page = orjson.loads(events[-1][1].removeprefix("data: "))
-    assert page["canonical"] == f"/{GPT2}/prompt?text=the+dog&panel=neurons"
-    part = {"HX-Request": "true", "HX-Request-Type": "partial"}
-    assert page["html"] == live.get(page["canonical"], headers=part).text
-
-
-def test_a_run_that_fails_says_so_as_an_event(live: TestClient) -> None:
-    *_, last = live.get(f"/{GPT2}/prompt.events?text=dog&off=9.1").text.strip().split("\n\n")
-    name, data = last.split("\n")
-    assert name == "event: fault"
-    assert orjson.loads(data.removeprefix("data: ")) == {
-        "status": 404, "detail": "layer 9 does not exist here: 0 to 2 do",
-    }  # fmt: skip
-
-
 def test_text_is_text(live: TestClient) -> None:
     for path in ("seeds?words=%3Cscript%3E", "relation?pairs=%3Cscript>dog", "prompt?text=%3C/textarea%3E%3Cscript%3E"):
         page = live.get(f"/{GPT2}/{path}")
         assert page.status_code in (200, 404, 422)
         assert "<script>" not in page.text
         assert page.text.count("</textarea>") <= 1
-
-
-@pytest.mark.parametrize("reading", ["norm", "mlp"])
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize(("path", "names"), [("ff/1/5", ["key", "value"]), ("head/2/1/sub/3", ["q", "k", "v", "o"])])
-def test_other_readings_beside_the_stored_list(
-    live: TestClient, path: str, names: list[str], lens: str, reading: str
-) -> None:
-    stored = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}").json()
-    assert "reading" not in stored
-    view = live.get(f"/{GPT2}/{path}.json?k=10&lens={lens}&reading={reading}").json()
-    again = view.pop("reading")
-    assert view == stored
-    assert (again["name"], list(again["vectors"])) == (reading, names)
-    for name, read in again["vectors"].items():
-        assert (len(read["top"]), len(read["bottom"])) == (10, 10)
-        before, now = ({token["id"] for token in lists[name]["top"]} for lists in (stored, again["vectors"]))
-        assert read["overlap"] == pytest.approx(len(before & now) / len(before | now))
-    page = parsed(live.get(f"/{GPT2}/{path}?reading={reading}").text)
-    assert f"/{GPT2}/{path}#readings" in page.links()
-    assert sum("overlap with the stored top" in element.text for element in page.elements) == len(names)
-
-
-@pytest.mark.parametrize("reading", ["norm", "mlp"])
-@pytest.mark.parametrize("matrix", ["vo", "qk"])
-@pytest.mark.parametrize("query", ["k=20", "preset=words&k=20", "lens=cosine&k=20"])
-def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, reading: str) -> None:
-    path = f"/{GPT2}/head/2/1/{matrix}"
-    stored = live.get(f"{path}.json?{query}").json()
-    assert "reading" not in stored
-    view = live.get(f"{path}.json?{query}&reading={reading}").json()
-    again = view.pop("reading")
-    assert view == stored
-    assert (again["name"], len(again["pairs"]), len(again["bottom"])) == (reading, 20, 20)
-    before, now = ({(p["from"]["id"], p["to"]["id"]) for p in lists["pairs"]} for lists in (stored, again))
-    assert again["overlap"] == pytest.approx(len(before & now) / len(before | now))
-    page = parsed(live.get(f"{path}?{query}&reading={reading}").text)
-    assert len([e for e in page.elements if e.tag == "tr" and e.attributes.get("class") == "m"]) >= len(before & now)
-    events = live.get(f"{path}.events?{query}&reading={reading}").text.strip().split("\n\n")
-    assert {event.partition("\n")[0] for event in events[:-1]} <= {"event: progress"}
-    last = events[-1].partition("\n")
-    assert last[0] == "event: page"
-    made = orjson.loads(last[2].removeprefix("data: "))
-    assert ("read again" in made["html"], made["canonical"].endswith(f"reading={reading}")) == (True, True)
-
-
-@pytest.mark.parametrize("path", ["ff/1/5", "head/2/1/sub/3", "head/2/1/vo"])
-def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestClient, path: str) -> None:
-    """A copy cites an address with the reading: it must have the reading's numbers, and say which are which."""
-    address, query = f"/{GPT2}/{path}", "k=5&reading=norm"
-    view = live.get(f"{address}.json?{query}").json()
-    stored = list(csv.DictReader(io.StringIO(live.get(f"{address}.csv?k=5").text)))
-    rows = list(csv.DictReader(io.StringIO(live.get(f"{address}.csv?{query}").text)))
-    assert [{k: v for k, v in row.items() if k != "reading"} for row in rows if row["reading"] == "stored"] == stored
-    read = view["reading"]
-    lists = read["vectors"].values() if "vectors" in read else [{"top": read["pairs"], "bottom": read["bottom"]}]
-    scores = [entry["score"] for each in lists for end in ("top", "bottom") for entry in each[end]]
-    assert [float(row["score"]) for row in rows if row["reading"] == "norm"] == pytest.approx(scores)
-    for face in ("md", "tex"):
-        text = live.get(f"{address}.{face}?{query}").text
-        assert text.count("reading norm") == (len(read["vectors"]) if "vectors" in read else 2)
-        assert f"{scores[0]:.3f}" in text
-
-
-def test_events_of_a_head_need_a_reading(live: TestClient) -> None:
-    answer = live.get(f"/{GPT2}/head/2/1/vo.events")
-    assert (answer.status_code, "reading=norm" in answer.text) == (422, True)
-    assert live.get(f"/{GPT2}/head/2/9/vo.events?reading=norm").status_code == 404
-
-
-def test_a_neuron_that_was_asked_about(live: TestClient) -> None:
-    """Whatever its rank: what it reads and writes, its coefficient at each position; a text keeps the choice."""
-    weakest = 5
-    view = live.get(f"/{GPT2}/prompt.json?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").json()
-    found = view["neuron"]
-    assert (found["layer"], found["neuron"], len(found["coefficients"])) == (1, weakest, len(view["tokens"]))
-    assert found["coefficients"][-1] == pytest.approx(found["coefficient"])
-    stored = live.get(f"/{GPT2}/ff/1/{weakest}.json").json()
-    assert found["key"] == [{"id": token["id"], "token": token["token"]} for token in stored["key"]["top"][:15]]
-    page = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text)
-    assert "chosen" in page.ids()
-    assert f"/{GPT2}/ff/1/{weakest}" in page.links()
-    asked = parsed(live.get(f"/{GPT2}/prompt?panel=neurons&layer=1&neuron={weakest}").text)
-    assert f"/{GPT2}/ff/1/{weakest}" in asked.links()
-    assert [e.attributes["value"] for e in asked.all("input", name="neuron")] == [str(weakest)]
-    assert f"/{GPT2}/prompt?text=The+capital+of+France+is&layer=1&neuron={weakest}&panel=neurons" in asked.links()
-    other = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text).links()
-    assert f"/{GPT2}/prompt?text=the+dog+and&layer=2&panel=neurons" in other  # another layer's neuron 5 is another
-
-
-def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
-    path = f"/{GPT2}/prompt?text={TEXT.replace(' ', '+')}&panel=attention,patterns&layer=1&head=2"
-    ids = parsed(live.get(path).text).ids()
-    for part in ("head", "pattern"):
-        assert [each for each in ids if each.startswith(f"{part}-")] == [f"{part}-{n}" for n in (2, 0, 1, 3)]
-    view = live.get(path.replace("prompt?", "prompt.json?")).json()
-    assert view["head"] == 2
-    assert [len(each["messages"]) for each in view["patterns"]] == [3, 3, len(view["tokens"]), 3]
-    for path in ("neuron=9999", "head=4"):
-        answer = live.get(f"/{GPT2}/prompt?text=dog&{path}")
-        assert (answer.status_code, "does not exist here" in answer.text) == (404, True)
-
-
-@pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
-def test_every_convention_is_explained_beside_the_switch(live: TestClient, convention: str) -> None:
-    page = parsed(live.get(PROMPT + f"&panel=patterns&convention={convention}").text)
-    assert {"final", "vocabulary", "exact"} <= {b.text.partition(":")[0] for b in page.all("b")}
-    assert "/-/help#conventions" in page.links()
-    assert "conventions" in parsed(live.get("/-/help").text).ids()
-
-
-@pytest.mark.parametrize(("text", "labels"), [(TEXT, 5), (TEXT + " dog" * 30, 18)])
-def test_the_large_map_has_labels(live: TestClient, text: str, labels: int) -> None:
-    """Tokens, or the numbers of every few positions where there are many."""
-    asked = {"text": text, "panel": "attention", "head": "1"}
-    tokens = live.get(f"/{GPT2}/prompt.json", params=asked).json()["tokens"]
-    assert len(tokens) == len(text.split())
-    found = parsed(live.get(f"/{GPT2}/prompt", params=asked).text).all("text")
-    assert len(found) == 2 * labels
-    shown = [token["token"].replace(" ", "␣") for token in tokens] if labels == 5 else [str(2 * n) for n in range(18)]
-    assert [label.text for label in found[::2]] == [label.text for label in found[1::2]] == shown
-    assert not parsed(live.get(f"/{GPT2}/prompt", params={**asked, "head": ""}).text).all("text")
 
 
 def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:

@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 
 from app import openapi_text
 from app.faces import MEDIA_TYPES
+from app.glossary import tip
 from app.routes.arguments import FACES
 from app.routes.examples import EXAMPLES
 from app.routes.live_examples import LIVE_EXAMPLES
@@ -28,6 +29,7 @@ from app.routes.live_pages import LIVE
 from app.routes.pages import HOME, MODEL, PAGES
 from app.server import create_app
 from app.settings import Settings as SiteSettings
+from precompute.shape import PRESETS
 from tests.pages import parsed
 from tests.site import GPT2, LLAMA, visit
 
@@ -189,3 +191,16 @@ def _try(operation: Any, mode: Any, seen: set[int]) -> None:
 
     with suppress(Unsatisfiable):  # an address without arguments cannot be wrong
         check()
+
+
+def test_presets_are_told_as_on_the_help_page(document: dict[str, Any]) -> None:
+    told = [
+        parameter["description"]
+        for path in document["paths"].values()
+        for parameter in path["get"].get("parameters", ())
+        if parameter["name"] == "preset"
+    ]
+    assert told
+    for text in told:
+        assert all(tip(preset) in text for preset in PRESETS)
+        assert "three or more ASCII letters" in text

@@ -24,6 +24,8 @@ from tests.synthetic import make_manifest
 )
 def test_origin(source: str, revision: str, text: str) -> None:
     assert origin(source, revision) == text
+    name = {"demo": "SmolLM2-135M"}.get(source, source if revision else "")
+    assert replace(make_manifest(), source=source, revision=revision).name == name
     assert replace(make_manifest(), source=source, revision=revision).origin == text
 
 

@@ -13,8 +13,11 @@ from starlette.testclient import TestClient
 from app.faces import MEDIA_TYPES
 from app.guard import HEADERS
 from app.routes.pages import HOME, MODEL, PAGES
+from app.token_text import shown
 from app.view_types import View
-from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, visit
+from precompute.manifest import TOKENIZER
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
 
 PATHS = {
     HOME: ("/",),
@@ -160,6 +163,26 @@ def test_pages_are_as_long_as_the_settings_say(site_data: Path, setting: str, pa
         assert view["pages"] == max(1, -(-view["total"] // 3))
 
 
+@pytest.mark.parametrize("face", MEDIA_TYPES)
+def test_a_search_without_the_tokenizer_is_not_unchanged_once_it_is_there(
+    site_data: Path, tmp_path: Path, face: str
+) -> None:
+    """Without it, nobody knows the pieces of a word."""
+    data = copied(site_data, tmp_path)
+    file = data / GPT2 / TOKENIZER
+    kept = file.rename(file.with_suffix(".kept"))
+    path = twin(f"/{GPT2}/search?q=horsing", face)
+    with visit(data) as visitor:
+        without = visitor.get(path)
+        again = visitor.get(path, headers={"If-None-Match": without.headers["etag"]})
+        assert (without.status_code, again.status_code) == (200, 304)
+        kept.rename(file)
+        answer = visitor.get(path, headers={"If-None-Match": without.headers["etag"]})
+        assert answer.status_code == 200
+        assert (answer.content != without.content) == (face in ("html", "json"))  # which show the pieces
+        assert visitor.get(path, headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+
+
 def test_an_etag_is_of_one_face_one_host_one_program(client: TestClient, site_data: Path) -> None:
     path = f"/{GPT2}/ff/1/5"
     tags = [client.get(twin(path, face)).headers["etag"] for face in MEDIA_TYPES]
@@ -302,3 +325,12 @@ def test_a_title_stays_on_its_line(client: TestClient, face: str) -> None:
     assert "b" in title
     assert "c" in title.partition("tokens like")[2]
     assert "\x1b" not in text
+
+
+def test_cosines_of_nearest_tokens_say_what_they_are(client: TestClient) -> None:
+    view = client.get(f"/{LLAMA}/token/300.json").json()
+    spans = parsed(client.get(f"/{LLAMA}/token/300").text).all("span", **{"class": "near"})
+    assert len(spans) == len(view["nearest"]) > 0
+    for span, near in zip(spans, view["nearest"], strict=True):
+        named = f"{shown(near['token'])}, its embedding centred, with that of {shown(view['token']['token'])}"
+        assert span.attributes["title"] == f"The cosine of {named}: {near['score']:.3f}"

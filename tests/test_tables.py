@@ -1,7 +1,5 @@
-"""What views list, as rows for programs (records) and as tables for people (tables), and both written out."""
+"""What views list, as tables for people, and these written out; rows for programs are in test_csv_rows.py."""
 
-import csv
-import io
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,118 +8,22 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.library import Library
-from app.records import columns, records
-from app.table_text import Source, Table, Tokens, as_csv, as_latex, as_markdown
+from app.records import records
+from app.table_text import Source, Table, Tokens, as_latex, as_markdown
 from app.tables import tables
 from app.token_text import shown
 from app.view_types import SeedsView, VectorView, View
-from app.views.home import home_view
-from app.views.layer import layer_view
-from app.views.model import model_view
 from app.views.parameters import ff_view, pairs_view
-from app.views.search import search_view
-from app.views.token import token_page
 from precompute.index import Index
 from tests.site import GPT2, LLAMA
+from tests.tabular import NASTY
 
 SOURCE = Source("http://x/y?z=1", "weights 12, index 34")
-NASTY = [
-    " dog",
-    "<script>",
-    "a|b",
-    "`x`",
-    "\\",
-    "*b*_c_",
-    "a\nb",
-    "\x00",
-    "100%",
-    "$x^2_~{}&#",
-    '"q"',
-    "--",
-    "‮abc",
-    "é",
-    "",
-]
 
 
 @pytest.fixture(scope="module")
 def index(site_data: Path) -> Index:
     return Index.open(site_data / LLAMA)
-
-
-def rows(client: TestClient, path: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(client.get(path).text, newline="")))
-
-
-def test_csv_of_a_neuron_holds_all_its_lists(client: TestClient) -> None:
-    path = f"/{LLAMA}/ff/1/5"
-    view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
-    for vector in ("key", "up", "value"):
-        for end in ("top", "bottom"):
-            listed = [row for row in found if (row["vector"], row["end"]) == (vector, end)]
-            assert [int(row["rank"]) for row in listed] == list(range(1, 26))
-            assert [
-                {"id": int(row["token_id"]), "token": row["token"], "score": float(row["score"])} for row in listed
-            ] == view[vector][end]
-
-
-def test_csv_of_pairs(client: TestClient) -> None:
-    path = f"/{GPT2}/head/1/2/qk"
-    view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
-    assert [(int(row["from_id"]), row["to"], float(row["score"])) for row in found if row["end"] == "top"] == [
-        (pair["from"]["id"], pair["to"]["token"], pair["score"]) for pair in view["pairs"]
-    ]
-
-
-@pytest.mark.parametrize(("path", "total"), [
-    (f"/{GPT2}/layer/1", lambda view: len(view["rows"])),
-    (f"/{GPT2}/token/300", lambda view: sum(len(role["places"]) for role in view["roles"]) + len(view["pairs"])),
-    (f"/{GPT2}/search?q=dog", lambda view: len(view["matches"]) + len(view["pairs"])),
-    (f"/{GPT2}/search?q=e&lens=cosine", lambda view: len(view["matches"]) + len(view["pairs"])),
-    (f"/{GPT2}/head/1/2", lambda view: sum(
-        [len(view[m][e]) for m in ("vo", "qk") for e in ("pairs", "bottom")]
-        + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]
-    )),
-    (f"/{GPT2}", lambda view: sum(len(row["vo"]) + len(row["qk"]) for row in view["rows"])),
-    ("/index", lambda view: len(view["models"])),
-])  # fmt: skip
-def test_csv_leaves_nothing_out(client: TestClient, path: str, total: Callable[[Any], int]) -> None:
-    path, mark, query = path.partition("?")
-    view = client.get(f"{path}.json{mark}{query}").json()
-    assert len(rows(client, f"{path}.csv{mark}{query}")) == total(view) > 0
-
-
-def test_csv_keeps_tokens_as_they_are() -> None:
-    text = as_csv({"token": token, "id": at} for at, token in enumerate(NASTY))
-    assert [row["token"] for row in csv.DictReader(io.StringIO(text, newline=""))] == NASTY
-    assert (as_csv([]), as_csv([], ("token", "id"))) == ("", "token,id\r\n")
-
-
-@pytest.mark.parametrize(
-    ("empty", "full"),
-    [
-        (f"/{GPT2}/search.csv?q=nonesuch", f"/{GPT2}/search.csv?q=dog"),
-        (f"/{GPT2}/search.csv?q=nonesuch+dog", f"/{GPT2}/search.csv?q=e+a"),
-        (f"/{GPT2}/search.csv?q=nonesuch&kind=vo", f"/{GPT2}/search.csv?q=e&kind=vo&lens=cosine"),
-        (f"/{GPT2}/token/473.csv?kind=qk&preset=words", f"/{GPT2}/token/300.csv"),
-    ],
-)
-def test_csv_without_rows_still_has_its_header(client: TestClient, empty: str, full: str) -> None:
-    assert not rows(client, empty)
-    assert client.get(empty).text.strip() == client.get(full).text.partition("\r\n")[0] != ""
-    assert rows(client, full)
-
-
-def test_the_columns_of_views_without_rows(site_data: Path) -> None:
-    """Are those of the same view with rows."""
-    index = Index.open(site_data / LLAMA)
-    for view in (
-        home_view(Library(site_data)), model_view(index), layer_view(index, 0), pairs_view(index, "vo", 0, 1),
-        token_page(index, 300), search_view(index, "dog"),
-    ):  # fmt: skip
-        assert columns(view) == tuple(next(iter(records(view))))
-    assert columns(ff_view(index, 0, 0)) == ()
 
 
 def test_twins_leave_out_how_the_page_shows_it(client: TestClient) -> None:
@@ -130,6 +32,9 @@ def test_twins_leave_out_how_the_page_shows_it(client: TestClient) -> None:
     assert f"{path}.csv?lens=cosine>" in answer.headers["link"]
     assert f'{path}.tex?lens=cosine"' in answer.text
     assert "group" not in client.get(f"{path}.json?group=from").headers["link"].partition(",")[2]
+    links = client.get(f"/{GPT2}/layer/1?page=2&lens=cosine").headers["link"]  # a CSV has all pages
+    assert f"</{GPT2}/layer/1.csv?lens=cosine>" in links
+    assert f"</{GPT2}/layer/1.md?lens=cosine&page=2>" in links
 
 
 def test_markdown_is_one_table_whatever_tokens_hold() -> None:

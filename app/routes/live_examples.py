@@ -25,7 +25,8 @@ LIVE_EXAMPLES: dict[str, Any] = {
     "relation": {
         "model": _MODEL, "lens": "dot",
         "pairs": [
-            {"source": {"word": "dog", "tokens": [_DOG]}, "target": {"word": "horse", "tokens": [_HORSE]}}
+            {"source": {"word": "dog", "tokens": [_DOG]}, "target": {"word": "horse", "tokens": [_HORSE]},
+             "ranked": _HORSE}
         ],
         "heads": [
             {

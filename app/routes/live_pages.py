@@ -45,7 +45,7 @@ async def relation(call: Call, pairs: arg.RelationPairs = "", lens: Lens = "dot"
     return relation_page(call.index, lens, answer)
 
 
-@page("/{model:name}/prompt", addresses.prompt, arg.LIKELY, faces=("json",), many=("panel", "off", "set"))
+@page("/{model:name}/prompt", addresses.prompt, arg.LIKELY, faces=("json", "csv"), many=("panel", "off", "set"))
 async def prompt(
     call: Call, text: arg.Text = "", z: arg.Packed = None, position: arg.Position = None, layer: arg.ChosenLayer = None,
     neuron: arg.ChosenNeuron = None, head: arg.ChosenHead = None, panel: arg.Panels = "evolution",

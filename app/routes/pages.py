@@ -1,6 +1,9 @@
 """The table of pages about models: where each is, what it takes, and which view it shows.
 Filling the views is for views/; the pages of the system are in system.py."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from app import addresses
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.routes import arguments as arg
@@ -63,10 +66,16 @@ def token(
     kind: arg.TokenKind = None, page: arg.PageNumber = 1,
 ) -> TokenPageView:  # fmt: skip
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
-    return token_page(call.index, token, lens, preset, kind, page, call.site.settings.token_rows)
+    return token_page(call.index, token, lens, preset, kind, *call.part(page, call.site.settings.token_rows))
 
 
-@page("/{model:name}/search", addresses.search)
+def _split(call: Call, arguments: Mapping[str, Any]) -> str:
+    """Whether a search can say how the tokenizer splits a word: its file may come back, and is looked for."""
+    splits = arguments["q"] and not call.suggesting and call.site.library.tokenizer(call.model)
+    return "split" if splits else ""
+
+
+@page("/{model:name}/search", addresses.search, state=_split)
 def search(
     call: Call, q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1
 ) -> SearchView:
@@ -76,7 +85,7 @@ def search(
     if call.suggesting:
         return suggest_view(call.index, q, lens, kind)
     tokenizer = call.site.library.tokenizer(call.model) if q else None
-    return search_view(call.index, q, lens, kind, page, call.site.settings.search_rows, tokenizer)
+    return search_view(call.index, q, lens, kind, *call.part(page, call.site.settings.search_rows), tokenizer)
 
 
 @page("/{model:name}/layer/{layer:number}", addresses.layer)
@@ -88,7 +97,7 @@ def layer(
     if isinstance(token, str):
         named = token_named(call.index, token)
         raise Elsewhere(addresses.layer(call.model, layer, lens=lens, sort=sort, token=named))
-    return layer_view(call.index, layer, lens, sort, token, page, call.site.settings.layer_rows)
+    return layer_view(call.index, layer, lens, sort, token, *call.part(page, call.site.settings.layer_rows))
 
 
 @page("/{model:name}", addresses.model)

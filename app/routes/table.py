@@ -31,6 +31,7 @@ class Call:
     opened: Index | None  # of the model in the path
     suggesting: bool = False  # asked while somebody types
     request: Request | None = None  # the visitor's, so that live work ends when the visitor leaves
+    whole: bool = False  # all pages of a list at once
 
     @property
     def index(self) -> Index:
@@ -40,6 +41,10 @@ class Call:
     @property
     def model(self) -> str:
         return self.index.manifest.model
+
+    def part(self, page: int, size: int) -> tuple[int, int | None]:
+        """Which page of a list, and of how many rows; or the only one, of all."""
+        return (1, None) if self.whole else (page, size)
 
     def entries(self, asked: int | None, usual: int, stored: int) -> int:
         if asked is not None and asked > stored:
@@ -55,6 +60,11 @@ class Elsewhere(Exception):
         self.address = address
 
 
+def _no_more(call: Call, arguments: Mapping[str, Any]) -> str:
+    del call, arguments
+    return ""
+
+
 @dataclass(frozen=True)
 class Page:
     path: str  # as routes have it, without the face
@@ -63,6 +73,7 @@ class Page:
     entries: int | None  # what k is when it is left out
     faces: tuple[str, ...] = FACES  # besides the page for people
     many: frozenset[str] = frozenset()  # arguments that may be repeated, or hold several values between commas
+    state: Callable[[Call, Mapping[str, Any]], str] = _no_more  # what its view depends on besides index and address
 
     @property
     def name(self) -> str:
@@ -128,9 +139,10 @@ def page(
     entries: int | None = None,
     faces: tuple[str, ...] = FACES,
     many: Iterable[str] = (),
+    state: Callable[[Call, Mapping[str, Any]], str] = _no_more,
 ) -> Callable[[Callable[..., View | Awaitable[View]]], Page]:
     """Makes a row of the table from a function (Call, arguments) -> View; its docstring documents the page."""
-    return lambda make: Page(path, address, make, entries, faces, frozenset(many))
+    return lambda make: Page(path, address, make, entries, faces, frozenset(many), state)
 
 
 def _joined(said: Iterable[tuple[str, str]], many: Collection[str]) -> list[tuple[str, str]]:

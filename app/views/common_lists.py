@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from app.views.places import entries, kind_of
-from app.views.slices import BrokenLayer, Shards
+from app.views.places import Entries, check_listed, entries, kind_of
+from app.views.slices import Shards
 from precompute.shape import ENDS, Shape
 from precompute.shard_reader import Array
 
@@ -58,13 +58,8 @@ def common_lists(shards: Shards, shape: Shape, words: Sequence[Sequence[int]], l
 
 def check_common(shards: Shards, shape: Shape, found: Common, lens: int) -> None:
     """That the tokens do stand in those lists; if not, the layer is damaged."""
-    kinds, starts = kind_of(shape)
-    columns = (found.layer, found.vector, found.end, found.ranks, found.tokens)
-    for layer, vector, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
-        at = kinds[vector]
-        ids = shards[layer].array(f"{shape.kinds[at]}.ids")[int(vector - starts[at]), lens, end]
-        if ids[ranks].tolist() != tokens:
-            raise BrokenLayer(layer)
+    for rank, token in zip(found.ranks.T, found.tokens.T, strict=True):  # of each word
+        check_listed(shards, shape, lens, Entries(found.layer, found.end, found.vector, rank), token)
 
 
 def _best(shards: Shards, shape: Shape, word: Sequence[int], lens: int) -> tuple[Array, Array]:

@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 
+from app.column_rows import ColumnRows
 from app.page_types import LayerView, NeuronRow
 from app.token_search import token_search
 from app.views.parameters import token_view
@@ -27,14 +28,15 @@ def layer_view(
     sort: str = "neuron",
     token: int | None = None,
     page: int = 1,
-    size: int = 50,
+    size: int | None = 50,
 ) -> LayerView:
+    """A `size` of None: all neurons on one page, whose rows are made as they are read."""
     lens_at = place_of("lens", lens, LENSES)
     place_of("sort", sort.removeprefix("-"), SORTS)
     shard = index.shard(layer)
     chosen = np.arange(index.shape.d_mlp) if token is None else _listing(index, shard, token, lens)
     pages, window = cut(len(chosen), page, size)
-    shown = chosen[_order(shard, chosen, lens_at, sort)][window]
+    rows = _rows(index, shard, lens, chosen[_order(shard, chosen, lens_at, sort)][window])
     return LayerView.of(
         model=index.manifest.model,
         layer=layer,
@@ -44,7 +46,7 @@ def layer_view(
         page=page,
         pages=pages,
         total=len(chosen),
-        rows=_rows(index, shard, lens, shown),
+        rows=rows if size is None else tuple(rows),
     )
 
 
@@ -96,25 +98,26 @@ def _order(shard: Shard, chosen: Array, lens: int, sort: str) -> Array:
     return np.argsort(numbers if reverse else -numbers, kind="stable")
 
 
-def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> tuple[NeuronRow, ...]:
+def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> ColumnRows[NeuronRow]:
     lens_at = LENSES.index(lens)
-    keys, values = (first_tokens(index, shard, kind, neurons, lens, FIRST).tolist() for kind in ("ff_key", "ff_value"))
-    norms = shard.array("ff_value.norm")[neurons]
+    keys, values = (first_tokens(index, shard, kind, neurons, lens, FIRST) for kind in ("ff_key", "ff_value"))
+    norms, similarities = shard.array("ff_value.norm")[neurons], shard.array("ff.similarity")[neurons, lens_at]
     for wrong in np.flatnonzero(~(np.isfinite(norms) & (norms >= 0)))[:1].tolist():
         shard.vector("ff_value", int(neurons[wrong]), lens)  # says what is wrong
-    coherences = shard.array("ff_value.coherence")[neurons, lens_at, 0].tolist()
-    rows: list[NeuronRow] = []
-    for neuron, key, value, norm, coherence in zip(
-        neurons.tolist(), keys, values, norms.tolist(), coherences, strict=True
-    ):
-        rows.append(
-            {
-                "neuron": neuron,
-                "key": token_views(index.tokens, key),
-                "value": token_views(index.tokens, value),
-                "norm": norm,
-                "coherence": finite(coherence),
-                "similarity": shard.similarity(neuron, lens),
-            }
-        )
-    return tuple(rows)
+    for wrong in np.flatnonzero(~((similarities >= 0) & (similarities <= 1)))[:1].tolist():
+        shard.similarity(int(neurons[wrong]), lens)  # says what is wrong
+    coherences = shard.array("ff_value.coherence")[neurons, lens_at, 0]
+
+    def row(
+        neuron: int, key: list[int], value: list[int], norm: float, coherence: float, similarity: float
+    ) -> NeuronRow:
+        return {
+            "neuron": neuron,
+            "key": token_views(index.tokens, key),
+            "value": token_views(index.tokens, value),
+            "norm": norm,
+            "coherence": finite(coherence),
+            "similarity": similarity,
+        }
+
+    return ColumnRows(row, neurons, keys, values, norms, coherences, similarities)

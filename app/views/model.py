@@ -78,6 +78,7 @@ def _model_view(index: Index, lens: str, preset: str) -> ModelView:
 def provenance(index: Index) -> Provenance:
     manifest = index.manifest
     return Provenance.of(
+        name=manifest.name,
         source=manifest.source,
         revision=manifest.revision,
         origin=manifest.origin,

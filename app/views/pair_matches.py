@@ -3,9 +3,11 @@ Which tokens stand for a word is for search.py; the pairs of one token with one 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from app.column_rows import ColumnRows
 from app.page_types import PairMatch
 from app.views.pair_slots import Slots, n_pairs, pairs_at, slots_of
 from app.views.parts import token_views
@@ -37,7 +39,7 @@ def pair_matches(
     lens: int,
     matrices: Sequence[str],
     window: Window,
-) -> tuple[int, tuple[PairMatch, ...]]:
+) -> tuple[int, ColumnRows[PairMatch]]:
     """How many there are, and the part of them that `window` chooses once it knows.
 
     Each pair once, where its rank is best; by rank, |score| falling, the upper layer, and then by place."""
@@ -48,7 +50,8 @@ def pair_matches(
     total, found = len(found), _front(found, part.stop)
     layer, matrix, head, preset, end, rank = found.slots.columns
     order = np.lexsort((*found.pairs.T[::-1], preset, end, head, matrix, -layer, -np.abs(found.scores), rank))
-    return total, tuple(_views(tokens, found.at(order[part])))
+    shown = found.at(order[part])
+    return total, ColumnRows(partial(_view, tokens), *shown.slots.columns, shown.pairs, shown.scores)
 
 
 def _common(shards: Shards, shape: Shape, words: Sequence[Sequence[int]], lens: int, matrices: list[int]) -> Slots:
@@ -99,16 +102,12 @@ def _check(found: _Filled, words: Sequence[Sequence[int]]) -> None:
         raise BrokenLayer(int(found.slots.layer[wrong]))
 
 
-def _views(tokens: TokenTable, found: _Filled) -> list[PairMatch]:
-    views: list[PairMatch] = []
-    columns = (*found.slots.columns, found.pairs, found.scores)
-    listed = zip(*(column.tolist() for column in columns), strict=True)
-    for layer, matrix, head, preset, end, rank, pair, score in listed:
-        first, second = token_views(tokens, pair)
-        views.append(
-            {
-                "matrix": MATRICES[matrix], "layer": layer, "head": head, "preset": PRESETS[preset],
-                "end": ENDS[end], "rank": rank + 1, "from": first, "to": second, "score": score,
-            }
-        )  # fmt: skip
-    return views
+def _view(
+    tokens: TokenTable, layer: int, matrix: int, head: int, preset: int, end: int, rank: int, pair: list[int],
+    score: float,
+) -> PairMatch:  # fmt: skip
+    first, second = token_views(tokens, pair)
+    return {
+        "matrix": MATRICES[matrix], "layer": layer, "head": head, "preset": PRESETS[preset], "end": ENDS[end],
+        "rank": rank + 1, "from": first, "to": second, "score": score,
+    }  # fmt: skip

@@ -1,11 +1,12 @@
 """The head pairs that hold a token, over all layers at once, best rank first.
 Shard.paired does the same for one layer, and says what is wrong with a damaged one."""
 
-import itertools
 from collections.abc import Collection
+from functools import partial
 
 import numpy as np
 
+from app.column_rows import ColumnRows
 from app.page_types import PairPlace
 from app.views.pair_slots import Slots, n_pairs, pairs_at, slots_of
 from app.views.ranked import Window, ranked
@@ -24,9 +25,9 @@ def paired_places(
     preset: int,
     matrices: Collection[str],
     window: Window,
-) -> dict[str, tuple[int, list[PairPlace]]]:
+) -> tuple[dict[str, int], ColumnRows[PairPlace]]:
     """For each of these matrices: how many there are, and a part of them in the order: rank, |score| falling, layer,
-    head, side, end. `window` chooses the part once it knows how many the longer list has."""
+    head, side, end; matrix after matrix. `window` chooses the part once it knows how many the longer list has."""
     slots, side = _once(*slots_of(shards, shape, token, lens, preset))
     wanted = [matrix in matrices for matrix in MATRICES]
     best = ranked(slots.matrix, slots.rank, n_pairs(shards), wanted, window)
@@ -37,14 +38,9 @@ def paired_places(
         raise BrokenLayer(int(slots.layer[wrong]))
     sections = best.sections(-np.abs(scores), slots.layer, slots.head, side, slots.end)
     shown = np.concatenate(sections)
-    columns = (slots.layer, slots.head, side, slots.end, slots.rank, scores, ids[here, 1 - side])
-    rows = zip(*(column[shown].tolist() for column in columns), strict=True)
-    places = {}
-    for matrix, total, section in zip(MATRICES, best.totals, sections, strict=True):
-        listed = [_place(tokens, matrix, *row) for row in itertools.islice(rows, len(section))]
-        if matrix in matrices:
-            places[matrix] = total, listed
-    return places
+    columns = (slots.matrix, slots.layer, slots.head, side, slots.end, slots.rank, scores, ids[here, 1 - side])
+    totals = {matrix: total for matrix, total in zip(MATRICES, best.totals, strict=True) if matrix in matrices}
+    return totals, ColumnRows(partial(_place, tokens), *(column[shown] for column in columns))
 
 
 def _once(slots: Slots, side: Array) -> tuple[Slots, Array]:
@@ -57,10 +53,10 @@ def _once(slots: Slots, side: Array) -> tuple[Slots, Array]:
 
 
 def _place(
-    tokens: TokenTable, matrix: str, layer: int, head: int, side: int, end: int, rank: int, score: float, other: int
+    tokens: TokenTable, matrix: int, layer: int, head: int, side: int, end: int, rank: int, score: float, other: int
 ) -> PairPlace:
     return {
-        "matrix": matrix,
+        "matrix": MATRICES[matrix],
         "layer": layer,
         "head": head,
         "side": "to" if side else "from",

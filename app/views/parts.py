@@ -16,8 +16,10 @@ def place_of(what: str, asked: str, known: Sequence[str]) -> int:
     return known.index(asked)
 
 
-def cut(total: int, page: int, size: int) -> tuple[int, slice]:
-    """How many pages there are (an empty list has one), and what stands on this one."""
+def cut(total: int, page: int, size: int | None) -> tuple[int, slice]:
+    """How many pages there are (an empty list has one), and what stands on this one; without a size, everything."""
+    if size is None:
+        size = max(1, total)
     if size < 1:
         raise BadRequest(f"a page of {size} entries: it has 1 or more")
     pages = max(1, -(-total // size))

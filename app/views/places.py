@@ -4,11 +4,12 @@ Shard.listed does the same for one layer, and says what is wrong with a damaged 
 import itertools
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import numpy as np
 
+from app.column_rows import ColumnRows
 from app.page_types import Place
 from app.views.ranked import Window, ranked
 from app.views.slices import BrokenLayer, Shards, entries_at, slices
@@ -85,7 +86,7 @@ def entries(shards: Shards, shape: Shape, token: int, lens: int) -> Entries:
 
 def best_places(
     shards: Shards, shape: Shape, token: int, lens: int, kinds: Collection[str], window: Window
-) -> dict[tuple[str, str], tuple[int, list[Place]]]:
+) -> dict[tuple[str, str], tuple[int, ColumnRows[Place]]]:
     """For each of these kinds and each end: how many places a token has, and a part of them in the order: rank,
     |score| falling, layer, index. `window` chooses the part once it knows how many the longest list has."""
     found = entries(shards, shape, token, lens)
@@ -97,16 +98,13 @@ def best_places(
     for wrong in np.flatnonzero(~np.isfinite(score))[:1]:
         raise BrokenLayer(int(found.layer[wrong]))
     sections = best.sections(-np.abs(score), found.layer, index)
-    shown = np.concatenate(sections)
-    _check_listed(shards, shape, lens, found.at(shown), token)
+    check_listed(shards, shape, lens, found.at(np.concatenate(sections)), token)
     columns = (found.layer, index, found.rank, score)
-    rows = zip(*(column[shown].tolist() for column in columns), strict=True)
-    places = {}
-    for (kind, end), total, section in zip(itertools.product(shape.kinds, ENDS), best.totals, sections, strict=True):
-        listed = [place(shape, kind, *row) for row in itertools.islice(rows, len(section))]
-        if kind in kinds:
-            places[kind, end] = total, listed
-    return places
+    return {
+        (kind, end): (total, ColumnRows(partial(place, shape, kind), *(column[section] for column in columns)))
+        for (kind, end), total, section in zip(itertools.product(shape.kinds, ENDS), best.totals, sections, strict=True)
+        if kind in kinds
+    }
 
 
 def place(shape: Shape, kind: str, layer: int, index: int, rank: int, score: float) -> Place:
@@ -142,8 +140,8 @@ def _looked_up(shards: Shards, shape: Shape, lens: int, part: str, found: Entrie
     return index, entries_at(shards, names, kind, found.layer, position)
 
 
-def _check_listed(shards: Shards, shape: Shape, lens: int, found: Entries, token: int) -> None:
-    """That the token does stand there; if not, the layer is damaged."""
+def check_listed(shards: Shards, shape: Shape, lens: int, found: Entries, token: int | Array) -> None:
+    """That the token, or each one's own, does stand there; if not, the layer is damaged."""
     _, ids = _looked_up(shards, shape, lens, "ids", found)
     for wrong in np.flatnonzero(ids != token)[:1]:
         raise BrokenLayer(int(found.layer[wrong]))

@@ -14,7 +14,9 @@ from app.live_types import (
     MessageView,
     PatternView,
     PromptView,
+    UpView,
 )
+from app.view_types import TokenView
 from app.views.parts import token_views
 from app.views.seeds import first_tokens, scored_views
 from app.wire import (
@@ -110,7 +112,12 @@ def _pattern(index: Index, each: HeadPattern) -> PatternView:
 
 
 def _chosen(index: Index, each: ChosenNeuron) -> ChosenView:
-    return {**_active(index, each, FIRST_OF_CHOSEN), "rank": each.rank, "coefficients": each.coefficients}
+    def listed(end: str) -> tuple[TokenView, ...]:
+        return first_tokens(index, "ff_up", each.layer, each.neuron, FIRST_OF_CHOSEN, end)
+
+    up: UpView | None = {"top": listed("top"), "bottom": listed("bottom")} if index.shape.gated else None
+    active = _active(index, each, FIRST_OF_CHOSEN)
+    return {**active, "up": up, "rank": each.rank, "coefficients": each.coefficients}
 
 
 def _active(index: Index, each: ActiveNeuron, n: int = FIRST) -> ActiveView:

@@ -2,6 +2,7 @@
 Ranking is for the worker."""
 
 from app.live_types import RelationHead, RelationPair, RelationView, WordView
+from app.views.parameters import token_view
 from app.views.parts import token_views
 from app.wire import RelationAnswer
 from precompute.index import Index
@@ -26,7 +27,11 @@ def relation_page(index: Index, lens: str, answer: RelationAnswer | None) -> Rel
         model=index.manifest.model,
         lens=lens,
         pairs=tuple(
-            RelationPair.of(source=word(p.source, p.source_tokens), target=word(p.target, p.target_tokens))
+            RelationPair.of(
+                source=word(p.source, p.source_tokens),
+                target=word(p.target, p.target_tokens),
+                ranked=token_view(index.tokens, p.target_tokens[0]),
+            )
             for p in answer.pairs
         ),
         heads=tuple(heads),

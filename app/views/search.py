@@ -8,6 +8,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from app.column_rows import ColumnRows
 from app.jumps import jump
 from app.page_types import Match, SearchView, TokenGroup
 from app.token_search import TokenSearch, surface, token_search
@@ -42,9 +43,10 @@ def search_view(
     lens: str = "dot",
     kind: str | None = None,
     page: int = 1,
-    size: int = 50,
+    size: int | None = 50,
     tokenizer: Tokenizer | None = None,
 ) -> SearchView:
+    """A `size` of None: all matches and pairs on one page, which are made as they are read."""
     _check(q)
     lens_at = place_of("lens", lens, LENSES)
     if kind is not None:
@@ -105,7 +107,13 @@ def _words(search: TokenSearch, d_vocab: int, q: str) -> list[Word]:
 
 
 def _found(
-    index: Index, shards: Shards, words: Sequence[tuple[int, ...]], lens: int, kind: str | None, page: int, size: int
+    index: Index,
+    shards: Shards,
+    words: Sequence[tuple[int, ...]],
+    lens: int,
+    kind: str | None,
+    page: int,
+    size: int | None,
 ) -> dict[str, Any]:
     """How many pages, matches and pairs there are, and those of this page."""
     found: dict[str, Any] = {"pages": cut(0, 1, size)[0], "total": 0, "matches": (), "pairs": (), "pairs_total": 0}
@@ -117,11 +125,11 @@ def _found(
         found["pages"], window = cut(len(lists), page, size)
         shown = lists.at(window)
         check_common(shards, index.shape, shown, lens)
-        found["total"], found["matches"] = len(lists), tuple(_match_views(index, shown))
+        found["total"], found["matches"] = len(lists), _matches(index, shown)
 
     def of_pairs(total: int) -> slice:
         if kind is None:
-            return slice(FIRST_PAIRS if page == 1 else 0)
+            return slice(0, total if size is None else FIRST_PAIRS if page == 1 else 0)
         found["pages"], window = cut(total, page, size)
         return window
 
@@ -132,31 +140,28 @@ def _found(
         )
     elif kind in MATRICES:
         cut(0, page, size)
-    return found
+    return found if size is None else found | {name: tuple(found[name]) for name in ("matches", "pairs")}
 
 
-def _match_views(index: Index, found: Common) -> list[Match]:
+def _matches(index: Index, found: Common) -> ColumnRows[Match]:
     shape = index.shape
     kinds, starts = kind_of(shape)
-    views: list[Match] = []
-    columns = (found.layer, found.vector, found.end, found.ranks, found.tokens)
-    for layer, vector, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
-        at = kinds[vector]
-        number = int(vector - starts[at])
-        head, subhead = whose(shape, shape.kinds[at], number)
-        views.append(
-            {
-                "kind": shape.kinds[at],
-                "layer": layer,
-                "index": number,
-                "head": head,
-                "subhead": subhead,
-                "end": ENDS[end],
-                "ranks": tuple(rank + 1 for rank in ranks),
-                "tokens": token_views(index.tokens, tokens),
-            }
-        )
-    return views
+
+    def match(layer: int, kind: int, number: int, end: int, ranks: list[int], tokens: list[int]) -> Match:
+        head, subhead = whose(shape, shape.kinds[kind], number)
+        return {
+            "kind": shape.kinds[kind],
+            "layer": layer,
+            "index": number,
+            "head": head,
+            "subhead": subhead,
+            "end": ENDS[end],
+            "ranks": tuple(rank + 1 for rank in ranks),
+            "tokens": token_views(index.tokens, tokens),
+        }
+
+    kind = kinds[found.vector]
+    return ColumnRows(match, found.layer, kind, found.vector - starts[kind], found.end, found.ranks, found.tokens)
 
 
 def _group(tokens: TokenTable, text: str, how: str, ids: Sequence[int]) -> TokenGroup:

@@ -3,6 +3,9 @@ Reading inverted lists is for places.py and paired_places.py."""
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
+
+from app.column_rows import ColumnRows
 from app.page_types import PairPlace, Place, Role, RoleList, TokenPageView
 from app.token_search import token_search
 from app.view_types import ScoredView
@@ -27,7 +30,8 @@ ROLES: dict[tuple[str, str], Role] = {
 FIRST_PLACES, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random; so for coherence, too
 
-Pairs = dict[str, tuple[int, list[PairPlace]]]  # of each matrix: how many there are, and those shown
+Pairs = tuple[dict[str, int], ColumnRows[PairPlace]]  # of each matrix how many there are, and those shown
+_NO_PAIRS: Pairs = ({}, ColumnRows(PairPlace, np.empty(0)))
 
 
 def token_page(
@@ -37,8 +41,9 @@ def token_page(
     preset: str = "all",
     kind: str | None = None,
     page: int = 1,
-    size: int = 100,
+    size: int | None = 100,
 ) -> TokenPageView:
+    """A `size` of None: all places on one page, which are made as they are read."""
     raw = index.tokens.raw(token)
     lens_at, preset_at = place_of("lens", lens, LENSES), place_of("preset", preset, PRESETS)
     if kind is not None:
@@ -53,23 +58,23 @@ def token_page(
             return chosen
 
         def roles(kinds: Collection[str], window: Window) -> tuple[RoleList, ...]:
-            return _roles(best_places(shards, index.shape, token, lens_at, kinds, window))
+            return _roles(best_places(shards, index.shape, token, lens_at, kinds, window), size is None)
 
         def paired(matrices: Collection[str], window: Window) -> Pairs:
             return paired_places(index.tokens, shards, index.shape, token, lens_at, preset_at, matrices, window)
 
         if kind is None:
             cut(0, page, size)
-            every = roles(index.shape.kinds, lambda _: slice(0, FIRST_PLACES))
-            pairs = paired(MATRICES, lambda _: slice(0, FIRST_PAIRS))
+            every = roles(index.shape.kinds, lambda total: slice(0, total if size is None else FIRST_PLACES))
+            pairs = paired(MATRICES, lambda total: slice(0, total if size is None else FIRST_PAIRS))
             return 1, every, pairs, _hub(index, len(shards), sum(role.total for role in every))
         if kind in MATRICES:
             pairs = paired((kind,), window)
             return pages, (), pairs, None
         of_kind = roles((kind,), window)
-        return pages, of_kind, {}, None
+        return pages, of_kind, _NO_PAIRS, None
 
-    (pages, roles, pairs, hub), missing = over_layers(index, make)
+    (pages, roles, (totals, pairs), hub), missing = over_layers(index, make)
     return TokenPageView.of(
         model=index.manifest.model,
         lens=lens,
@@ -82,10 +87,10 @@ def token_page(
         variants=token_views(index.tokens, token_search(index.tokens).variants(token)),
         nearest=_nearest(index, token),
         roles=roles,
-        pairs=tuple(place for _, shown in pairs.values() for place in shown),
-        pairs_total=sum(total for total, _ in pairs.values()),
+        pairs=pairs if size is None else tuple(pairs),
+        pairs_total=sum(totals.values()),
         missing=missing,
-        totals={matrix: total for matrix, (total, _) in pairs.items()},
+        totals=totals,
         hub=hub,
     )
 
@@ -100,9 +105,9 @@ def _hub(index: Index, n_layers: int, total: int) -> float | None:
     return total / usual if total > HUB * usual else None
 
 
-def _roles(found: Mapping[tuple[str, str], tuple[int, list[Place]]]) -> tuple[RoleList, ...]:
+def _roles(found: Mapping[tuple[str, str], tuple[int, ColumnRows[Place]]], lazy: bool) -> tuple[RoleList, ...]:
     lists = [
-        RoleList.of(role=role_of(kind, end), kind=kind, end=end, total=total, places=tuple(places))
+        RoleList.of(role=role_of(kind, end), kind=kind, end=end, total=total, places=places if lazy else tuple(places))
         for (kind, end), (total, places) in found.items()
     ]
     order = list(ROLES.values())

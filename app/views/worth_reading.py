@@ -126,7 +126,7 @@ def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, numbe
     pairs = _pairs(index, card)
     if min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
         return None
-    card["pairs"], stems = _without_repetition(fresh.words, pairs)
+    card["pairs"], stems = without_repetition(fresh.words, pairs)
     return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
 
 
@@ -140,7 +140,7 @@ def _sides(words: Readable, pairs: Sequence[PairView]) -> tuple[set[str], set[st
     return set(words.stems(p["from"]["id"] for p in pairs)), set(words.stems(p["to"]["id"] for p in pairs))
 
 
-def _without_repetition(words: Readable, pairs: Sequence[PairView]) -> tuple[tuple[PairView, ...], list[str]]:
+def without_repetition(words: Readable, pairs: Sequence[PairView]) -> tuple[tuple[PairView, ...], list[str]]:
     """The first pairs that repeat no word, and their words."""
     chosen: list[PairView] = []
     seen: list[str] = []

@@ -1,5 +1,6 @@
 """Starts what browser tests and screenshots need: the server in a process of its own, and a system Chromium."""
 
+import os
 import shutil
 import socket
 import subprocess
@@ -16,18 +17,31 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 
 @contextmanager
-def serving(data: Path) -> Iterator[str]:
-    """The explorer over a data folder, in a process of its own; its address."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli", "serve", "--data", str(data), "--port", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+def serving(data: Path, **settings: str) -> Iterator[str]:
+    """The explorer over a data folder, in a process of its own, with settings of its environment; its address."""
+    port = free_port()
+    words = ["serve", "--data", str(data), "--port", str(port)]
+    with running(*words, **settings) as server:
+        _wait(f"http://127.0.0.1:{port}/-/health", server)
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextmanager
+def running(*words: str, **settings: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """One of our commands, until the end of the block."""
+    command = [sys.executable, "-m", "app.cli", *words]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, env={**os.environ, **settings}) as process:
         try:
-            _wait(f"http://127.0.0.1:{port}/-/health", server)
-            yield f"http://127.0.0.1:{port}"
+            yield process
         finally:
-            server.terminate()
-            server.wait(10)
+            process.terminate()
+            process.wait(10)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
 
 
 def _wait(address: str, server: "subprocess.Popen[bytes]") -> None:

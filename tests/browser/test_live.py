@@ -159,6 +159,8 @@ def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: Visitor, script: bo
     page.get_by_label("Text").fill("the dog and the lion")
     page.get_by_role("button", name="Run").click()
     expect(page.get_by_role("heading", name="L1N3")).to_be_visible()
+    for line in ("turns positive on (up, top)", "turns negative on (up, bottom)"):
+        expect(page.locator("#chosen p", has_text=line).locator("a.t")).to_have_count(15)
     expect(page.get_by_role("list", name="Coefficient at every position").get_by_role("listitem")).to_have_count(
         page.get_by_role("navigation", name="Position").get_by_role("link").count()
     )

@@ -1,0 +1,51 @@
+"""Where a head is easier to read than on the page that is shown: under the lens and preset that leave mostly words.
+A page keeps the lens and preset of its address; this is what it offers beside them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.page_types import HeadView
+from app.token_search import surface
+from app.view_types import PairView
+from app.views.head import PAIRS
+from app.views.parameters import pairs_view
+from app.views.readable import Readable, readable
+from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, without_repetition
+from precompute.errors import IndexFault
+from precompute.index import Index
+from precompute.shape import MATRICES
+
+
+@dataclass(frozen=True)
+class Clearer:
+    lens: str
+    preset: str
+    here: int  # of the first pairs of both matrices: those of two different words that people can read
+    there: int
+    of: int
+    pairs: tuple[PairView, ...]  # a few of those there
+
+
+def clearer(index: Index, view: HeadView) -> Clearer | None:
+    """None where it would show no more words; or where its lists are damaged, which is no reason to miss the page's."""
+    shown: list[PairView] = [*view.vo.pairs, *view.qk.pairs]
+    found: list[PairView] = []
+    try:
+        for matrix in MATRICES:
+            found += pairs_view(index, matrix, view.layer, view.head, HEAD_LENS, HEAD_PRESET, PAIRS).pairs
+    except IndexFault:
+        return None
+    words = readable(index)
+    here, there = _readable_pairs(words, shown), _readable_pairs(words, found)
+    if len(there) <= len(here):
+        return None
+    return Clearer(HEAD_LENS, HEAD_PRESET, len(here), len(there), len(found), without_repetition(words, there)[0])
+
+
+def _readable_pairs(words: Readable, pairs: Sequence[PairView]) -> list[PairView]:
+    return [
+        pair
+        for pair in pairs
+        if len(words.stems((pair["from"]["id"], pair["to"]["id"]))) == 2
+        and surface(pair["from"]["token"]) != surface(pair["to"]["token"])
+    ]

@@ -1,0 +1,234 @@
+"""Pages of a prompt, over HTTP with a real worker: data, tables, panels, changes and events.
+Runs themselves are tested in test_live_*.py."""
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+from starlette.testclient import TestClient
+
+from app.routes.live_arguments import PANELS
+from tests.live_site import PROMPT, TEXT, twin
+from tests.pages import parsed
+from tests.site import GPT2
+from tests.tabular import rows
+
+
+def test_a_prompt_as_data(live: TestClient) -> None:
+    view = live.get(twin(PROMPT, "json")).json()
+    assert "".join(token["token"] for token in view["tokens"]) == TEXT
+    assert view["position"] == len(view["tokens"]) - 1
+    assert _close(view["evolution"][-1]["cells"][-1], view["prediction"])
+    assert view["evolution"][-1]["answer_rank"] == [1] * len(view["tokens"])
+    assert [row["after"] for row in view["evolution"]] == ["embedding", *(["attention", "ff"] * 3)]
+    assert view["untouched"] == view["changes"] == []
+    earlier = live.get(twin(PROMPT, "json") + "&position=1&k=3").json()
+    assert (earlier["position"], len(earlier["prediction"])) == (1, 3)
+
+
+def _close(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
+    """The same tokens, as likely: products of other shapes round differently."""
+    return [each["id"] for each in some] == [each["id"] for each in others] and [each["p"] for each in some] == (
+        pytest.approx([each["p"] for each in others], abs=1e-5)
+    )
+
+
+@pytest.mark.parametrize("panel", PANELS)
+def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -> None:
+    view = live.get(twin(PROMPT, "json"), params={"text": TEXT, "panel": panel, "layer": 1}).json()
+    assert [name for name in PANELS if view[name] is not None] == [panel]
+    page = parsed(live.get(PROMPT, params={"text": TEXT, "panel": panel, "layer": 1, "position": 2}).text)
+    assert panel in page.ids()
+    for link in {link for link in page.links() if link.startswith("/")}:
+        path = urlsplit(link)
+        if not path.path.endswith("/prompt") and "/0" not in path.path:  # layer 0 is not built
+            assert live.get(link).status_code in (200, 303), link
+
+
+def test_changes_are_undone_link_by_link(live: TestClient) -> None:
+    view = live.get(twin(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
+    assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
+        (1, 3, None, 0.0), (2, None, 1, 0.0), (1, 5, None, 2.5),
+    ]  # fmt: skip
+    assert _close(view["untouched"], live.get(twin(PROMPT, "json")).json()["prediction"])
+    assert view["prediction"] != view["untouched"]
+    assert len(view["evolution_untouched"]) == len(view["evolution"])
+    links = parsed(live.get(PROMPT + "&off=1.3,2.h1&set=1.5:2.5").text).links()
+    for kept in ("&off=2.h1&set=1.5:2.5", "&off=1.3&set=1.5:2.5", "&off=1.3,2.h1", ""):
+        assert PROMPT + kept in links
+    assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
+
+
+def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: TestClient) -> None:
+    html = live.get(f"/{GPT2}/prompt?off=L1N3,L0H1").text
+    assert "The run will have" in html
+    page = parsed(html)
+    said = [e.text.split() for e in page.all("a") if e.attributes["href"] in (f"/{GPT2}/ff/1/3", f"/{GPT2}/head/0/1")]
+    assert [words[:2] for words in said] == [["L1N3", "off"], ["L0H1", "off"]]
+    assert {f"/{GPT2}/prompt?off=0.h1", f"/{GPT2}/prompt?off=1.3"} <= set(page.links())
+    assert "The run will have" not in live.get(f"/{GPT2}/prompt").text
+
+
+def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
+    html = live.get(f"/{GPT2}/prompt").text.partition('class="changes"')[2].partition("</details>")[0]
+    *off, setting = (code.text.split()[0] for code in parsed(html).all("code"))
+    assert len(off) == 4
+    for changes in ({"off": ",".join(off)}, {"set": setting}):
+        assert live.get(f"/{GPT2}/prompt", params={"text": TEXT, **changes}).status_code == 200
+
+
+def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
+    view = live.get(twin(PROMPT, "json") + "&panel=neurons").json()
+    first = view["neurons"][0]
+    links = parsed(live.get(PROMPT + "&panel=neurons&off=1.h0").text).links()
+    assert f"{PROMPT}&panel=neurons&off=1.h0,{first['layer']}.{first['neuron']}" in links
+    assert f"/{GPT2}/ff/{first['layer']}/{first['neuron']}" in links
+    for panel in ("attention", "patterns"):
+        assert (
+            f"{PROMPT}&layer=1&panel={panel}&off=1.h2"
+            in parsed(live.get(f"{PROMPT}&panel={panel}&layer=1").text).links()
+        )
+    for neuron in view["neurons"]:
+        assert neuron["end"] == ("top" if neuron["coefficient"] >= 0 else "bottom")
+
+
+def test_a_run_tells_how_far_it_is(live: TestClient) -> None:
+    answer = live.get(f"/{GPT2}/prompt.events?text=the+dog&panel=neurons")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    events = [event.split("\n") for event in answer.text.strip().split("\n\n")]
+    names = [name.removeprefix("event: ") for name, _ in events]
+    assert set(names[:-1]) == {"progress"}
+    assert names[-1] == "page"
+    shares = [orjson.loads(data.removeprefix("data: "))["share"] for _, data in events[:-1]]
+    assert shares == sorted(shares)
+    page = orjson.loads(events[-1][1].removeprefix("data: "))
+    assert page["canonical"] == f"/{GPT2}/prompt?text=the+dog&panel=neurons"
+    part = {"HX-Request": "true", "HX-Request-Type": "partial"}
+    assert page["html"] == live.get(page["canonical"], headers=part).text
+
+
+def test_a_run_that_fails_says_so_as_an_event(live: TestClient) -> None:
+    *_, last = live.get(f"/{GPT2}/prompt.events?text=dog&off=9.1").text.strip().split("\n\n")
+    name, data = last.split("\n")
+    assert name == "event: fault"
+    assert orjson.loads(data.removeprefix("data: ")) == {
+        "status": 404, "detail": "layer 9 does not exist here: 0 to 2 do",
+    }  # fmt: skip
+
+
+def test_a_prompt_as_one_long_table(live: TestClient) -> None:
+    """Every number of the data is in it, once."""
+    query = f"text=the+dog+and&panel={','.join(PANELS)}&layer=1&neuron=5&head=2&off=1.h0&position=1&k=3"
+    view = live.get(f"/{GPT2}/prompt.json?{query}").json()
+    found = rows(live, f"/{GPT2}/prompt.csv?{query}")
+
+    def listed(*names: str, **wanted: str) -> list[tuple[str, ...]]:
+        return [tuple(row[name] for name in names) for row in found if wanted.items() <= row.items()]
+
+    assert listed("position", "token", panel="tokens") == [
+        (str(at), token["token"]) for at, token in enumerate(view["tokens"])
+    ]
+    assert listed("layer", "head", "neuron", "value", panel="changes") == [("1", "0", "", "0.0")]
+    for panel, cell in (("prediction", view["prediction"]), ("prediction_untouched", view["untouched"])):
+        assert listed("position", "rank", "token_id", "measure", "value", panel=panel) == [
+            ("1", str(rank), str(token["id"]), "p", str(token["p"])) for rank, token in enumerate(cell, 1)
+        ]
+    for panel in ("evolution", "evolution_untouched"):
+        assert listed("layer", "part", "position", "token_id", "value", panel=panel) == [
+            (str(row["layer"]), row["after"], str(at), str(token["id"]), str(token["p"]))
+            for row in view[panel]
+            for at, cell in enumerate(row["cells"])
+            for token in cell
+        ]
+        assert listed("rank", "token_id", "value", panel=f"{panel}_answer") == [
+            (str(row["answer_rank"][at]), str(view[panel][-1]["cells"][at][0]["id"]), str(row["answer"][at]))
+            for row in view[panel]
+            for at in range(len(view["tokens"]))
+        ]
+    assert listed("layer", "head", "position", "to_position", "value", panel="attention") == [
+        (str(head["layer"]), str(head["head"]), str(at), str(to), str(weight))
+        for head in view["attention"]
+        for at, row in enumerate(head["weights"])
+        for to, weight in enumerate(row)
+    ]
+    assert listed("layer", "head", "token_id", "value", panel="patterns") == [
+        ("1", str(head["head"]), str(token["id"]), str(token["score"]))
+        for head in view["patterns"]
+        for token in head["pattern"]
+    ]
+    messages = [(head["head"], message) for head in view["patterns"] for message in head["messages"]]
+    assert listed("head", "to_position", "value", panel="messages", measure="weight") == [
+        (str(head), str(message["position"]), str(message["weight"])) for head, message in messages
+    ]
+    assert listed("token_id", "value", panel="messages", measure="score") == [
+        (str(token["id"]), str(token["score"])) for _, message in messages for token in message["tokens"]
+    ]
+    for measure in ("coefficient", "strength"):
+        assert listed("layer", "neuron", "rank", "value", panel="neurons", measure=measure) == [
+            (str(neuron["layer"]), str(neuron["neuron"]), str(rank), str(neuron[measure]))
+            for rank, neuron in enumerate(view["neurons"], 1)
+        ]
+    assert sorted(listed("position", "value", panel="neuron", measure="coefficient")) == [
+        (str(at), str(value)) for at, value in enumerate(view["neuron"]["coefficients"])
+    ]
+    assert listed("token_id", panel="neuron", part="key") == [(str(t["id"]),) for t in view["neuron"]["key"]]
+    assert listed("layer", "part", "value", panel="coverage", measure="covered") == [
+        (str(row["layer"]), row["kind"], str(row["covered"])) for row in view["coverage"]
+    ]
+    assert {(row["model"], row["convention"]) for row in found} == {(GPT2, "final")}
+    assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
+
+
+def test_a_neuron_that_was_asked_about(live: TestClient) -> None:
+    """Whatever its rank: what it reads and writes, its coefficient at each position; a text keeps the choice."""
+    weakest = 5
+    view = live.get(f"/{GPT2}/prompt.json?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").json()
+    found = view["neuron"]
+    assert (found["layer"], found["neuron"], len(found["coefficients"])) == (1, weakest, len(view["tokens"]))
+    assert found["coefficients"][-1] == pytest.approx(found["coefficient"])
+    stored = live.get(f"/{GPT2}/ff/1/{weakest}.json").json()
+    assert found["key"] == [{"id": token["id"], "token": token["token"]} for token in stored["key"]["top"][:15]]
+    page = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text)
+    assert "chosen" in page.ids()
+    assert f"/{GPT2}/ff/1/{weakest}" in page.links()
+    asked = parsed(live.get(f"/{GPT2}/prompt?panel=neurons&layer=1&neuron={weakest}").text)
+    assert f"/{GPT2}/ff/1/{weakest}" in asked.links()
+    assert [e.attributes["value"] for e in asked.all("input", name="neuron")] == [str(weakest)]
+    assert f"/{GPT2}/prompt?text=The+capital+of+France+is&layer=1&neuron={weakest}&panel=neurons" in asked.links()
+    other = parsed(live.get(f"/{GPT2}/prompt?text=the+dog+and&panel=neurons&layer=1&neuron={weakest}").text).links()
+    assert f"/{GPT2}/prompt?text=the+dog+and&layer=2&panel=neurons" in other  # another layer's neuron 5 is another
+
+
+def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
+    path = f"/{GPT2}/prompt?text={TEXT.replace(' ', '+')}&panel=attention,patterns&layer=1&head=2"
+    ids = parsed(live.get(path).text).ids()
+    for part in ("head", "pattern"):
+        assert [each for each in ids if each.startswith(f"{part}-")] == [f"{part}-{n}" for n in (2, 0, 1, 3)]
+    view = live.get(path.replace("prompt?", "prompt.json?")).json()
+    assert view["head"] == 2
+    assert [len(each["messages"]) for each in view["patterns"]] == [3, 3, len(view["tokens"]), 3]
+    for path in ("neuron=9999", "head=4"):
+        answer = live.get(f"/{GPT2}/prompt?text=dog&{path}")
+        assert (answer.status_code, "does not exist here" in answer.text) == (404, True)
+
+
+@pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
+def test_every_convention_is_explained_beside_the_switch(live: TestClient, convention: str) -> None:
+    page = parsed(live.get(PROMPT + f"&panel=patterns&convention={convention}").text)
+    assert {"final", "vocabulary", "exact"} <= {b.text.partition(":")[0] for b in page.all("b")}
+    assert "/-/help#conventions" in page.links()
+    assert "conventions" in parsed(live.get("/-/help").text).ids()
+
+
+@pytest.mark.parametrize(("text", "labels"), [(TEXT, 5), (TEXT + " dog" * 30, 18)])
+def test_the_large_map_has_labels(live: TestClient, text: str, labels: int) -> None:
+    """Tokens, or the numbers of every few positions where there are many."""
+    asked = {"text": text, "panel": "attention", "head": "1"}
+    tokens = live.get(f"/{GPT2}/prompt.json", params=asked).json()["tokens"]
+    assert len(tokens) == len(text.split())
+    found = parsed(live.get(f"/{GPT2}/prompt", params=asked).text).all("text")
+    assert len(found) == 2 * labels
+    shown = [token["token"].replace(" ", "␣") for token in tokens] if labels == 5 else [str(2 * n) for n in range(18)]
+    assert [label.text for label in found[::2]] == [label.text for label in found[1::2]] == shown
+    assert not parsed(live.get(f"/{GPT2}/prompt", params={**asked, "head": ""}).text).all("text")
