@@ -2,6 +2,7 @@
 How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 from app.records import columns, records
@@ -56,8 +57,25 @@ def twin(canonical: str, face: str) -> str:
 
 
 def twin_addresses(canonical: str, faces: Iterable[str]) -> dict[str, str]:
+    start, end = _around_face(canonical)
+    return {face: f"{start}.{face}{end}" for face in faces}
+
+
+def links(canonical: str, faces: tuple[str, ...]) -> str:
+    """The header that names a page's own address and its twins."""
+    return _links_format(faces) % (canonical, *_around_face(canonical) * len(faces))
+
+
+def _around_face(canonical: str) -> tuple[str, str]:
+    """What stands before and after the ending of a twin's address."""
     path, _, query = canonical.partition("?")
     if query:
         query = "&".join([said for said in query.split("&") if said.partition("=")[0] not in FOR_PEOPLE])
-    start, end = "/index" if path == "/" else path, f"?{query}" if query else ""
-    return {face: f"{start}.{face}{end}" for face in faces}
+    return "/index" if path == "/" else path, f"?{query}" if query else ""
+
+
+@cache
+def _links_format(faces: tuple[str, ...]) -> str:
+    types = {face: MEDIA_TYPES[face].partition(";")[0] for face in faces}
+    alternates = [f'<%s.{face}%s>; rel="alternate"; type="{media_type}"' for face, media_type in types.items()]
+    return ", ".join(['<%s>; rel="canonical"', *alternates])

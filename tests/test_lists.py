@@ -4,6 +4,7 @@ import gc
 import weakref
 from typing import Any
 
+import numpy as np
 import orjson
 import pytest
 from hypothesis import given
@@ -22,13 +23,14 @@ IDS = st.integers(0, len(TEXTS) - 1)
 def both(rows: list[tuple[int, int, float]]) -> list[tuple[Any, list[Any]]]:
     """Columns, and the entries they stand for."""
     vocabulary = Vocabulary(TEXTS)
-    firsts, seconds, scores = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    firsts, scores = [row[0] for row in rows], [row[2] for row in rows]
     scored = [{"id": a, "token": TEXTS[a], "score": score} for a, _, score in rows]
     pairs = [
         {"from": {"id": a, "token": TEXTS[a]}, "to": {"id": b, "token": TEXTS[b]}, "score": score}
         for a, b, score in rows
     ]
-    return [(ScoredList(vocabulary, firsts, scores), scored), (PairList(vocabulary, firsts, seconds, scores), pairs)]
+    ids = np.array([row[:2] for row in rows], np.intp).reshape(-1, 2)
+    return [(ScoredList.of(vocabulary, firsts, scores), scored), (PairList.of(vocabulary, ids, scores), pairs)]
 
 
 @given(st.lists(st.tuples(IDS, IDS, SCORES), max_size=6))
