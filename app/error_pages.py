@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from app.fault_text import for_visitors
 from app.live.errors import LiveError
 from app.rendering import PageRequest
 from app.requests import is_partial, origin_of
@@ -86,7 +87,8 @@ class ErrorPages:
                 return await self.respond(request, error.status, str(error), after)
             case _:
                 logger.warning("%s: %s", request.url.path, error)
-                return await self.respond(request, UNAVAILABLE, str(error), {"retry-after": "10"})
+                said = for_visitors(error, self._site.library.data)
+                return await self.respond(request, UNAVAILABLE, said, {"retry-after": "10"})
 
     async def _http(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
