@@ -14,8 +14,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from app.fault_text import for_visitors
 from app.live.errors import LiveError
 from app.rendering import PageRequest
 from app.requests import is_partial, origin_of
@@ -39,21 +40,14 @@ class ErrorPages:
         app.add_exception_handler(RequestValidationError, self._invalid)
         app.add_exception_handler(Exception, self._unexpected)
 
-    async def around(self, answer: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        """An answer, or the page of what went wrong before it began; what is not known goes on to be logged."""
-        try:
-            await answer(scope, receive, send)
-        except LexiscopeError as error:
-            response = await self._known(Request(scope), error)
-        except RequestValidationError as error:
-            response = await self._invalid(Request(scope), error)
-        except Exception as error:
-            response = await self._unexpected(Request(scope), error)
-            await response(scope, receive, send)
-            raise
-        else:
-            return
+    async def answer(self, error: Exception, scope: Scope, receive: Receive, send: Send) -> None:
+        """The page of what went wrong before an answer began; what is not known goes on to be logged."""
+        known = {LexiscopeError: self._known, RequestValidationError: self._invalid}
+        made = next((made for kind, made in known.items() if isinstance(error, kind)), None)
+        response = await (made or self._unexpected)(Request(scope), error)
         await response(scope, receive, send)
+        if not made:
+            raise error
 
     async def respond(
         self, request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
@@ -93,7 +87,8 @@ class ErrorPages:
                 return await self.respond(request, error.status, str(error), after)
             case _:
                 logger.warning("%s: %s", request.url.path, error)
-                return await self.respond(request, UNAVAILABLE, str(error), {"retry-after": "10"})
+                said = for_visitors(error, self._site.library.data)
+                return await self.respond(request, UNAVAILABLE, said, {"retry-after": "10"})
 
     async def _http(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -2,6 +2,7 @@
 How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 from app.csv_rows import csv_columns, csv_rows
@@ -69,3 +70,14 @@ def twin_addresses(canonical: str, faces: Iterable[str]) -> dict[str, str]:
 def _without(query: str, names: Iterable[str]) -> str:
     kept = "&".join([said for said in query.split("&") if said.partition("=")[0] not in names])
     return f"?{kept}" if kept else ""
+
+
+def links(canonical: str, faces: tuple[str, ...]) -> str:
+    """The header that names a page's own address and its twins."""
+    return _links_format(faces) % (canonical, *twin_addresses(canonical, faces).values())
+
+
+@cache
+def _links_format(faces: tuple[str, ...]) -> str:
+    types = [MEDIA_TYPES[face].partition(";")[0] for face in faces]
+    return ", ".join(['<%s>; rel="canonical"', *(f'<%s>; rel="alternate"; type="{type_}"' for type_ in types)])

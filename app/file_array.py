@@ -25,17 +25,17 @@ class OpenFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._descriptor = -1
+        self.descriptor = -1
         try:
-            self._descriptor = os.open(path, os.O_RDONLY)
-            status = os.fstat(self._descriptor)
+            self.descriptor = os.open(path, os.O_RDONLY)
+            status = os.fstat(self.descriptor)
         except OSError as error:
             raise unreadable(path, error) from error
         self.stamp = (status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
     def read(self, n_bytes: int, offset: int) -> bytes:
         try:
-            data = os.pread(self._descriptor, n_bytes, offset)
+            data = os.pread(self.descriptor, n_bytes, offset)
         except OSError as error:
             raise unreadable(self.path, error) from error
         if len(data) != n_bytes:
@@ -44,7 +44,7 @@ class OpenFile:
 
     def read_many(self, n_bytes: int, offsets: list[int]) -> bytes:
         """As many bytes at each of these places, joined."""
-        pread, descriptor = os.pread, self._descriptor
+        pread, descriptor = os.pread, self.descriptor
         try:
             data = b"".join([pread(descriptor, n_bytes, offset) for offset in offsets])
         except OSError as error:
@@ -57,8 +57,8 @@ class OpenFile:
         return damaged(self.path, "was cut short while it was served")
 
     def __del__(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
 
 
 class FileArray:
@@ -135,6 +135,7 @@ class FileShard(Shard):
         super().__init__(shard._container, shard._shape, shard.layer)
         self._container, self.stamp = unmapped(shard._container)
         arrays: Any = self._container.arrays
+        self.descriptor: int = arrays["ff_key.ids"].file.descriptor
         self._where: dict[str, tuple[OpenFile, int, int]] = {
             name: (array.file, array.offset, array.dtype.itemsize) for name, array in arrays.items()
         }
@@ -142,6 +143,12 @@ class FileShard(Shard):
     def part(self, name: str, first: int, last: int) -> bytes:
         file, offset, size = self._where[name]
         return file.read((last - first) * size, offset + first * size)
+
+    def records(self, names: Sequence[str], numbers: Sequence[int], shape: tuple[int, ...]) -> Array:
+        array: Any = self._container.arrays[names[0]]
+        size = math.prod(shape) * array.dtype.itemsize
+        offsets = [self._where[name][1] + at * size for name, at in zip(names, numbers, strict=True)]
+        return np.frombuffer(array.file.read_many(size, offsets), array.dtype).reshape(-1, *shape)
 
     def rows(self, names: Sequence[str], which: Array, numbers: Array, width: int) -> Array:
         arrays: Any = [self._container.arrays[name] for name in names]

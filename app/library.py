@@ -11,6 +11,7 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
+from app.fault_text import for_visitors
 from app.live_index import LiveIndex, Stamp, stamp_of
 from app.page_types import ModelCard
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
@@ -117,7 +118,7 @@ class Library:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise IndexFault(f"cannot list the data folder {self.data}: {error.strerror}") from error
+            raise IndexFault(f"cannot list the data folder: {error.strerror}") from error
         return [name for name in names if MODEL_NAME.fullmatch(name) and signature_of(self.data / name)]
 
     def _card(self, name: str) -> ModelCard:
@@ -133,7 +134,7 @@ class Library:
         try:
             index = self.index(name)
         except LexiscopeError as error:
-            return ModelCard.of(model=name, **blank, faults=(str(error),))
+            return ModelCard.of(model=name, **blank, faults=(for_visitors(error, self.data),))
         return ModelCard.of(
             model=name,
             name=index.manifest.name,
@@ -143,7 +144,7 @@ class Library:
             bytes=index.n_bytes,
             revision=index.manifest.revision,
             origin=index.manifest.origin,
-            faults=tuple(map(str, index.faults.values())),
+            faults=tuple(for_visitors(fault, self.data) for fault in index.faults.values()),
         )
 
     def _version(self, name: str) -> str:

@@ -3,9 +3,12 @@ entry is made where somebody asks for one. Reading the columns is for views/, ro
 
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any, TypeVar, overload
+from itertools import accumulate
+from typing import Any, Self, TypeVar, overload
 
+import numpy as np
 import orjson
+from numpy.typing import ArrayLike
 from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema
 from typing_extensions import TypedDict
@@ -26,21 +29,70 @@ PairView = TypedDict("PairView", {"from": TokenView, "to": TokenView, "score": f
 
 E = TypeVar("E", ScoredView, PairView)
 
+_SCORED = (b"", b',"score":', b"", b"},")
+_PAIR = (b'{"from":', b"", b'},"to":', b"", b'},"score":', b"", b"},")
+
+
+class Block:
+    """The columns of several lists, one after another; their JSON is written in one go when the first is asked for."""
+
+    __slots__ = ("_json", "ends", "ids", "scores", "vocabulary")
+
+    def __init__(self, vocabulary: Vocabulary, ids: ArrayLike, scores: list[float], lengths: Sequence[int]) -> None:
+        """`ids` are (n,) tokens, or (n, 2) pairs: from, to."""
+        self.vocabulary = vocabulary
+        self.ids = np.asarray(ids, np.intp)
+        self.scores = scores
+        self.ends = [0, *accumulate(lengths)]
+        self._json: dict[int, bytes] = {}
+
+    def json(self, end: int) -> bytes:
+        """Of the list that ends there and is not empty."""
+        if not self._json:
+            self._write()
+        return self._json[end]
+
+    def _write(self) -> None:
+        cells = list(_SCORED if self.ids.ndim == 1 else _PAIR) * len(self.scores)
+        width = len(cells) // len(self.scores)
+        openings = self.vocabulary.openings.column(self.ids.ravel())
+        if width == len(_SCORED):
+            cells[0::width] = openings
+        else:
+            cells[1::width], cells[3::width] = openings[0::2], openings[1::2]
+        cells[width - 2 :: width] = orjson.dumps(self.scores)[1:-1].split(b",")
+        ends = [end for end in dict.fromkeys(self.ends) if end]
+        for end in ends:
+            cells[width * end - 1] = b"}]\0["  # no text has a NUL in JSON
+        self._json = dict(zip(ends, (b"[" + b"".join(cells)).split(b"\0"), strict=False))
+
 
 class _Columns(Sequence[E]):
     """A sequence of entries like any tuple of them, also to pydantic and in the OpenAPI document."""
 
-    __slots__ = ("scores", "vocabulary")
+    __slots__ = ("_block", "_first", "_last")
 
-    def __init__(self, vocabulary: Vocabulary, scores: list[float]) -> None:
-        self.vocabulary = vocabulary
-        self.scores = scores
+    def __init__(self, block: Block, row: int = 0) -> None:
+        self._block = block
+        self._first, self._last = block.ends[row : row + 2]
 
-    @abstractmethod
-    def json(self) -> bytes: ...
+    @classmethod
+    def of(cls, vocabulary: Vocabulary, ids: ArrayLike, scores: list[float]) -> Self:
+        return cls(Block(vocabulary, ids, scores, [len(scores)]))
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self._block.vocabulary
+
+    @property
+    def scores(self) -> list[float]:
+        return self._block.scores[self._first : self._last]
+
+    def json(self) -> bytes:
+        return self._block.json(self._last) if self else b"[]"
 
     def __len__(self) -> int:
-        return len(self.scores)
+        return self._last - self._first
 
     @overload
     def __getitem__(self, at: int) -> E: ...
@@ -48,11 +100,12 @@ class _Columns(Sequence[E]):
     def __getitem__(self, at: slice) -> tuple[E, ...]: ...
     def __getitem__(self, at: int | slice) -> E | tuple[E, ...]:
         if isinstance(at, slice):
-            return tuple([self._entry(each) for each in range(*at.indices(len(self)))])
-        return self._entry(at)
+            return tuple(self._entries(at))
+        at = range(len(self))[at]
+        return self._entries(slice(at, at + 1))[0]
 
     def __iter__(self) -> Iterator[E]:
-        return map(self._entry, range(len(self)))
+        return iter(self._entries(slice(None)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -63,27 +116,20 @@ class _Columns(Sequence[E]):
         return repr(tuple(self))
 
     @abstractmethod
-    def _entry(self, at: int) -> E: ...
+    def _entries(self, part: slice) -> list[E]: ...
 
 
 class ScoredList(_Columns[ScoredView]):
-    __slots__ = ("ids",)
+    __slots__ = ()
 
-    def __init__(self, vocabulary: Vocabulary, ids: list[int], scores: list[float]) -> None:
-        super().__init__(vocabulary, scores)
-        self.ids = ids
+    @property
+    def ids(self) -> list[int]:
+        found: list[int] = self._block.ids[self._first : self._last].tolist()
+        return found
 
-    def json(self) -> bytes:
-        cells = [b"", b',"score":', b"", b"},"] * len(self.ids)
-        if not cells:
-            return b"[]"
-        cells[0::4] = self.vocabulary.openings.column(self.ids)
-        cells[2::4] = _numbers(self.scores)
-        return b"[%b]" % b"".join(cells)[:-1]
-
-    def _entry(self, at: int) -> ScoredView:
-        token = self.ids[at]
-        return {"id": token, "token": self.vocabulary.texts[token], "score": self.scores[at]}
+    def _entries(self, part: slice) -> list[ScoredView]:
+        texts, columns = self.vocabulary.texts, zip(self.ids[part], self.scores[part], strict=True)
+        return [{"id": token, "token": texts[token], "score": score} for token, score in columns]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -91,34 +137,21 @@ class ScoredList(_Columns[ScoredView]):
 
 
 class PairList(_Columns[PairView]):
-    __slots__ = ("firsts", "seconds")
+    __slots__ = ()
 
-    def __init__(self, vocabulary: Vocabulary, firsts: list[int], seconds: list[int], scores: list[float]) -> None:
-        super().__init__(vocabulary, scores)
-        self.firsts = firsts
-        self.seconds = seconds
+    @property
+    def sides(self) -> tuple[list[int], list[int]]:
+        """The first tokens, and the second ones."""
+        firsts, seconds = self._block.ids[self._first : self._last].T.tolist()
+        return firsts, seconds
 
-    def json(self) -> bytes:
-        cells = [b'{"from":', b"", b'},"to":', b"", b'},"score":', b"", b"},"] * len(self.firsts)
-        if not cells:
-            return b"[]"
-        openings = self.vocabulary.openings
-        cells[1::7], cells[3::7] = openings.column(self.firsts), openings.column(self.seconds)
-        cells[5::7] = _numbers(self.scores)
-        return b"[%b]" % b"".join(cells)[:-1]
-
-    def _entry(self, at: int) -> PairView:
-        texts, first, second = self.vocabulary.texts, self.firsts[at], self.seconds[at]
-        return {
-            "from": {"id": first, "token": texts[first]},
-            "to": {"id": second, "token": texts[second]},
-            "score": self.scores[at],
-        }
+    def _entries(self, part: slice) -> list[PairView]:
+        texts, firsts, seconds = self.vocabulary.texts, *self.sides
+        return [
+            {"from": {"id": a, "token": texts[a]}, "to": {"id": b, "token": texts[b]}, "score": score}
+            for a, b, score in zip(firsts[part], seconds[part], self.scores[part], strict=True)
+        ]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return handler(tuple[PairView, ...])
-
-
-def _numbers(scores: list[float]) -> list[bytes]:
-    return orjson.dumps(scores)[1:-1].split(b",")

@@ -66,10 +66,10 @@ class LiveIndex(Index):
 
     def shard(self, layer: int) -> Shard:
         shard = super().shard(layer)
-        path = self._paths[layer]
-        if stamp_of(path) != self._stamps[layer]:
+        assert isinstance(shard, FileShard)
+        if stamp_of(shard.descriptor) != self._stamps[layer]:
             self.changed = True
-            raise _changed(Path(path), self.manifest.shards[layer])
+            raise _changed(Path(self._paths[layer]), self.manifest.shards[layer])
         return shard
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
@@ -121,7 +121,8 @@ class LiveIndex(Index):
         self._shards, self.faults = shards, faults
 
 
-def stamp_of(path: str | Path) -> Stamp:
+def stamp_of(path: str | Path | int) -> Stamp:
+    """Of a file by its path; or by the descriptor it is open under, which tells, too, when it was replaced."""
     try:
         status = os.stat(path)
     except OSError:

@@ -9,21 +9,29 @@ VARY = "HX-Request, HX-Request-Type, HX-Target"
 _HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
 
 
+def header(request: Request, name: bytes) -> str:
+    """The first of this name, which is in lower case; "" if there is none."""
+    for key, value in request.scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
+
+
 def is_partial(request: Request) -> bool:
     """htmx swaps a part of the page that is there: only the block `content` is of use."""
-    return request.headers.get("hx-request-type") == "partial"
+    return header(request, b"hx-request-type") == "partial"
 
 
 def wants_suggestions(request: Request) -> bool:
-    return is_partial(request) and "suggestions" in request.headers.get("hx-target", "")
+    return is_partial(request) and "suggestions" in header(request, b"hx-target")
 
 
 def origin_of(request: Request) -> str:
     """scheme://host as the visitor sees it; "" for a host that is none."""
-    host = request.headers.get("host", "")
+    host = header(request, b"host")
     return f"{request.scope['scheme']}://{host}" if _HOST.fullmatch(host) else ""
 
 
 def has_etag(request: Request, etag: str) -> bool:
     """Whether the visitor holds this version already. A `*` says nothing about which one, so it gets the page."""
-    return etag in request.headers.get("if-none-match", "")
+    return etag in header(request, b"if-none-match")

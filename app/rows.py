@@ -36,7 +36,7 @@ def pair_rows(
     anchor: str = "",
 ) -> Markup:
     """Rank, from, to, score; `marked` pairs get a dot; with `anchor`, a row's id is this and those of the tokens."""
-    sides = entries.firsts, entries.seconds
+    sides = entries.sides
     first, second = map(entries.vocabulary.markup.column, sides)
     own, owned = (pair_anchor(f" id={anchor}", "%d", "%d"), sides) if anchor else ("", ())
     marks = [" class=m" if pair in marked else "" for pair in zip(*sides, strict=True)] if marked else [""] * len(first)

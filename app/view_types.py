@@ -3,7 +3,7 @@ Filling them from an index is for views/; pages about many parameters are in pag
 
 import json
 from functools import cache
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,20 +17,32 @@ from app.lists import TokenView as TokenView
 class View(BaseModel):
     """JSON has the fields of the design and no others; fields marked `exclude` are for people's eyes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def of(cls, **fields: Any) -> Self:
-        """From values out of an index, which were checked there: to check them again costs more than all else."""
+        """From values out of an index, which were checked there: to check them again costs more than all else.
+        What JSON leaves out may be in `later`: functions by name, called when somebody first asks."""
         for name, value in _defaults(cls):
             fields.setdefault(name, value)
         view = cls.__new__(cls)
-        for name, value in (("__dict__", fields), *_UNSET):
-            object.__setattr__(view, name, value)
+        object.__setattr__(view, "__dict__", fields)
         return view
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _UNSET:  # what pydantic keeps besides the fields
+                return _UNSET[name]
+            try:
+                made = self.__dict__["later"][name]
+            except KeyError:
+                raise AttributeError(f"{type(self).__name__} has no {name}") from None
+            value = self.__dict__[name] = made()
+            return value
+
     def json_bytes(self) -> bytes:
-        return orjson.dumps(self, default=_shown)
+        return orjson.dumps(_shown(self), default=_shown)
 
     def to_json(self) -> str:
         """In ASCII: whatever the encoding of the terminal or the pipe, it arrives as it left."""
@@ -70,8 +82,8 @@ class FFView(View):
     up: VectorView | None = Field(None, exclude_if=lambda up: up is None)  # only where neurons are gated
     similarity: float
     reading: OtherReading | None = Field(None, exclude_if=lambda reading: reading is None)  # if asked for
-    shared: tuple[TokenView, ...] = Field((), exclude=True)  # at the top of key and value, of all that is stored
-    opposed: tuple[TokenView, ...] = Field((), exclude=True)  # of these, at the bottom of up
+    shared: tuple[TokenView, ...] = Field(exclude=True)  # at the top of key and value, of all that is stored
+    opposed: tuple[TokenView, ...] = Field(exclude=True)  # of these, at the bottom of up
 
 
 class ReadPairs(View):
@@ -135,26 +147,28 @@ class SeedsView(View):
     results: tuple[RankedView, ...]
 
 
-def _shown(view: object) -> dict[str, Any] | orjson.Fragment:
+def _shown(view: Any) -> dict[str, Any] | orjson.Fragment:
     """The fields of a view that are data, for orjson; lists write themselves."""
-    if isinstance(view, ScoredList | PairList):
+    kind = type(view)
+    if kind is VectorView:
+        return orjson.Fragment(b'{"top":%b,"bottom":%b}' % (view.top.json(), view.bottom.json()))
+    if kind is ScoredList or kind is PairList:
         return orjson.Fragment(view.json())
     if not isinstance(view, View):
-        raise TypeError(f"{type(view).__name__} is no part of a view")
-    fields = view.__dict__.copy()
-    for name in _hidden(type(view)):
-        del fields[name]
-    for name in ("up", "reading"):  # those with exclude_if
-        if name in fields and fields[name] is None:
-            del fields[name]
-    return fields
+        raise TypeError(f"{kind.__name__} is no part of a view")
+    always, sometimes = _data(view.__class__)
+    return {
+        name: value
+        for name, value in view.__dict__.items()
+        if name in always or (value is not None and name in sometimes)
+    }
 
 
-_UNSET: tuple[tuple[str, Any], ...] = (
-    ("__pydantic_fields_set__", frozenset()),
-    ("__pydantic_extra__", None),
-    ("__pydantic_private__", None),
-)
+_UNSET: dict[str, Any] = {
+    "__pydantic_fields_set__": frozenset(),
+    "__pydantic_extra__": None,
+    "__pydantic_private__": None,
+}
 
 
 @cache
@@ -163,5 +177,8 @@ def _defaults(kind: type[View]) -> tuple[tuple[str, Any], ...]:
 
 
 @cache
-def _hidden(kind: type[View]) -> tuple[str, ...]:
-    return tuple(name for name, field in kind.model_fields.items() if field.exclude)
+def _data(kind: type[View]) -> tuple[frozenset[str], frozenset[str]]:
+    """The fields that JSON has, and those that it has unless they are None."""
+    shown = {name: field for name, field in kind.model_fields.items() if not field.exclude}
+    sometimes = frozenset(name for name, field in shown.items() if field.exclude_if)
+    return frozenset(shown) - sometimes, sometimes

@@ -6,13 +6,16 @@ from html import escape
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from app.token_text import shown
 from precompute.tokens import TokenTable
 
 T = TypeVar("T")
 
+_WIDTH = 48  # bytes: of all but a few tokens
 _CUT = 9  # lists side by side have room for about as many characters
 
 
@@ -33,10 +36,34 @@ class Made(Generic[T]):
         return made
 
 
+class Openings:
+    """Of each token the beginning of its JSON, made when it is first asked for; side by side in one table, because
+    objects of their own lie all over the memory. The few that are too long for it are kept apart."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self._texts = texts
+        self._table = np.zeros(len(texts), f"S{_WIDTH}")
+        self._long: dict[int, bytes] = {}
+
+    def column(self, ids: NDArray[np.intp]) -> list[bytes]:
+        made: list[bytes] = self._table[ids].tolist()
+        if all(made):
+            return made
+        return [each or self._added(token) for each, token in zip(made, ids.tolist(), strict=True)]
+
+    def _added(self, token: int) -> bytes:
+        made = self._long.get(token) or opening(token, self._texts[token])
+        if len(made) > _WIDTH:
+            self._long[token] = made
+        else:
+            self._table[token] = made
+        return made
+
+
 class Vocabulary:
     def __init__(self, texts: list[str]) -> None:
         self.texts = texts
-        self.openings = Made(texts, opening)
+        self.openings = Openings(texts)
         self.markup = Made(texts, lambda _, text: token_markup(text))
 
 

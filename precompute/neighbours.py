@@ -1,11 +1,10 @@
 """The nearest tokens of every token, by cosine of the centred embeddings: reading and checking their file.
 Finding them is for nearest_tokens.py, which needs the weights."""
 
-import numpy as np
-
 from precompute.container import Container
 from precompute.files import damaged
 from precompute.layout import check_arrays, neighbours_layout
+from precompute.list_checks import fault
 from precompute.manifest import Manifest
 from precompute.shard_reader import Array, Floats
 
@@ -19,7 +18,7 @@ def check_neighbours(container: Container, manifest: Manifest) -> None:
 
 def nearest(container: Container, token: int) -> tuple[Array, Floats]:
     """Ids and scores, nearest first."""
-    ids, scores = (container.arrays[f"neighbours.{part}"] for part in ("ids", "scores"))
-    if np.any(ids[token] >= len(ids)) or not np.isfinite(scores[token]).all():
-        raise damaged(container.path, f"is damaged: the nearest tokens of token {token} are none")
-    return ids[token], scores[token]
+    ids, scores = (container.arrays[f"neighbours.{part}"][token] for part in ("ids", "scores"))
+    if said := fault(ids, scores, len(container.arrays["neighbours.ids"])):
+        raise damaged(container.path, f"is damaged: the list of tokens nearest to {token} {said}")
+    return ids, scores

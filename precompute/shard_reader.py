@@ -1,7 +1,7 @@
 """One layer of an index, read without copying; a value that cannot be right is a ShardDamaged, never another token.
 Which files there are is for index.py, which arrays for layout.py."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -12,6 +12,7 @@ from precompute.container import Container
 from precompute.errors import NotFound, ShardDamaged
 from precompute.files import damaged
 from precompute.layout import check_arrays, shard_layout
+from precompute.list_checks import SIGNS, fault, sound
 from precompute.manifest import Manifest
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 
@@ -86,6 +87,7 @@ class Shard:
         self._container = container
         self._shape = shape
         counts = [shape.count(kind) for kind in shape.kinds]
+        self._ends = container.arrays["ff_key.ids"].shape[2:]  # (E, k)
         self._starts = np.cumsum([0, *counts])  # where each kind begins among all vectors of the layer
 
     @classmethod
@@ -117,19 +119,39 @@ class Shard:
                 found[mine] = np.asarray(self.array(name)).reshape(-1, width)[numbers[mine]]
         return found
 
+    def records(self, names: Sequence[str], numbers: Sequence[int], shape: tuple[int, ...]) -> Array:
+        """(names, *shape): one part of each array, seen as a row of parts of this shape: not checked."""
+        found = [self.array(name).reshape(-1, *shape)[at] for name, at in zip(names, numbers, strict=True)]
+        return found[0][None] if len(found) == 1 else np.stack(found)
+
+    def vectors(self, places: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
+        """(V, E, k) ids and scores: both lists of each of these vectors (kind, index), read and checked together."""
+        shape, lens_at = self._shape, _number("lens", lens, LENSES)
+        for kind, index in places:
+            _number("kind", kind, shape.kinds)
+            self._check_range(kind, index, shape.count(kind))
+        numbers = [index * len(LENSES) + lens_at for _, index in places]
+        ids = self.records([f"{kind}.ids" for kind, _ in places], numbers, self._ends)
+        scores: Floats = self.records([f"{kind}.scores" for kind, _ in places], numbers, self._ends)
+        falling = scores * SIGNS
+        if not sound(ids, falling, shape.d_vocab):
+            for (kind, index), ends in zip(places, zip(ids, falling, strict=True), strict=True):
+                self._check_ends(f"{kind} {index} ({lens}, ", *ends)
+        return ids, scores
+
     def vector(self, kind: str, index: int, lens: str) -> VectorLists:
-        at = _number("kind", kind, self._shape.kinds)
-        self._check_range(self._shape.kinds[at], index, self._shape.count(kind))
-        lens_at = _number("lens", lens, LENSES)
-        ids, scores = self.array(f"{kind}.ids")[index, lens_at], self.array(f"{kind}.scores")[index, lens_at]  # (E, k)
-        self._check_lists(f"{kind} {index}", ids, scores)
-        if ids[:, :1].tolist() == ids[:, 1:2].tolist():
-            raise self._damage(f"{kind} {index} lists token {ids[0, 0]} twice")
-        top, bottom = self._coherences(f"{kind} {index}", self.array(f"{kind}.coherence")[index, lens_at])
+        ids, scores = self.vectors([(kind, index)], lens)
+        return VectorLists(ids[0], scores[0], self.norm(kind, index), *self.coherences(kind, index, lens))
+
+    def norm(self, kind: str, index: int) -> float:
         norm = float(self.array(f"{kind}.norm")[index])
         if not 0 <= norm < np.inf:
             raise self._damage(f"the norm of {kind} {index} is {norm}")
-        return VectorLists(ids, scores, norm, top, bottom)
+        return norm
+
+    def coherences(self, kind: str, index: int, lens: str) -> list[float]:
+        """Of a vector's top and bottom."""
+        return self._coherences(f"{kind} {index}", self.array(f"{kind}.coherence")[index, LENSES.index(lens)])
 
     def similarity(self, neuron: int, lens: str) -> float:
         """Sim_k of a neuron's key and value."""
@@ -140,31 +162,33 @@ class Shard:
         return value
 
     def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
-        return self.both_ends(matrix, head, lens, preset)[_number("end", end, ENDS)]
+        at = _number("end", end, ENDS)
+        lists = self.both_ends(matrix, head, lens, preset)[at]
+        return Pairs(*lists, self.pair_coherences(matrix, head, lens, preset)[at])
+
+    def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
+        stored = self.array(f"{matrix}.coherence")[head, LENSES.index(lens), PRESETS.index(preset)]
+        return self._coherences(f"{matrix} of head {head}", stored)
 
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
-    ) -> tuple[Pairs, Pairs]:
-        """Top and bottom, whole or only their first pairs; they lie together and are read and checked together."""
+    ) -> list[tuple[Array, Floats]]:
+        """Pairs (n, 2) and scores (n,) of top and bottom, whole or only the first; they lie together in the file."""
         name = MATRICES[_number("matrix", matrix, MATRICES)]
         self._check_range("head", head, self._shape.n_heads)
         at, what = (head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS)), f"{name} of head {head}"
-        ids, scores = self.array(f"{name}.ids")[at], self.array(f"{name}.scores")[at]  # (E, n, 2), (E, n)
+        number, n = [(at[0] * len(LENSES) + at[1]) * len(PRESETS) + at[2]], self.array(f"{name}.scores").shape[-1]
         counts: list[int] = self.array(f"{name}.count")[at].tolist()
-        if (longest := max(counts)) > scores.shape[1]:
-            raise self._damage(f"{what} claims {longest} pairs in a list of {scores.shape[1]}")
-        shown = longest if first is None else min(first, longest)
-        ids, scores = ids[:, :shown], scores[:, :shown]
-        self._check_lists(what, ids, scores)
-        coherences = self._coherences(what, self.array(f"{name}.coherence")[at])
-
-        def one(end: int) -> Pairs:
-            begin = ids[end, :2].tolist()
-            if counts[end] > 1 and begin[:1] == begin[1:]:
-                raise self._damage(f"{what} lists the pair {begin[0]} twice")
-            return Pairs(ids[end, : counts[end]], scores[end, : counts[end]], coherences[end])
-
-        return one(0), one(1)
+        if (longest := max(counts)) > n:
+            raise self._damage(f"{what} claims {longest} pairs in a list of {n}")
+        ids = self.records([f"{name}.ids"], number, (len(ENDS), n, 2))[0]
+        scores: Floats = self.records([f"{name}.scores"], number, (len(ENDS), n))[0]
+        top, bottom = (min(count, first or count) for count in counts)
+        falling = scores * SIGNS
+        if top != bottom or not sound(ids[:, :top], falling[:, :top], self._shape.d_vocab):
+            cut = ((part[0, :top], part[1, :bottom]) for part in (ids, falling))
+            self._check_ends(f"{what} ({lens}, {preset}, ", *cut)
+        return [(ids[0, :top], scores[0, :top]), (ids[1, :bottom], scores[1, :bottom])]
 
     def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
         """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
@@ -222,11 +246,10 @@ class Shard:
             raise self._damage(f"{name} of token {token} are {first} to {last} in {total} entries")
         return slice(first, last)
 
-    def _check_lists(self, what: str, ids: Array, scores: Floats) -> None:
-        if ids.size and ids.max() >= self._shape.d_vocab:
-            raise self._damage(f"{what} lists token {ids.max()}; the last one is {self._shape.d_vocab - 1}")
-        if not np.isfinite(scores).all():
-            raise self._damage(f"{what} has a score that is no number")
+    def _check_ends(self, what: str, ids: Iterable[Array], falling: Iterable[Floats]) -> None:
+        for end, listed, scores in zip(ENDS, ids, falling, strict=True):
+            if said := fault(listed, scores, self._shape.d_vocab):
+                raise self._damage(f"{what}{end}) {said}")
 
     def _coherences(self, what: str, stored: Floats) -> list[float]:
         """Mean cosines, or NaN; float32 sums may be a little beyond 1."""

@@ -138,7 +138,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 def test_files_are_closed_with_their_last_reader(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(bytes(8))
     file = OpenFile(tmp_path / "file")
-    descriptor = file._descriptor
+    descriptor = file.descriptor
     array = FileArray(file, 0, np.dtype("<u2"), (4,))
     del file
     assert array[1] == 0

@@ -85,6 +85,6 @@ def test_a_damaged_layer_says_so(tmp_path: Path) -> None:
     arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=0).items()}
     arrays["w_o.ids"][-1] = D_VOCAB
     rewrite_shard(tmp_path / "tiny", manifest, 0, arrays)
-    with pytest.raises(ShardDamaged, match=r"w_o 7 lists token"):
+    with pytest.raises(ShardDamaged, match=r"w_o 7 \(dot, top\) lists token"):
         head_view(Index.open(tmp_path / "tiny"), 0, 1)
     assert head_view(Index.open(tmp_path / "tiny"), 0, 0).head == 0

@@ -249,7 +249,11 @@ def read_paired(shard: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "read", "said"),
     [
-        (spoil("w_v.ids", D_VOCAB), read_vector, f"w_v 2 lists token {D_VOCAB}; the last one is {D_VOCAB - 1}"),
+        (
+            spoil("w_v.ids", D_VOCAB),
+            read_vector,
+            rf"w_v 2 \(dot, top\) lists token {D_VOCAB}; the last",
+        ),
         (spoil("w_v.ids", 65535, (2, 0, 1, -1)), read_vector, "lists token 65535"),
         (spoil("w_v.scores", np.nan, (2, 0, 0, 3)), read_vector, "no number"),
         (spoil("w_v.scores", np.inf, (2, 0, 1, 0)), read_vector, "no number"),
@@ -260,7 +264,7 @@ def read_paired(shard: Any) -> None:
         (spoil("vo.coherence", 7, (0, 0, 0, 0)), read_pairs, "coherence of vo of head 0 is 7.0"),
         (spoil("ff.similarity", np.nan), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0 is nan"),
         (spoil("ff.similarity", 2), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0"),
-        (spoil("vo.ids", D_VOCAB), read_pairs, "vo of head 0 lists token"),
+        (spoil("vo.ids", D_VOCAB), read_pairs, r"vo of head 0 \(dot, all, top\) lists token"),
         (spoil("vo.scores", np.nan), read_pairs, "no number"),
         (spoil("vo.count", PAIRS + 1), read_pairs, f"claims {PAIRS + 1} pairs in a list of {PAIRS}"),
         (spoil("vo.count", 2**32 - 1), read_pairs, "claims 4294967295 pairs"),
@@ -271,8 +275,8 @@ def read_paired(shard: Any) -> None:
         (spoil("inverted.offsets", 0, (0, 0, 200)), read_listed, "inverted.offsets of token"),
         (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_listed, "inverted.offsets do not fit"),
         (spoil("paired.offsets", 0, (1, 1, -1)), read_paired, "paired.offsets do not fit"),
-        (spoil("w_v.ids", 7), read_vector, "w_v 2 lists token 7 twice"),
-        (spoil("vo.ids", 0), read_pairs, r"vo of head 0 lists the pair \[0, 0\] twice"),
+        (spoil("w_v.ids", 7), read_vector, r"w_v 2 \(dot, top\) lists token 7 twice"),
+        (spoil("vo.ids", 0), read_pairs, r"vo of head 0 \(dot, all, top\) lists the pair \[0, 0\] twice"),
         (spoil("inverted.vector", 65535), read_listed, "points at no list"),
         (spoil("inverted.vector", 0, 0), read_listed, "points at another token"),
         (spoil("inverted.rank", K), read_listed, "points outside the lists"),

@@ -177,6 +177,20 @@ def pairs_of(head: int, pairs: list[tuple[int, int]]) -> Any:
     return change
 
 
+def full(*heads: int) -> Any:
+    """The top lists of these heads have all the pairs there is room for."""
+
+    def change(array: Any) -> None:
+        array[list(heads), :, :, 0] = PAIR_LIST
+
+    return change
+
+
+def falling(n: int) -> Any:
+    """(E, n): scores from 1 and from -1 on."""
+    return np.linspace(1, 0.5, n) * np.array([[1], [-1]])
+
+
 def test_heads(tmp_path: Path) -> None:
     first, second = words(0, 40), words(40, 40)
     good = list(zip(first[:15], second[:15], strict=True))
@@ -191,8 +205,8 @@ def test_heads(tmp_path: Path) -> None:
     }
 
     def scores(array: Any) -> None:
-        array[...] = 1
-        array[[0, 1, 2, 3, 4, 6]] = 2
+        array[...] = falling(array.shape[-1])
+        array[[0, 1, 2, 3, 4, 6]] *= 2
 
     def coherence(array: Any) -> None:
         for head in heads:
@@ -202,7 +216,7 @@ def test_heads(tmp_path: Path) -> None:
     index = opened(
         tmp_path / "tiny",
         vo__ids=all_of(*(pairs_of(head, pairs) for head, pairs in heads.items())),
-        vo__count=lambda array: array.fill(PAIR_LIST),
+        vo__count=full(*heads),
         vo__scores=scores,
         vo__coherence=coherence,
     )
@@ -225,8 +239,8 @@ def test_the_home_page_leads_there(tmp_path: Path) -> None:
         ff_value__coherence=lambda array: array.fill(0.5),
         ff__similarity=lambda array: array[3].fill(0.9),
         qk__ids=pairs_of(2, pairs),
-        qk__count=lambda array: array.fill(PAIR_LIST),
-        qk__scores=lambda array: array[2].fill(5),
+        qk__count=full(2),
+        qk__scores=lambda array: np.copyto(array[2], 5 * falling(PAIR_LIST)),
         qk__coherence=lambda array: array[2].fill(0.6),
     )
     with visit(tmp_path) as visitor:

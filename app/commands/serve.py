@@ -61,12 +61,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def serve(settings: "Settings", listener: socket.socket, child: bool = False) -> None:
-    from app.server import create_app
+    gc.disable()  # what is made until the app is there stays: to look through it again and again only takes time
+    try:
+        from app.server import create_app
 
-    app = create_app(settings)
-    gc.collect()
-    gc.freeze()  # what is there now stays; what a request leaves is freed by itself, so collecting may be rare
-    gc.set_threshold(20_000, 50, 50)
+        app = create_app(settings)
+        gc.freeze()
+        gc.set_threshold(20_000, 50, 50)  # what a request leaves is freed by itself, so collecting may be rare
+    finally:
+        gc.enable()
     run_app(app, settings, listener, child)
 
 

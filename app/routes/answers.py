@@ -9,22 +9,21 @@ from typing import Any, TypeAlias
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.error_pages import ErrorPages
-from app.faces import BARE_FACES, MEDIA_TYPES, WHOLE_FACES, csv_face, html_face, table_face, twin, twin_addresses
+from app.faces import BARE_FACES, WHOLE_FACES, csv_face, html_face, links, table_face, twin, twin_addresses
 from app.live_index import LiveIndex
 from app.page_types import SearchView
 from app.rendering import PageRequest
 from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from app.routes.long_answers import in_parts
+from app.routes.responses import Answer, Headers, answer, in_parts
 from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
 from app.view_types import View
 from precompute.errors import IndexFault, NotFound
 
-_TYPES = {face: media_type.partition(";")[0] for face, media_type in MEDIA_TYPES.items()}
+_NO_CACHE, _VARY = (b"cache-control", b"no-cache"), (b"vary", VARY.encode())
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -49,23 +48,33 @@ class Pages:
         self._errors = errors
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http":
-            for route in self.routes:
-                match, found = route.matches(scope)
-                if match is Match.FULL:
-                    scope.update(found)
-                    await self._errors.around(route.answer, scope, receive, send)
-                    return
-        await self.app(scope, receive, send)
+        route = self._found(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
+        if route is None:
+            await self.app(scope, receive, send)
+            return
+        try:
+            response = await route.endpoint(Request(scope, receive, send))
+        except Exception as error:
+            await self._errors.answer(error, scope, receive, send)
+        else:
+            await response(scope, receive, send)
+
+    def _found(self, scope: Scope) -> PageRoute | None:
+        """The route of this path; what it says is then in the scope, as the app's own router would put it there."""
+        for route in self.routes:
+            if match := route.path_regex.match(scope["path"]):
+                kinds = route.param_convertors
+                scope["path_params"] = {name: kinds[name].convert(said) for name, said in match.groupdict().items()}
+                scope["route"] = route
+                return route
+        return None
 
 
 def endpoint(site: Site, page: Page) -> Endpoint:
     async def respond(request: Request) -> Response:
-        path = request.path_params
-        face: str = path.get("face", "html")
-        model: str | None = path.get("model")
-        numbers = {name: value for name, value in path.items() if name not in ("face", "model")}
-        arguments = {**numbers, **page.parse(request.scope["query_string"])}
+        arguments = {**request.path_params, **page.parse(request.scope["query_string"])}
+        face: str = arguments.pop("face", "html")
+        model: str | None = arguments.pop("model", None)
         if face != "html" and face not in page.faces:
             raise NotFound(f"{page.name} has no .{face}: there is .{', .'.join(page.faces)}")
         index = None if model is None else site.library.index(model)
@@ -74,11 +83,8 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         call = Call(site, index, variant == "suggestions", request, face in WHOLE_FACES)
         state = page.state(call, arguments)
         etag = _etag(site, request, index, canonical, variant, state)
-        headers = {"cache-control": "no-cache", "etag": etag, "vary": VARY}
-        if index:
-            headers["x-lexiscope-build"] = index.manifest.build  # as long as it is the same, so are the lists
-        if has_etag(request, headers["etag"]):
-            return Response(None, 304, headers)
+        if has_etag(request, etag):
+            return Answer(b"", 304, _headers(index, etag))
 
         try:
             view, used = await _view(page, call, arguments)
@@ -87,25 +93,30 @@ def endpoint(site: Site, page: Page) -> Endpoint:
             return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
-        twins = twin_addresses(canonical, page.faces)
-        headers["link"] = _links(canonical, twins)
         if used is not index:
-            index, headers["etag"] = used, _etag(site, request, used, canonical, variant, state)
-        if index and index.changed:  # since its version was taken
-            del headers["etag"]
+            index, etag = used, _etag(site, request, used, canonical, variant, state)
+        headers = _headers(index, "" if index and index.changed else etag)  # changed since its version was taken
+        headers.append((b"link", links(canonical, page.faces).encode()))
         if face == "json":
-            return Response(view.json_bytes(), 200, headers, MEDIA_TYPES[face])
+            return answer(view.json_bytes(), face, headers)
         if face == "csv":
-            return in_parts(csv_face(view), headers, MEDIA_TYPES[face])
-        about = page_request(site, request, canonical, twins, arguments, index)
+            return in_parts(csv_face(view), face, headers)
+        about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), arguments, index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
-        return Response(body, 200, headers, MEDIA_TYPES[face])
+        return answer(body, face, headers)
 
     respond.__signature__ = page.signature  # type: ignore[attr-defined]
     respond.__name__ = page.name
     respond.__doc__ = page.make.__doc__
     return respond
+
+
+def _headers(index: LiveIndex | None, etag: str) -> Headers:
+    headers = [_NO_CACHE, (b"etag", etag.encode()), _VARY] if etag else [_NO_CACHE, _VARY]
+    if index:  # as long as its build is the same, so are the lists
+        headers.append((b"x-lexiscope-build", index.manifest.build.encode()))
+    return headers
 
 
 def page_request(
@@ -166,8 +177,3 @@ def _etag(site: Site, request: Request, index: LiveIndex | None, canonical: str,
     if variant in ("html", "partial"):
         parts += site.models
     return f'"{hashlib.blake2b(chr(10).join(parts).encode(), digest_size=12).hexdigest()}"'
-
-
-def _links(canonical: str, twins: Mapping[str, str]) -> str:
-    alternates = [f'<{url}>; rel="alternate"; type="{_TYPES[face]}"' for face, url in twins.items()]
-    return ", ".join([f'<{canonical}>; rel="canonical"', *alternates])

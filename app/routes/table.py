@@ -23,7 +23,7 @@ _SHORT = 48  # bytes
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Call:
     """What a page's function gets besides the arguments in the address."""
 

@@ -69,11 +69,11 @@ def token_named(index: Index, text: str) -> int:
 
 
 def first_tokens(index: Index, shard: Shard, kind: str, rows: Array, lens: str, count: int) -> Array:
-    """(rows, count): the first ids of top lists; a wrong one is a ShardDamaged."""
+    """(rows, count): the first ids of top lists; unknown ones, or one twice in a row, are a ShardDamaged."""
     ids: Array = shard.array(f"{kind}.ids")[rows, LENSES.index(lens), 0, :count]
-    if ids.size and ids.max() >= index.shape.d_vocab:
-        wrong = np.flatnonzero((ids >= index.shape.d_vocab).any(axis=-1))[0]
-        shard.vector(kind, int(rows[wrong]), lens)  # says what is wrong
+    wrong = (ids >= index.shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
+    for row in rows[wrong][:1].tolist():
+        shard.vector(kind, row, lens)  # says what is wrong
     return ids
 
 

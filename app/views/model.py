@@ -1,18 +1,19 @@
 """A model's page: what is worth reading in it, and maps of its layers, heads and neurons by coherence.
 The choice of what is worth reading is in worth_reading.py."""
 
-import math
 import random
 from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from app.fault_text import for_visitors
 from app.page_types import HeadCell, LayerRow, ModelView, Provenance
 from app.views.parts import finite, place_of, token_views
 from app.views.worth_reading import worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index import Index
+from precompute.list_checks import sound
 from precompute.remake import unless_running
 from precompute.shape import LENSES, MATRICES, PRESETS
 from precompute.shard_reader import Shard
@@ -51,7 +52,7 @@ def _model_view(index: Index, lens: str, preset: str) -> ModelView:
             rows.append(_row(index, shard, lens, preset))
             whole[layer] = shard
         except IndexFault as fault:
-            rows.append(_blank(layer, str(fault)))
+            rows.append(_blank(layer, for_visitors(fault, index.folder.parent)))
         except NotFound:
             rows.append(_blank(layer, None))
     neurons, agreeing, heads = worth_reading(index, whole, lens)
@@ -102,7 +103,7 @@ def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
 
 
 def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:
-    """Only the first pair of each head is read: there may be a thousand heads."""
+    """Only the first two pairs of each head are read: there may be a thousand heads."""
     ids, scores = shard.array(f"{matrix}.ids"), shard.array(f"{matrix}.scores")
     counts, coherences = shard.array(f"{matrix}.count"), shard.array(f"{matrix}.coherence")
     cells: list[HeadCell] = []
@@ -110,11 +111,11 @@ def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> t
         at = head, LENSES.index(lens), PRESETS.index(preset), 0
         count, coherence = int(counts[at]), float(coherences[at])
         cell: HeadCell = {"head": head, "coherence": finite(coherence), "first": None}
-        pair, score = ids[(*at, 0)].tolist() if count else [], float(scores[(*at, 0)]) if count else 0.0
-        if count > ids.shape[-2] or max(pair, default=0) >= index.shape.d_vocab or not math.isfinite(score):
-            shard.pairs(matrix, head, lens, preset, "top")  # says what is wrong
+        pairs, best = ids[(*at, slice(min(count, 2)))], scores[(*at, slice(min(count, 2)))]
+        if count > ids.shape[-2] or not sound(pairs, best, index.shape.d_vocab):
+            shard.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
         if count:
-            first, second = token_views(index.tokens, pair)
-            cell["first"] = {"from": first, "to": second, "score": score}
+            first, second = token_views(index.tokens, pairs[0].tolist())
+            cell["first"] = {"from": first, "to": second, "score": float(best[0])}
         cells.append(cell)
     return tuple(cells)

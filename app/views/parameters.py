@@ -5,14 +5,16 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from app.lists import PairList, ScoredList, TokenView
+import numpy as np
+
+from app.lists import Block, PairList, ScoredList, TokenView
 from app.view_types import FFView, PairsView, RankedView, SeedsView, SeedView, SubheadView, VectorView
 from app.views.notes import pairs_note, subhead_note
 from app.vocabulary import vocabulary_of
 from precompute.errors import NotFound
 from precompute.index import Index
 from precompute.shape import MATRICES
-from precompute.shard_reader import Array, Pairs, Shard, VectorLists
+from precompute.shard_reader import Array, Shard
 from precompute.tokens import TokenTable
 
 # What the two columns of a head's pairs are.
@@ -22,29 +24,31 @@ COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}
 def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> FFView:
     shard, shape = index.shard(layer), index.shape
     _check("neuron", neuron, shape.d_mlp, index)
+    places = [(kind, neuron) for kind in (("ff_key", "ff_value", "ff_up") if shape.gated else ("ff_key", "ff_value"))]
+    (key, value, *up), ids = _vectors(index, shard, places, lens, k)
 
-    key, value = (shard.vector(kind, neuron, lens) for kind in ("ff_key", "ff_value"))
-    up = shard.vector("ff_up", neuron, lens) if shape.gated else None
-    shared = _in_both(value.top_ids.tolist(), key.top_ids)
-    opposed = _in_both(shared, up.bottom_ids) if up else []
-    return FFView.of(
+    def shared() -> list[int]:
+        both = set(ids[0, 0].tolist())
+        return [token for token in ids[1, 0].tolist() if token in both]
+
+    def opposed() -> list[int]:
+        below = set(ids[2, 1].tolist()) if up else ()
+        return [token for token in shared() if token in below] if below else []
+
+    return FFView.of(  # nothing in `later` refers to the view: it would have to wait for the garbage collector
         model=index.manifest.model,
         layer=layer,
         neuron=neuron,
         lens=lens,
-        key=_vector(index.tokens, key, k),
-        value=_vector(index.tokens, value, k),
-        up=_vector(index.tokens, up, k) if up else None,
+        key=key,
+        value=value,
+        up=up[0] if up else None,
         similarity=shard.similarity(neuron, lens),
-        shared=_tokens(index.tokens, shared),
-        opposed=_tokens(index.tokens, opposed),
+        later={
+            "shared": lambda: _tokens(index.tokens, shared()),
+            "opposed": lambda: _tokens(index.tokens, opposed()),
+        },
     )
-
-
-def _in_both(first: list[int], second: Array) -> list[int]:
-    """In the order of the first."""
-    both = set(second.tolist()).intersection(first)
-    return [token for token in first if token in both] if both else []
 
 
 class Ranking(Protocol):
@@ -101,7 +105,21 @@ def pairs_view(
     shard = index.shard(layer)
     _check("head", head, index.shape.n_heads, index)
     _check_length(k)
-    top, bottom = shard.both_ends(matrix, head, lens, preset, k)
+    ids, scores = zip(*shard.both_ends(matrix, head, lens, preset, k), strict=True)
+    lengths = [len(end) for end in scores]
+    block = Block(vocabulary_of(index.tokens), np.concatenate(ids), np.concatenate(scores).tolist(), lengths)
+    top = PairList(block, 0)
+
+    def coherence() -> tuple[float | None, ...]:
+        return tuple(map(_number, shard.pair_coherences(matrix, head, lens, preset)))
+
+    def hidden() -> int:
+        """How many of as many pairs of preset `all` are not among the shown, top end."""
+        if preset == "all":
+            return 0
+        best = shard.best_pairs(matrix, head, lens, len(top))
+        return len(set(map(tuple, best.tolist())).difference(zip(*top.sides, strict=True)))
+
     return PairsView.of(
         model=index.manifest.model,
         layer=layer,
@@ -109,12 +127,10 @@ def pairs_view(
         matrix=matrix,
         lens=lens,
         preset=preset,
-        pairs=_pairs(index.tokens, top),
-        bottom=_pairs(index.tokens, bottom),
+        pairs=top,
+        bottom=PairList(block, 1),
         columns=COLUMNS[matrix],
-        coherence=(_number(top.coherence), _number(bottom.coherence)),
-        hidden=_hidden(shard, matrix, head, lens, top.ids) if preset != "all" else 0,
-        note=pairs_note(index.shape, matrix, head),
+        later={"coherence": coherence, "hidden": hidden, "note": lambda: pairs_note(index.shape, matrix, head)},
     )
 
 
@@ -125,40 +141,42 @@ def subhead_view(
     _check("head", head, shape.n_heads, index)
     _check("subhead", subhead, shape.d_head, index)
 
-    def vector(kind: str) -> VectorView:
-        return _vector(index.tokens, shard.vector(kind, shape.row(kind, head, subhead), lens), k)
-
+    places = [(kind, shape.row(kind, head, subhead)) for kind in ("w_q", "w_k", "w_v", "w_o")]
+    (q, key, v, o), _ = _vectors(index, shard, places, lens, k)
     return SubheadView.of(
         model=index.manifest.model,
         layer=layer,
         head=head,
         subhead=subhead,
         lens=lens,
-        q=vector("w_q"),
-        k=vector("w_k"),
-        v=vector("w_v"),
-        o=vector("w_o"),
-        note=subhead_note(shape, head, subhead),
+        q=q,
+        k=key,
+        v=v,
+        o=o,
+        later={"note": lambda: subhead_note(shape, head, subhead)},
     )
 
 
-def _vector(tokens: TokenTable, lists: VectorLists, k: int | None) -> VectorView:
+def _vectors(
+    index: Index, shard: Shard, places: list[tuple[str, int]], lens: str, k: int | None
+) -> tuple[list[VectorView], Array]:
+    """The first k of both lists of each vector; and all ids that are stored, (V, E, k)."""
     _check_length(k)
-    ends = zip(lists.ids[:, :k].tolist(), lists.scores[:, :k].tolist(), strict=True)
-    top, bottom = (ScoredList(vocabulary_of(tokens), ids, scores) for ids, scores in ends)
-    coherence = _number(lists.coherence_top), _number(lists.coherence_bottom)
-    return VectorView.of(top=top, bottom=bottom, norm=lists.norm, coherence=coherence)
+    ids, scores = shard.vectors(places, lens)
+    shown, lengths = ids[:, :, :k].ravel(), [min(k or ids.shape[2], ids.shape[2])] * (2 * len(places))
+    block = Block(vocabulary_of(index.tokens), shown, scores[:, :, :k].ravel().tolist(), lengths)
+    return [_vector(shard, place, lens, block, 2 * at) for at, place in enumerate(places)], ids
 
 
-def _pairs(tokens: TokenTable, pairs: Pairs) -> PairList:
-    firsts, seconds = pairs.ids.T.tolist()
-    return PairList(vocabulary_of(tokens), firsts, seconds, pairs.scores.tolist())
-
-
-def _hidden(shard: Shard, matrix: str, head: int, lens: str, shown: Array) -> int:
-    """How many of as many pairs of preset `all` are not among the shown, top end."""
-    best = shard.best_pairs(matrix, head, lens, len(shown))
-    return len(set(zip(*best.T.tolist(), strict=True)).difference(zip(*shown.T.tolist(), strict=True)))
+def _vector(shard: Shard, place: tuple[str, int], lens: str, block: Block, row: int) -> VectorView:
+    return VectorView.of(
+        top=ScoredList(block, row),
+        bottom=ScoredList(block, row + 1),
+        later={
+            "norm": lambda: shard.norm(*place),
+            "coherence": lambda: tuple(map(_number, shard.coherences(*place, lens))),
+        },
+    )
 
 
 def _tokens(tokens: TokenTable, ids: Iterable[int]) -> tuple[TokenView, ...]:

@@ -3,6 +3,8 @@ Making the list is for the worker."""
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from app.lists import PairList, ScoredList
 from app.view_types import PairsView, ReadPairs, ReadView
 from app.vocabulary import vocabulary_of
@@ -24,7 +26,9 @@ def read_view(index: Index, kind: str, layer: int, row: int, lens: str, answer: 
 
 
 def _listed(index: Index, entries: Sequence[Scored]) -> ScoredList:
-    return ScoredList(vocabulary_of(index.tokens), [entry.id for entry in entries], [entry.score for entry in entries])
+    return ScoredList.of(
+        vocabulary_of(index.tokens), [entry.id for entry in entries], [entry.score for entry in entries]
+    )
 
 
 def read_pairs_view(index: Index, view: PairsView, name: str, answer: PairsReadingAnswer) -> PairsView:
@@ -49,5 +53,5 @@ def _stored(index: Index, view: PairsView, end: str, n: int) -> set[tuple[int, i
 
 
 def _pairs(index: Index, pairs: Sequence[ScoredPair]) -> PairList:
-    sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    return PairList(vocabulary_of(index.tokens), *sides, [pair.score for pair in pairs])
+    ids = np.array([(pair.source, pair.target) for pair in pairs], np.intp).reshape(-1, 2)
+    return PairList.of(vocabulary_of(index.tokens), ids, [pair.score for pair in pairs])

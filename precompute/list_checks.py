@@ -1,0 +1,37 @@
+"""Whether lists can be what was built: known tokens, none twice in a row, finite scores that fall from rank to rank.
+Cheap enough for every list that is read; whether they are the right ones is for verify.py."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SIGNS = np.array([[1], [-1]], np.float32)  # (E, 1): times these, the scores of either end fall
+
+_PAIR = {2: "<u4", 4: "<u8"}  # two ids as one number, by the bytes of an id
+
+
+def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool:
+    """Of many lists, (..., n) tokens or (..., n, 2) pairs; False also where scores tie: `fault` looks closer."""
+    if not falling.size:
+        return True
+    entries = ids if ids.ndim == falling.ndim else ids.view(_PAIR[ids.itemsize])[..., 0]
+    ordered = falling[..., 1:] < falling[..., :-1]
+    ordered &= entries[..., 1:] != entries[..., :-1]
+    return bool(ordered.all() and np.isfinite(falling).all() and ids.max() < d_vocab)
+
+
+def fault(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> str | None:
+    """What is wrong with one list, (n,) tokens or (n, 2) pairs; where scores tie, the smaller ids come first."""
+    if ids.size and ids.max() >= d_vocab:
+        return f"lists token {ids.max()}; the last one is {d_vocab - 1}"
+    if not np.isfinite(falling).all():
+        return "has a score that is no number"
+    what = "token" if ids.ndim == 1 else "the pair"
+    entries, scores = ids.tolist(), falling.tolist()
+    for rank in range(1, len(entries)):
+        if entries[rank] == entries[rank - 1]:
+            return f"lists {what} {entries[rank]} twice"
+        if (scores[rank], entries[rank - 1]) > (scores[rank - 1], entries[rank]):
+            return f"has ranks {rank} and {rank + 1} in the wrong order"
+    return None
