@@ -2,7 +2,7 @@
 How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
 
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from app.csv_rows import csv_columns, csv_rows
@@ -23,6 +23,7 @@ BARE_FACES = ("json", "csv")  # data and nothing but data: the same wherever the
 FOR_PEOPLE = ("group",)  # arguments that change the page, not its data
 WHOLE_FACES = ("csv",)  # all pages of a list at once
 OF_PAGES = (*FOR_PEOPLE, "page")
+SHORT = 48  # characters of a query that may be kept; longer ones hold what a visitor typed
 
 
 def csv_face(view: View) -> Iterator[bytes]:
@@ -63,13 +64,18 @@ def twin_addresses(canonical: str, faces: Iterable[str]) -> dict[str, str]:
     start = "/index" if path == "/" else path
     if not query:
         return {face: f"{start}.{face}" for face in faces}
-    shown, whole = _without(query, FOR_PEOPLE), _without(query, OF_PAGES)
+    shown, whole = _of_twins(query) if len(query) < SHORT else _of_twins.__wrapped__(query)
     return {face: f"{start}.{face}{whole if face in WHOLE_FACES else shown}" for face in faces}
 
 
-def _without(query: str, names: Iterable[str]) -> str:
-    kept = "&".join([said for said in query.split("&") if said.partition("=")[0] not in names])
-    return f"?{kept}" if kept else ""
+@lru_cache(256)  # most are one of a few, such as lens=cosine
+def _of_twins(query: str) -> tuple[str, str]:
+    """What a query is at the addresses of data, and at those of whole lists."""
+    said = [(part, part.partition("=")[0]) for part in query.split("&")]
+    shown, whole = (
+        "&".join([part for part, name in said if name not in left_out]) for left_out in (FOR_PEOPLE, OF_PAGES)
+    )
+    return shown and f"?{shown}", whole and f"?{whole}"
 
 
 def links(canonical: str, faces: tuple[str, ...]) -> str:

@@ -29,14 +29,11 @@ PairView = TypedDict("PairView", {"from": TokenView, "to": TokenView, "score": f
 
 E = TypeVar("E", ScoredView, PairView)
 
-_SCORED = (b"", b',"score":', b"", b"},")
-_PAIR = (b'{"from":', b"", b'},"to":', b"", b'},"score":', b"", b"},")
-
 
 class Block:
-    """The columns of several lists, one after another; their JSON is written in one go when the first is asked for."""
+    """The columns of several lists, one after another, and the pieces that their JSON is joined from."""
 
-    __slots__ = ("_json", "ends", "ids", "scores", "vocabulary")
+    __slots__ = ("_pieces", "ends", "ids", "scores", "vocabulary")
 
     def __init__(self, vocabulary: Vocabulary, ids: ArrayLike, scores: list[float], lengths: Sequence[int]) -> None:
         """`ids` are (n,) tokens, or (n, 2) pairs: from, to."""
@@ -44,27 +41,27 @@ class Block:
         self.ids = np.asarray(ids, np.intp)
         self.scores = scores
         self.ends = [0, *accumulate(lengths)]
-        self._json: dict[int, bytes] = {}
+        self._pieces: list[bytes] = []
 
-    def json(self, end: int) -> bytes:
-        """Of the list that ends there and is not empty."""
-        if not self._json:
-            self._write()
-        return self._json[end]
+    def json(self, first: int, last: int) -> bytes:
+        """Of the entries of one list."""
+        if first == last:
+            return b"[]"
+        if not self._pieces:
+            self._pieces = self._made()
+        width = len(self._pieces) // len(self.scores)
+        return b"[%b}]" % b"".join(self._pieces[width * first : width * last])[2:]  # without the end of an entry before
 
-    def _write(self) -> None:
-        cells = list(_SCORED if self.ids.ndim == 1 else _PAIR) * len(self.scores)
-        width = len(cells) // len(self.scores)
-        openings = self.vocabulary.openings.column(self.ids.ravel())
-        if width == len(_SCORED):
-            cells[0::width] = openings
-        else:
-            cells[1::width], cells[3::width] = openings[0::2], openings[1::2]
-        cells[width - 2 :: width] = orjson.dumps(self.scores)[1:-1].split(b",")
-        ends = [end for end in dict.fromkeys(self.ends) if end]
-        for end in ends:
-            cells[width * end - 1] = b"}]\0["  # no text has a NUL in JSON
-        self._json = dict(zip(ends, (b"[" + b"".join(cells)).split(b"\0"), strict=False))
+    def _made(self) -> list[bytes]:
+        """Of all lists at once."""
+        words, scores = self.vocabulary, orjson.dumps(self.scores)[1:-1].split(b",")
+        columns = [words.scored] if self.ids.ndim == 1 else [words.from_, words.to]
+        width = len(columns) + 1
+        pieces = scores * width
+        for at, column in enumerate(columns):
+            pieces[at::width] = column.column(self.ids if width == 2 else self.ids[:, at])
+        pieces[width - 1 :: width] = scores
+        return pieces
 
 
 class _Columns(Sequence[E]):
@@ -89,7 +86,7 @@ class _Columns(Sequence[E]):
         return self._block.scores[self._first : self._last]
 
     def json(self) -> bytes:
-        return self._block.json(self._last) if self else b"[]"
+        return self._block.json(self._first, self._last)
 
     def __len__(self) -> int:
         return self._last - self._first

@@ -15,7 +15,7 @@ from precompute.tokens import TokenTable
 
 T = TypeVar("T")
 
-_WIDTH = 48  # bytes: of all but a few tokens
+_WIDTH = 48  # bytes of JSON: enough for all but a few tokens
 _CUT = 9  # lists side by side have room for about as many characters
 
 
@@ -36,13 +36,16 @@ class Made(Generic[T]):
         return made
 
 
-class Openings:
-    """Of each token the beginning of its JSON, made when it is first asked for; side by side in one table, because
+class Fragments:
+    """Of each token a piece of the JSON of a list, made when it is first asked for; side by side in one table, because
     objects of their own lie all over the memory. The few that are too long for it are kept apart."""
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self, texts: list[str], before: bytes, after: bytes) -> None:
+        """`before` and `after` stand around `"id":3290,"token":" dog"`."""
         self._texts = texts
-        self._table = np.zeros(len(texts), f"S{_WIDTH}")
+        self._before, self._after = before, after
+        self._width = _WIDTH + len(before + after)
+        self._table = np.zeros(len(texts), f"S{self._width}")
         self._long: dict[int, bytes] = {}
 
     def column(self, ids: NDArray[np.intp]) -> list[bytes]:
@@ -52,8 +55,8 @@ class Openings:
         return [each or self._added(token) for each, token in zip(made, ids.tolist(), strict=True)]
 
     def _added(self, token: int) -> bytes:
-        made = self._long.get(token) or opening(token, self._texts[token])
-        if len(made) > _WIDTH:
+        made = self._long.get(token) or self._before + _members(token, self._texts[token]) + self._after
+        if len(made) > self._width:
             self._long[token] = made
         else:
             self._table[token] = made
@@ -63,7 +66,10 @@ class Openings:
 class Vocabulary:
     def __init__(self, texts: list[str]) -> None:
         self.texts = texts
-        self.openings = Openings(texts)
+        # Each begins with the end of the entry before it: the fewer pieces, the sooner they are joined.
+        self.scored = Fragments(texts, b"},{", b',"score":')
+        self.from_ = Fragments(texts, b'},{"from":{', b'},"to":{')
+        self.to = Fragments(texts, b"", b'},"score":')
         self.markup = Made(texts, lambda _, text: token_markup(text))
 
 
@@ -78,9 +84,9 @@ def vocabulary_of(tokens: TokenTable) -> Vocabulary:
 _KNOWN: WeakKeyDictionary[TokenTable, Vocabulary] = WeakKeyDictionary()
 
 
-def opening(token: int, text: str) -> bytes:
-    """A token as a JSON object that may go on: `{"id":3290,"token":" dog"`."""
-    return orjson.dumps({"id": token, "token": text})[:-1]
+def _members(token: int, text: str) -> bytes:
+    """What JSON says of a token: `"id":3290,"token":" dog"`."""
+    return orjson.dumps({"id": token, "token": text})[1:-1]
 
 
 def token_markup(text: str) -> str:

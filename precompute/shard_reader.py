@@ -163,8 +163,9 @@ class Shard:
 
     def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
         at = _number("end", end, ENDS)
-        lists = self.both_ends(matrix, head, lens, preset)[at]
-        return Pairs(*lists, self.pair_coherences(matrix, head, lens, preset)[at])
+        ids, scores, (top, _) = self.both_ends(matrix, head, lens, preset)
+        part = slice(top, None) if at else slice(top)
+        return Pairs(ids[part], scores[part], self.pair_coherences(matrix, head, lens, preset)[at])
 
     def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
         stored = self.array(f"{matrix}.coherence")[head, LENSES.index(lens), PRESETS.index(preset)]
@@ -172,8 +173,8 @@ class Shard:
 
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
-    ) -> list[tuple[Array, Floats]]:
-        """Pairs (n, 2) and scores (n,) of top and bottom, whole or only the first; they lie together in the file."""
+    ) -> tuple[Array, Floats, tuple[int, int]]:
+        """Pairs (n, 2) and scores (n,) of top and then bottom, whole or only the first; and how many of each."""
         name = MATRICES[_number("matrix", matrix, MATRICES)]
         self._check_range("head", head, self._shape.n_heads)
         at, what = (head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS)), f"{name} of head {head}"
@@ -184,11 +185,13 @@ class Shard:
         ids = self.records([f"{name}.ids"], number, (len(ENDS), n, 2))[0]
         scores: Floats = self.records([f"{name}.scores"], number, (len(ENDS), n))[0]
         top, bottom = (min(count, first or count) for count in counts)
-        falling = scores * SIGNS
-        if top != bottom or not sound(ids[:, :top], falling[:, :top], self._shape.d_vocab):
-            cut = ((part[0, :top], part[1, :bottom]) for part in (ids, falling))
-            self._check_ends(f"{what} ({lens}, {preset}, ", *cut)
-        return [(ids[0, :top], scores[0, :top]), (ids[1, :bottom], scores[1, :bottom])]
+        if top == bottom:
+            ids, scores = ids[:, :top], scores[:, :top]
+            if sound(ids, scores * SIGNS, self._shape.d_vocab):
+                return ids.reshape(-1, 2), scores.reshape(-1), (top, bottom)
+        both, falling = ((part[0, :top], part[1, :bottom]) for part in (ids, scores * SIGNS))
+        self._check_ends(f"{what} ({lens}, {preset}, ", both, falling)
+        return np.concatenate(both), np.concatenate([scores[0, :top], scores[1, :bottom]]), (top, bottom)
 
     def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
         """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""

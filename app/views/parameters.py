@@ -5,8 +5,6 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-import numpy as np
-
 from app.lists import Block, PairList, ScoredList, TokenView
 from app.view_types import FFView, PairsView, RankedView, SeedsView, SeedView, SubheadView, VectorView
 from app.views.notes import pairs_note, subhead_note
@@ -105,9 +103,8 @@ def pairs_view(
     shard = index.shard(layer)
     _check("head", head, index.shape.n_heads, index)
     _check_length(k)
-    ids, scores = zip(*shard.both_ends(matrix, head, lens, preset, k), strict=True)
-    lengths = [len(end) for end in scores]
-    block = Block(vocabulary_of(index.tokens), np.concatenate(ids), np.concatenate(scores).tolist(), lengths)
+    ids, scores, lengths = shard.both_ends(matrix, head, lens, preset, k)
+    block = Block(vocabulary_of(index.tokens), ids, scores.tolist(), lengths)
     top = PairList(block, 0)
 
     def coherence() -> tuple[float | None, ...]:
