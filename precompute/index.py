@@ -45,8 +45,9 @@ class Index:
             raise damaged(vocabulary.path, f"is damaged: {error}") from None
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path | str) -> Self:
         """Open an index; a layer that is damaged, missing or of another build is in `faults`, the others serve."""
+        folder = Path(folder)
         return cls._open(folder if folder.name else folder.absolute(), None)  # messages name the model by its folder
 
     def stale(self) -> bool:

@@ -31,7 +31,7 @@ def test_all_commands_are_there() -> None:
     assert COMMANDS[0].startswith("precompute")  # the others read what it makes
 
 
-def test_commands_run_in_their_order(
+def test_commands_run_in_their_order_and_then_the_code(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
@@ -41,6 +41,8 @@ def test_commands_run_in_their_order(
         if words.startswith("precompute") and "--layers" not in words:
             words += QUICK
         assert main(words.split()) == 0, (line, capsys.readouterr().err)
+    (code,) = re.findall(r"^```python\n(.+?)^```$", README, re.MULTILINE | re.DOTALL)
+    exec(code, {})
 
 
 @pytest.mark.parametrize("line", sorted({*COMMANDS} - {*RUNNING}))
