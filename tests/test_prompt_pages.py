@@ -169,6 +169,9 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
             (str(neuron["layer"]), str(neuron["neuron"]), str(rank), str(neuron[measure]))
             for rank, neuron in enumerate(view["neurons"], 1)
         ]
+    assert listed("layer", "neuron", "value", panel="neurons", measure="first_only") == [
+        (str(neuron["layer"]), str(neuron["neuron"]), str(int(neuron["first_only"]))) for neuron in view["neurons"]
+    ]
     assert sorted(listed("position", "value", panel="neuron", measure="coefficient")) == [
         (str(at), str(value)) for at, value in enumerate(view["neuron"]["coefficients"])
     ]
