@@ -11,10 +11,10 @@ from app.view_types import FFView, PairsView, SubheadView, View
 
 
 def csv_rows(view: View) -> Iterator[Record]:
-    of_pairs = said_of(view)
-    of_vectors = {**of_pairs, "preset": None} if "preset" in of_pairs else of_pairs
+    said = said_of(view)
+    without = said | {name: None for name in ("preset", "convention") if name in said}
     for record in records(view):
-        yield record | (of_pairs if _is_pair(view, record) else of_vectors)
+        yield record | (said if _is_so_read(view, record) else without)
 
 
 def csv_columns(view: View) -> tuple[str, ...]:
@@ -52,11 +52,13 @@ def said_of(view: View) -> Record:
     return {}
 
 
-def _is_pair(view: View, record: Record) -> bool:
-    """Vectors have no preset, also where they stand beside pairs."""
+def _is_so_read(view: View, record: Record) -> bool:
+    """Vectors have no preset, also where they stand beside pairs, and only patterns and messages a convention."""
     match view:
         case HeadView():
             return record["matrix"] is not None
         case TokenPageView():
             return bool(record["role"] == "maps")
+        case PromptView():
+            return record["panel"] in ("patterns", "messages")
     return True

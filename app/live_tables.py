@@ -8,6 +8,9 @@ from app.token_text import shown
 from app.view_types import TokenView
 
 TOKENS = 8
+_PLACE = ("kind", "layer", "index", "head", "subhead", "score")
+SEEDS_COLUMNS = ("rank", *_PLACE)  # before anything was asked; those of words and tokens come with them
+RELATION_COLUMNS = ("layer", "head", "rank", "score", "rank_from_bottom")
 
 
 def _listed(tokens: Sequence[TokenView]) -> str:
@@ -65,7 +68,7 @@ def seeds_records(view: SeedsPageView) -> Iterator[Record]:
 def _found_records(view: SeedsPageView) -> Iterator[Record]:
     for rank, place in enumerate(view.results, 1):
         record: Record = {"rank": rank}
-        record |= {name: place[name] for name in ("kind", "layer", "index", "head", "subhead", "score")}
+        record |= {name: place[name] for name in _PLACE}  # type: ignore[literal-required]
         for at, (seed, score) in enumerate(zip(view.seeds, place["scores"], strict=True), 1):
             record |= {f"word_{at}": seed.word, f"weight_{at}": seed.weight, f"score_{at}": score}
         yield record | _padded("top", place["top"], TOKENS)
@@ -97,7 +100,7 @@ def _first_pieces(view: RelationView) -> str:
 
 def relation_records(view: RelationView) -> Iterator[Record]:
     for head in view.heads:
-        record: Record = {name: head[name] for name in ("layer", "head", "rank", "score", "rank_from_bottom")}
+        record: Record = {name: head[name] for name in RELATION_COLUMNS}  # type: ignore[literal-required]
         for at, pair in enumerate(view.pairs):
             record |= {
                 f"source_{at + 1}": pair.source.word, f"target_{at + 1}": pair.target.word,

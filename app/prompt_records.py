@@ -91,6 +91,7 @@ def _neuron(place: Record, each: ActiveView, rank: int) -> Iterator[Record]:
     place = {**place, "layer": each["layer"], "neuron": each["neuron"]}
     for measure, value in (("coefficient", each["coefficient"]), ("strength", each["strength"])):
         yield {**place, "rank": rank, "measure": measure, "value": value}
+    yield {**place, "rank": rank, "measure": "first_only", "value": int(each["first_only"])}
     yield from _listed({**place, "part": "key", "end": "top"}, each["key"])
     yield from _listed({**place, "part": "value", "end": each["end"]}, each["value"])
 

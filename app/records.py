@@ -4,7 +4,7 @@ Tables for people are in tables.py; how either is written is for table_text.py."
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
 
-from app.live_tables import relation_records, seeds_records
+from app.live_tables import RELATION_COLUMNS, SEEDS_COLUMNS, relation_records, seeds_records
 from app.live_types import PromptView, RelationView, SeedsPageView
 from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.prompt_records import COLUMNS as PROMPT_COLUMNS
@@ -178,6 +178,10 @@ def columns(view: View) -> tuple[str, ...]:
             return (*_MATCH, *words, *_MATCH_PAIR)
         case PromptView():
             return PROMPT_COLUMNS
+        case SeedsPageView():
+            return SEEDS_COLUMNS
+        case RelationView():
+            return RELATION_COLUMNS
     return ()
 
 

@@ -5,6 +5,7 @@ import torch
 from torch.testing import assert_close
 
 from precompute.live.evolution import appears
+from precompute.live.vocabulary import sums_of_exponentials
 from precompute.live.wire import EvolutionRow
 from tests.live import TEXT, Case, case  # noqa: F401
 
@@ -58,6 +59,12 @@ def test_the_last_row_holds_the_models_logits(case: Case) -> None:  # noqa: F811
         ids, p = [likely.id for likely in cell], torch.tensor([likely.p for likely in cell])
         expected = logits[position, ids] - logits[position].logsumexp(dim=0)
         assert_close(p.log(), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_no_probability_is_larger_than_one() -> None:
+    sure = torch.full((1, 300), -100.0)
+    sure[0, 3] = 0.0
+    assert sums_of_exponentials(sure, torch.zeros(1)).item() == 1.0
 
 
 def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -> None:  # noqa: F811

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from precompute.errors import NotFound
-from precompute.live import neurons
+from precompute.live import neurons, records
 from precompute.live.records import Record
 from precompute.live.wire import PromptAsk
 from tests.live import TEXT, Case, case  # noqa: F401
@@ -107,7 +107,8 @@ def test_attention_of_every_head(case: Case) -> None:  # noqa: F811
 
 def test_of_a_long_prompt_only_the_chosen_layers_heads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     T = case.engine.token_count(TEXT)
-    monkeypatch.setattr(neurons, "MOST_WEIGHTS", case.engine.shape.n_layers * 4 * T * (T + 1) // 2 - 1)
+    monkeypatch.setattr(records, "MOST_WEIGHTS", case.engine.shape.n_layers * 4 * T * (T + 1) // 2 - 1)
     answer = case.ask(panels={"attention"}, layer=1)
     assert [(each.layer, each.head) for each in answer.attention or ()] == [(1, head) for head in range(4)]
     assert torch.tensor([each.weights[-1] for each in answer.attention or ()]).sum(dim=1).allclose(torch.ones(4))
+    assert [case.engine.attention_heads(tokens) for tokens in (T - 1, T)] == [4 * case.engine.shape.n_layers, 4]

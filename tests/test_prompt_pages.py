@@ -169,6 +169,9 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
             (str(neuron["layer"]), str(neuron["neuron"]), str(rank), str(neuron[measure]))
             for rank, neuron in enumerate(view["neurons"], 1)
         ]
+    assert listed("layer", "neuron", "value", panel="neurons", measure="first_only") == [
+        (str(neuron["layer"]), str(neuron["neuron"]), str(int(neuron["first_only"]))) for neuron in view["neurons"]
+    ]
     assert sorted(listed("position", "value", panel="neuron", measure="coefficient")) == [
         (str(at), str(value)) for at, value in enumerate(view["neuron"]["coefficients"])
     ]
@@ -176,7 +179,9 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     assert listed("layer", "part", "value", panel="coverage", measure="covered") == [
         (str(row["layer"]), row["kind"], str(row["covered"])) for row in view["coverage"]
     ]
-    assert {(row["model"], row["convention"]) for row in found} == {(GPT2, "final")}
+    assert {row["model"] for row in found} == {GPT2}
+    assert {row["panel"] for row in found if row["convention"] == "final"} == {"patterns", "messages"}
+    assert {row["convention"] for row in found} == {"final", ""}
     assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
 
 

@@ -1,5 +1,6 @@
 """Pages of seed words and of pairs to heads, over HTTP with a real worker; ranking is tested in test_live_*.py."""
 
+import csv
 from itertools import permutations
 
 import pytest
@@ -34,6 +35,13 @@ def test_seeds_as_data(live: TestClient) -> None:
     assert len(found) == 7
     assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= found[0].keys()
     assert {(row["model"], row["words"]) for row in found} == {(GPT2, "dog,lion")}
+
+
+@pytest.mark.parametrize(("page", "asked"), [("seeds", "words=dog"), ("relation", "pairs=dog%3Elion")])
+def test_csv_of_a_page_that_was_asked_nothing_is_a_table_without_rows(live: TestClient, page: str, asked: str) -> None:
+    (empty,) = csv.reader(live.get(f"/{GPT2}/{page}.csv").text.splitlines())
+    full = rows(live, f"/{GPT2}/{page}.csv?{asked}")[0].keys()
+    assert {"layer", "head", "rank", "score", "model"} <= set(empty) <= full
 
 
 def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:

@@ -106,7 +106,12 @@ Packed = Annotated[
 ]
 Position = Annotated[int | None, Query(ge=0, le=10**6, description="Which token to look at, from 0; the last")]
 ChosenLayer = Annotated[
-    int | None, Query(ge=0, le=10**6, description="Which layer to look at in `attention` and `patterns`; the last")
+    int | None,
+    Query(
+        ge=0,
+        le=10**6,
+        description="Which layer to look at in `attention` (a long text has no other) and `patterns`; the last",
+    ),
 ]
 ChosenNeuron = Annotated[
     int | None, Query(ge=0, le=10**6, description="A neuron of that layer to tell of in `neurons`, however weak it is")

@@ -60,7 +60,7 @@ class Limits:
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
 
     def check_attention(self, tokens: int, heads: int) -> None:
-        """Of all heads of all layers: it grows with the square of the prompt."""
+        """Of the heads that an answer has: it grows with the square of the prompt."""
         if heads * tokens * (tokens + 1) // 2 > ATTENTION_NUMBERS:
             most = max(n for n in range(tokens) if heads * n * (n + 1) // 2 <= ATTENTION_NUMBERS)
             raise TooLarge(

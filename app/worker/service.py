@@ -118,9 +118,8 @@ class _Service:
         else:
             tokens = count(ask.text)
         self._limits.check_tokens(tokens, self._engine.n_positions)
-        shape = self._engine.shape
         if "attention" in ask.panels:
-            self._limits.check_attention(tokens, shape.n_layers * shape.n_heads)
+            self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         return Job(ask, key_of(ask, tokens), tokens)
 
     async def _answer(self, job: Job) -> bytes:

@@ -17,6 +17,7 @@ from precompute.live.faults import Cancelled
 from precompute.live.head_readings import HeadReadings
 from precompute.live.prompts import Prompts, Step
 from precompute.live.readings import Readings
+from precompute.live.records import attention_layers
 from precompute.live.relation import relation
 from precompute.live.seeds import SeedSearch
 from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
@@ -84,6 +85,10 @@ class Engine:
     def token_count(self, text: str) -> int:
         """How many tokens a prompt has; BadRequest for what is no text."""
         return len(self.words.prompt(text))
+
+    def attention_heads(self, tokens: int) -> int:
+        """Of how many heads the answer to a prompt of so many tokens has the attention."""
+        return len(attention_layers(self.shape, tokens, 0)) * self.shape.n_heads
 
     @torch.inference_mode()
     def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:

@@ -10,7 +10,6 @@ from precompute.live.wire import ActiveNeuron, ChosenNeuron, HeadAttention
 
 OF_EACH_LAYER = 10
 FIRST_ONLY = 10.0  # times the largest coefficient at any other position
-MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
 
 
 def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tuple[ActiveNeuron, ...]:
@@ -54,13 +53,11 @@ def _first_only(record: Record, layer: int) -> torch.Tensor:
     return (first >= FIRST_ONLY * others) & (first > 0) & (len(record.tokens) > 1)
 
 
-def attentions(w: Weights, record: Record) -> tuple[HeadAttention, ...]:
-    """Every head's weights. Of a long prompt (MOST_WEIGHTS) only the chosen layer's heads: a page shows no more."""
-    T = len(record.tokens)
-    every = w.shape.n_layers * w.shape.n_heads * T * (T + 1) // 2 <= MOST_WEIGHTS
+def attentions(record: Record) -> tuple[HeadAttention, ...]:
+    """The weights of every head of the layers that were kept."""
     found = []
-    for layer in range(w.shape.n_layers) if every else (record.layer,):
-        for head, rows in enumerate(record.weights[layer].tolist()):
+    for layer, weights in record.weights.items():
+        for head, rows in enumerate(weights.tolist()):
             upto = [row[: query + 1] for query, row in enumerate(rows)]
             found.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
     return tuple(found)

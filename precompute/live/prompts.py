@@ -16,7 +16,7 @@ from precompute.live.faults import Cancelled
 from precompute.live.forward import forward
 from precompute.live.neurons import active_neurons, attentions, chosen_neuron
 from precompute.live.patterns import NormedVocabulary, patterns
-from precompute.live.records import Record, Recorder
+from precompute.live.records import Record, Recorder, attention_layers
 from precompute.live.vocabulary import likelihoods
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadOff, Likely, PromptAnswer, PromptAsk
@@ -31,11 +31,13 @@ class Job:
     tokens: tuple[int, ...]
     position: int
     layer: int
+    attention: range  # the layers whose heads' weights are answered, if that panel is wanted
 
     def records(self) -> list[Record]:
         """The run, and beside one with interventions the same without, of which only evolution is shown."""
         ask = self.ask
-        touched = Record(self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron)
+        kept = self.attention if "attention" in ask.panels else range(0)
+        touched = Record(self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron, kept)
         if not ask.interventions:
             return [touched]
         return [touched, Record(self.tokens, (), self.position, self.layer, ask.panels & {"evolution"})]
@@ -120,7 +122,7 @@ class Prompts:
                 _check("head", touch.head, s.n_heads)
             else:
                 _check("neuron", touch.neuron, s.d_mlp)
-        return Job(ask, tokens, position, layer)
+        return Job(ask, tokens, position, layer, attention_layers(s, len(tokens), layer))
 
     def _run(self, jobs: Sequence[Job], progress: Progress) -> list[PromptAnswer | LexiscopeError]:
         """One pass for all jobs, then each one's panels."""
@@ -168,7 +170,7 @@ class Prompts:
             evolution=rows[0] if rows else None,
             evolution_untouched=rows[1] if len(rows) > 1 else None,
             appears=appears(rows[0], job.position) if rows else None,
-            attention=attentions(w, record) if "attention" in ask.panels else None,
+            attention=attentions(record) if "attention" in ask.panels else None,
             patterns=patterns(w, record, ask.convention, ask.k, ask.head, *self.normed)
             if "patterns" in ask.panels
             else None,

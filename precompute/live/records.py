@@ -8,6 +8,15 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from precompute.live.forward import Touches, Watcher
+from precompute.shape import Shape
+
+MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
+
+
+def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
+    """Whose attention is kept. Of a long prompt (MOST_WEIGHTS) only the chosen layer's: a page shows no more."""
+    every = shape.n_layers * shape.n_heads * tokens * (tokens + 1) // 2 <= MOST_WEIGHTS
+    return range(shape.n_layers) if every else range(layer, layer + 1)
 
 
 @dataclass
@@ -20,9 +29,10 @@ class Record:
     layer: int  # whose attention and states `chosen_*` are
     panels: frozenset[str]
     neuron: int | None = None  # of that layer
+    attention: range = range(0)  # the layers whose weights the panel of that name wants
     chosen_coefficients: Tensor | None = None  # neurons: (T,) of that neuron
     streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
-    weights: list[Tensor] = field(default_factory=list)  # attention: (n_heads, T, T) of each layer
+    weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
     chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
     chosen_weights: Tensor | None = None  # patterns: (n_heads, T), of the position
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
@@ -53,8 +63,8 @@ class Recorder(Watcher):
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor) -> None:
         for b, record in enumerate(self.records):
             T = len(record.tokens)
-            if "attention" in record.panels:
-                record.weights.append(weights[b, :, :T, :T])
+            if layer in record.attention:
+                record.weights[layer] = weights[b, :, :T, :T]
             if "patterns" in record.panels and layer == record.layer:
                 record.chosen_states = x[b, :T]
                 record.chosen_weights = weights[b, :, record.position, :T]

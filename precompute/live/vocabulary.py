@@ -61,12 +61,15 @@ def find_close(scores: Tensor, bounds: Tensor) -> Tensor:
 
 
 def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:
-    """Of each row of (n, d_vocab) the sum of exp(score - highest), where highest (n,) is its largest."""
+    """Of each row of (n, d_vocab) the sum of exp(score - highest), where highest (n,) is its largest.
+
+    At least 1, which the largest alone gives: rounding must not make a probability larger than 1.
+    """
     if scores.device.type != "cpu":
-        return (scores - highest[:, None]).exp_().sum(dim=1)
+        return (scores - highest[:, None]).exp_().sum(dim=1).clamp_(min=1)
     sums = torch.empty(len(scores))
     _by_rows(token_kernel.sums_of_exponentials, scores, highest.contiguous(), sums)
-    return sums
+    return sums.clamp_(min=1)
 
 
 @cache
