@@ -50,13 +50,18 @@ class Guard:
         if not has_body:  # FastAPI would answer 405
             scope = {**scope, "method": "GET"}
 
+        ended = False
+
         async def guarded(message: Message) -> None:
-            nonlocal status
+            nonlocal status, ended
+            if ended:
+                return
             if message["type"] == "http.response.start":
                 status = message["status"]
                 message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
-            elif not has_body:
-                message = {**message, "body": b""}
+            elif not has_body:  # at its end already: whoever makes a long body hears that nobody reads on
+                ended = True
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
             await send(message)
 
         try:

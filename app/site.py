@@ -13,6 +13,7 @@ from app.metrics import Metrics
 from app.rendering import Renderer
 from app.resources import folder
 from app.settings import Settings
+from app.turns import Turns
 from precompute.errors import IndexFault
 
 
@@ -25,6 +26,7 @@ class Site:
     live: Live  # the worker behind live pages
     salt: str  # changes with this program, its templates, its static files and its settings
     metrics: Metrics = field(default_factory=Metrics)
+    turns: Turns = field(default_factory=Turns)  # of those who ask for whole lists
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -73,6 +73,30 @@ def test_head_is_get_without_a_body(app: Any) -> None:
     assert head[1] == b""
 
 
+def test_head_of_a_long_answer_is_over_at_its_first_part() -> None:
+    """Then the server tells whoever makes the parts that nobody is there."""
+    bodies: list[Any] = []
+
+    async def endless(_scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(100):
+            await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            if (await receive())["type"] == "http.disconnect":
+                return
+
+    async def receive() -> Any:
+        over = bodies and not bodies[-1]["more_body"]
+        return {"type": "http.disconnect" if over else "http.request"}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.body":
+            bodies.append(message)
+
+    scope = {"type": "http", "method": "HEAD", "path": "/", "query_string": b"", "headers": []}
+    asyncio.run(Guard(endless, LIMIT, Metrics(), refuse)(scope, receive, send))
+    assert bodies == [{"type": "http.response.body", "body": b"", "more_body": False}]
+
+
 @pytest.mark.parametrize(("path", "query", "status"), [
     ("/a", "b=c", None),
     ("/%C3%B6", "q=%F0%9F%90%95%0A", None),

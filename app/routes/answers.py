@@ -86,6 +86,8 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         if has_etag(request, etag):
             return Answer(b"", 304, _headers(index, etag))
 
+        if call.whole:
+            await site.turns.taken()
         try:
             view, used = await _view(page, call, arguments)
         except Elsewhere as moved:
@@ -100,7 +102,7 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         if face == "json":
             return answer(view.json_bytes(), face, headers)
         if face == "csv":
-            return in_parts(csv_face(view), face, headers)
+            return in_parts(csv_face(view), face, headers, site.turns)
         about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), arguments, index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)

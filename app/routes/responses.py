@@ -1,7 +1,6 @@
 """Answers with their headers as they leave: in one piece, or, where they are long, part by part, while other visitors
 have their turns. What the parts are is for faces.py."""
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
@@ -9,6 +8,7 @@ from typing import TypeAlias
 from starlette.responses import Response, StreamingResponse
 
 from app.faces import MEDIA_TYPES
+from app.turns import Turns
 
 _CONTENT_TYPES = {face: (b"content-type", media_type.encode()) for face, media_type in MEDIA_TYPES.items()}
 Headers: TypeAlias = list[tuple[bytes, bytes]]
@@ -25,16 +25,16 @@ def answer(body: bytes, face: str, headers: Headers) -> Response:
     return Answer(body, 200, [*headers, (b"content-length", b"%d" % len(body)), _CONTENT_TYPES[face]])
 
 
-def in_parts(parts: Iterator[bytes], face: str, headers: Headers) -> Response:
+def in_parts(parts: Iterator[bytes], face: str, headers: Headers, turns: Turns) -> Response:
     first, second = next(parts, b""), next(parts, None)
     if second is None:
         return answer(first, face, headers)
-    streamed = StreamingResponse(_in_turns(chain((first, second), parts)))
+    streamed = StreamingResponse(_in_turns(chain((first, second), parts), turns))
     streamed.raw_headers = [*headers, _CONTENT_TYPES[face]]
     return streamed
 
 
-async def _in_turns(parts: Iterable[bytes]) -> AsyncIterator[bytes]:
+async def _in_turns(parts: Iterable[bytes], turns: Turns) -> AsyncIterator[bytes]:
     for part in parts:
         yield part
-        await asyncio.sleep(0)
+        await turns.taken()
