@@ -2,8 +2,12 @@
 there are. What whole requests get is for guard.py and beyond."""
 
 import asyncio
+import fcntl
 import resource
+import sys
+import termios
 from asyncio.events import TimerHandle
+from contextlib import suppress
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
@@ -20,6 +24,7 @@ _HEADERS = "".join(f"{name}: {value}\r\n" for name, value in HEADERS.items())
 class Connection(HttpToolsProtocol):
     header_limit: int
     header_seconds: float
+    stalled_seconds: float
     most: int  # connections at once
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -29,6 +34,7 @@ class Connection(HttpToolsProtocol):
         self._progress = False
         self._in_head = False
         self._timer: TimerHandle | None = None
+        self._stalled: TimerHandle | None = None
         self._refused = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -41,7 +47,36 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        self._taken()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """More waits to be taken than is kept for a visitor: whatever the rest is made of stays in memory as well."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(self.stalled_seconds, self._look, self._untaken())
+
+    def resume_writing(self) -> None:
+        self._taken()
+        super().resume_writing()
+
+    def _look(self, before: int) -> None:
+        if (now := self._untaken()) < before:
+            self._stalled = self.loop.call_later(self.stalled_seconds, self._look, now)
+        else:
+            self.transport.abort()
+
+    def _untaken(self) -> int:
+        """Bytes of an answer here and in the system: the latter asks for more only once much of what it has is gone."""
+        here: int = self.transport.get_write_buffer_size()
+        with suppress(OSError):
+            queued = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+            return here + int.from_bytes(queued, sys.byteorder)
+        return here
+
+    def _taken(self) -> None:
+        if self._stalled:
+            self._stalled.cancel()
+            self._stalled = None
 
     def data_received(self, data: bytes) -> None:
         self._pending += len(data)
@@ -146,6 +181,7 @@ def connection_class(settings: Settings) -> type[Connection]:
     bounds = {
         "header_limit": settings.header_limit,
         "header_seconds": settings.header_seconds,
+        "stalled_seconds": settings.stalled_seconds,
         "most": min(settings.connections, raise_file_limit() * 3 // 4),  # the others are for indexes and workers
     }
     return type("Connection", (Connection,), bounds)

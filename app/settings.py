@@ -33,6 +33,12 @@ class Settings(BaseSettings):
     header_seconds: float = Field(
         default=10.0, gt=0, le=3600, description="seconds in which a request must have arrived; then it is dropped"
     )
+    stalled_seconds: float = Field(
+        default=30.0,
+        gt=0,
+        le=3600,
+        description="seconds in which a visitor takes nothing of an answer, until it is dropped",
+    )
     connections: int = Field(
         default=4096, ge=1, le=65536,
         description="visitors connected at once, at most three quarters of the files the system lets us open; one "

@@ -24,6 +24,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LEXISCOPE_HEADER_LIMIT", str(LIMIT))
         patch.setenv("LEXISCOPE_HEADER_SECONDS", str(SECONDS))
+        patch.setenv("LEXISCOPE_STALLED_SECONDS", str(SECONDS))
         patch.setenv("LEXISCOPE_CONNECTIONS", str(MOST))
         with serving("--data", tmp_path_factory.mktemp("data")) as (_, address):
             yield address
@@ -47,13 +48,13 @@ def cut_off_after(connection: socket.socket, piece: bytes, pause: float = 0.0) -
 
 def until_the_end(connection: socket.socket) -> bytes:
     """What arrives until the server ends the connection."""
-    received = b""
+    received = bytearray()
     try:
         while data := connection.recv(65536):
             received += data
     except ConnectionResetError:
         pass
-    return received
+    return bytes(received)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,24 @@ def test_pipelined_and_slow_but_whole_requests_are_answered(url: str) -> None:
         time.sleep(SECONDS + 0.5)  # between two requests the server waits longer than within one
         connection.sendall(WHOLE)
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("taking", [True, False])
+def test_who_takes_nothing_of_an_answer_is_left_and_who_is_slow_is_not(url: str, taking: bool) -> None:
+    """Many answers to one visitor, so that they are more than the system keeps on their way."""
+    count, request = 100, b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+    place = urlsplit(url)
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        connection.settimeout(20)
+        connection.connect((place.hostname, place.port))
+        connection.sendall(request * (count - 1) + request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        received = []
+        for _ in range(16):
+            time.sleep(SECONDS / 4)
+            received += [connection.recv(65536)] if taking else []
+        received.append(until_the_end(connection))
+    assert (b"".join(received).count(b"HTTP/1.1 200") == count) == taking
 
 
 def test_one_visitor_too_many(url: str) -> None:
