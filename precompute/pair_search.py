@@ -29,6 +29,7 @@ DRAWN = 4.0  # pairs that are looked at more closely because of one with hope
 MULTIPLY, PRODUCT, SIFT, FINISH_SIFTED = 0.024, 0.15, 0.2, 50.0  # of a product: by coordinate, and around it
 EXTREMES, SCORE_STRIP = 0.1, 12.0  # of a coarse product: around it, and of a pair in an opened strip
 MAKE_COARSE = 600.0  # of coarse coordinates: by column, if every row has as much
+AHEAD = 8  # chunks as long as this one that coarse coordinates, once made, are taken to serve
 SCAN, COARSE = 0, -1  # ways through a chunk; any other number is how many leading coordinates are multiplied
 LARGEST_SCORE = 1e37  # weights that could give more are refused
 
@@ -89,7 +90,7 @@ class Search:
         costs[self.d] = reached * (SIFT + plain)
         if coarse < 1:
             share = left(self.d, 2 * pair_coarse.USUAL_LOSS * rows.norm[i, None] * columns.reach[shell])
-            making = 0 if COARSE in self.ways else MAKE_COARSE / min(8 * (stop - start), len(rows.tokens) - start)
+            making = 0 if COARSE in self.ways else MAKE_COARSE / min(AHEAD * (stop - start), len(rows.tokens) - start)
             costs[COARSE] = reached * (EXTREMES + coarse * plain) + min(1.0, share * STRIP) * SCORE_STRIP + making
         for prefix, share in zip(levels, passing, strict=True):
             if prefix < self.d:
