@@ -8,13 +8,13 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from app.error_pages import ErrorPages
 from app.guard import Guard
-from app.openapi_docs import ERRORS, HAS_FACES, LIVE_ERRORS, document_of
 from app.routes import arguments
 from app.routes.answers import PageRoute, Pages, endpoint
+from app.routes.error_pages import ErrorPages
 from app.routes.live_pages import LIVE
 from app.routes.live_prompt import prompt_router
+from app.routes.openapi_docs import ERRORS, HAS_FACES, LIVE_ERRORS, document_of
 from app.routes.pages import HOME, MODEL, PAGES
 from app.routes.reading_events import reading_router
 from app.routes.system import system_router

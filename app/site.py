@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
-from app.assets import Asset, fingerprint, load_assets
-from app.library import Library
-from app.live.client import Live
+from app.html.assets import Asset, fingerprint, load_assets
+from app.html.rendering import Renderer
+from app.html.resources import folder
+from app.library.library import Library
 from app.metrics import Metrics
-from app.rendering import Renderer
-from app.resources import folder
 from app.settings import Settings
 from app.turns import Turns
+from app.workers.client import Live
 from precompute.errors import IndexFault
 
 

@@ -3,7 +3,7 @@ Pages about models have theirs in view_types.py and page_types.py."""
 
 from typing import Any, Literal
 
-from app.view_types import View
+from app.views.view_types import View
 
 
 class ModelHealth(View):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from benchmarks import build, index, live, pairs, server, token_page, vectors
 from benchmarks.figures import Figure
-from precompute.build import Options
-from precompute.build import build as build_index
-from precompute.manifest import DEMO_NAME
-from precompute.progress import Progress
-from precompute.sources import resolve
+from precompute.build.job import Options
+from precompute.build.job import build as build_index
+from precompute.build.progress import Progress
+from precompute.index.manifest import DEMO_NAME
+from precompute.weights.sources import resolve
 
 PARTS = ("vectors", "pairs", "index", "build", "token", "server", "live")
 

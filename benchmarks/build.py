@@ -13,14 +13,14 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import random_gpt2
-from precompute import shard
-from precompute.architectures import describe
-from precompute.build import compute_threads
-from precompute.checkpoint import Checkpoint
-from precompute.nearest_tokens import nearest_tokens
-from precompute.pairs import top_pairs
+from precompute.build import layer as shard
+from precompute.build.job import compute_threads
+from precompute.index.tokens import token_bytes
+from precompute.project.nearest_tokens import nearest_tokens
+from precompute.project.pairs.head_pairs import top_pairs
 from precompute.shape import LENSES, MATRICES, SIDES
-from precompute.tokens import token_bytes
+from precompute.weights.architectures import describe
+from precompute.weights.checkpoint import Checkpoint
 
 GIB = 2**30
 LAYERS = 2

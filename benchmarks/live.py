@@ -19,11 +19,11 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.models import SIZES, random_gpt2
 from benchmarks.random_index import gpt2_shape, write_random_index
 from benchmarks.server import serving
-from precompute.checkpoint import Checkpoint
 from precompute.live.coverage import rows_of_products
 from precompute.live.engine import Engine
 from precompute.live.patterns import MESSAGES
 from precompute.live.wire import Panel, PromptAsk, SeedsAsk, Term
+from precompute.weights.checkpoint import Checkpoint
 
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")
 TOKENS = 32

@@ -12,12 +12,12 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB, demo
-from precompute.architectures.base import Model
-from precompute.build import compute_threads
-from precompute.embedding import Embedding
-from precompute.pair_masks import Masks
-from precompute.pairs import Matrix, top_pairs
+from precompute.build.job import compute_threads
+from precompute.project.embedding import Embedding
+from precompute.project.pairs.head_pairs import Matrix, top_pairs
+from precompute.project.pairs.masks import Masks
 from precompute.shape import LENSES
+from precompute.weights.architectures.base import Model
 
 Place = tuple[int, int, str]
 

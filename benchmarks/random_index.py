@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from precompute.build.inverted import invert_lists, invert_pairs
+from precompute.build.shard_writer import write_shard, write_vocabulary
 from precompute.files import sha256_of
-from precompute.inverted import invert_lists, invert_pairs
-from precompute.layout import number_dtype, shard_layout
-from precompute.manifest import TOKENIZER, Manifest
+from precompute.index.layout import number_dtype, shard_layout
+from precompute.index.manifest import TOKENIZER, Manifest
+from precompute.index.tokens import pack, token_bytes
 from precompute.shape import MATRICES, Shape
-from precompute.shard_writer import write_shard, write_vocabulary
-from precompute.tokens import pack, token_bytes
 
 D_VOCAB = 50257
 HUB = D_VOCAB - 1  # in a tenth of all lists, first in a hundredth, in a twentieth of all pairs: as the demo's worst

@@ -8,14 +8,14 @@ from statistics import median
 
 import numpy as np
 
-from app.library import Library
-from app.page_types import TokenPageView
+from app.library.library import Library
+from app.views.page_types import TokenPageView
 from app.views.token import FIRST_PAIRS, FIRST_PLACES, token_page
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import HUB, gpt2_shape, write_random_index
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array
 from precompute.shape import ENDS, MATRICES
-from precompute.shard_reader import Array
 
 LAYERS = 36
 ROUNDS = 5

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from precompute.errors import BuildError, DiskFull, ShardDamaged, ShardUnreadable
-from precompute.remake import command_for
+from precompute.rebuild_command import command_for
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 PARTIAL = ".partial"  # what a killed writer leaves behind ends so; the next writer of the same file replaces it

@@ -21,11 +21,11 @@ from rich.console import Console
 
 import app.cli
 import app.commands.weights
-import precompute.sources  # noqa: F401 (for the children)
-from precompute.build import Options, build
-from precompute.build_lock import LOCK
-from precompute.checkpoint import Checkpoint
-from precompute.progress import Progress
+import precompute.weights.sources  # noqa: F401 (for the children)
+from precompute.build.job import Options, build
+from precompute.build.lock import LOCK
+from precompute.build.progress import Progress
+from precompute.weights.checkpoint import Checkpoint
 from tests.models import tiny_gpt2
 
 SHARD, VOCABULARY = "layer-1.g1.lxs", "vocabulary.g1.lxs"

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute import exact
-from precompute.embedding import Embedding
-from precompute.pair_board import Board, PairList
-from precompute.pair_masks import Masks
-from precompute.pair_space import Factor
-from precompute.pairs import Matrix
+from precompute.project import exact
+from precompute.project.embedding import Embedding
+from precompute.project.pairs.board import Board, PairList
+from precompute.project.pairs.head_pairs import Matrix
+from precompute.project.pairs.masks import Masks
+from precompute.project.pairs.space import Factor
 from tests import brute
 from tests.vocabularies import vocabulary
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.live_index import LiveIndex
-from precompute.index import Index
+from app.library.live_index import LiveIndex
+from precompute.index.index import Index
+from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
-from precompute.tokens import TokenTable
 from tests.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
 
 SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from precompute.architectures import describe
-from precompute.architectures.base import Model
-from precompute.checkpoint import Checkpoint
 from precompute.live.engine import Engine
 from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.weights.architectures import describe
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
 from tests.models import load, tiny_gpt2, tiny_llama
 
 TEXT = "The dog and the lion saw the horse in Paris"

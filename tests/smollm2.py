@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute.checkpoint import Checkpoint
-from precompute.sources import resolve
+from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.sources import resolve
 
 DATA = Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[1] / "data"))
 

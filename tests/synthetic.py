@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from precompute.inverted import invert_lists, invert_pairs
-from precompute.layout import number_dtype, shard_layout
-from precompute.manifest import TOKENIZER, Manifest
+from precompute.build.inverted import invert_lists, invert_pairs
+from precompute.build.shard_writer import write_shard, write_vocabulary
+from precompute.index.layout import number_dtype, shard_layout
+from precompute.index.manifest import TOKENIZER, Manifest
+from precompute.index.tokens import pack
 from precompute.shape import MATRICES, Shape
-from precompute.shard_writer import write_shard, write_vocabulary
-from precompute.tokens import pack
 
 HOSTILE = (
     b"<script",

@@ -16,19 +16,19 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from app.error_pages import ErrorPages
 from app.guard import Guard
-from app.live.paths import PATHS
+from app.routes.error_pages import ErrorPages
 from app.settings import Settings
 from app.site import Site, open_site
 from app.wire import PromptAnswer, PromptAsk
 from app.worker.limits import Limits
 from app.worker.service import create_worker
-from precompute.checkpoint import Checkpoint
+from app.workers.paths import PATHS
 from precompute.errors import LexiscopeError
+from precompute.index.manifest import Manifest
 from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
-from precompute.manifest import Manifest
+from precompute.weights.checkpoint import Checkpoint
 
 SEEDS = {"terms": [{"word": "dog"}, {"word": "lion"}], "kinds": ["ff_value"], "n": 5}
 PROMPT = {"text": "The dog and the lion", "panels": ["evolution"]}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.commands import options, precompute, serve
-from app.live.child import command
+from app.workers.child import command
 from precompute.errors import NotFound
 
 if TYPE_CHECKING:

@@ -23,8 +23,8 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from app.terminal import print_models
-    from precompute.index import list_models
+    from app.formats.terminal import print_models
+    from precompute.index.index import list_models
 
     models = list_models(args.data)
     if models:

@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
 def _build(model: str, args: argparse.Namespace) -> None:
     _check_folder(args.data)
     from app.commands.weights import find
-    from precompute.build import Options, build
-    from precompute.progress import Progress
+    from precompute.build.job import Options, build
+    from precompute.build.progress import Progress
 
     wanted = Options(args.k, args.pairs, args.layers, args.force, args.device, args.threads)
     progress = Progress()

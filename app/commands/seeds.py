@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from app.commands.options import Subparsers
-    from precompute.index import Index
+    from precompute.index.index import Index
 
 DEFAULT_KIND = "ff_value"
 
@@ -41,11 +41,11 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from app.commands.weights import weights_of
-    from app.terms import parse_terms
     from app.views.parameters import seeds_view
+    from app.views.terms import parse_terms
     from precompute.errors import BadRequest
-    from precompute.index import open_model
-    from precompute.seeds import find_seed, rank_by_seeds
+    from precompute.index.index import open_model
+    from precompute.live.seed_ranking import find_seed, rank_by_seeds
 
     index = open_model(args.data, args.model)
     kinds = list(dict.fromkeys(args.kind or [DEFAULT_KIND]))
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from app.terminal import print_seeds
+    from app.formats.terminal import print_seeds
 
     print_seeds(Console(highlight=False), view, index.shape)
     return 0
@@ -69,10 +69,10 @@ def run(args: argparse.Namespace) -> int:
 def _tokenizer(index: "Index") -> "Tokenizer":
     from tokenizers import Tokenizer
 
-    from precompute import remake
+    from precompute import rebuild_command as remake
     from precompute.errors import IndexFault
     from precompute.files import read_regular
-    from precompute.manifest import TOKENIZER
+    from precompute.index.manifest import TOKENIZER
 
     path = index.folder / TOKENIZER
     try:

@@ -56,9 +56,9 @@ def run(args: argparse.Namespace) -> int:
     if args.preset and args.kind not in MATRICES:
         args.usage_error(f"--preset is for vo and qk, not for {args.kind}")
 
-    from app.view_types import FFView, PairsView, SubheadView
     from app.views import parameters
-    from precompute.index import open_model
+    from app.views.view_types import FFView, PairsView, SubheadView
+    from precompute.index.index import open_model
 
     index = open_model(args.data, args.model)
     k = args.k or (None if args.json else ROWS)
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
     from rich.console import Console
 
-    from app.terminal import print_view
+    from app.formats.terminal import print_view
 
     print_view(Console(highlight=False), view)
     stored = index.manifest.pairs if args.kind in MATRICES else index.manifest.k

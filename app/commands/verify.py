@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from app.commands.options import Subparsers
-    from precompute.sums import Result
+    from precompute.verify.sums import Result
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -34,14 +34,14 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from precompute.index import open_model
-    from precompute.sums import check_sums
+    from precompute.index.index import open_model
+    from precompute.verify.sums import check_sums
 
     index = open_model(args.data, args.model)
     problems = _report(check_sums(index), "ok")
     if not args.sums_only:
         from app.commands.weights import weights_of
-        from precompute.verify import check_sample, new_seed
+        from precompute.verify.sample import check_sample, new_seed
 
         seed = new_seed() if args.seed is None else args.seed
         print(f"re-deriving a sample from the weights (--seed {seed})", flush=True)

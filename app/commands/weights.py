@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from precompute.errors import BadWeights, IndexFault, IndexMissing, ManifestDamaged, WeightsError
 
 if TYPE_CHECKING:
-    from precompute.architectures.base import Model
-    from precompute.checkpoint import Checkpoint
-    from precompute.index import Index
-    from precompute.manifest import Manifest
+    from precompute.index.index import Index
+    from precompute.index.manifest import Manifest
+    from precompute.weights.architectures.base import Model
+    from precompute.weights.checkpoint import Checkpoint
 
 CACHE = ".cache"  # in the data folder
 
@@ -20,7 +20,7 @@ def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
 
     A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
     """
-    from precompute.sources import ALIASES, resolve
+    from precompute.weights.sources import ALIASES, resolve
 
     cache = data / CACHE
     try:
@@ -43,8 +43,8 @@ def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
 
 def weights_of(index: "Index") -> "Model":
     """The model that an index was made from: the very weights, by their hash."""
-    from precompute.architectures import describe
-    from precompute.sources import resolve
+    from precompute.weights.architectures import describe
+    from precompute.weights.sources import resolve
 
     manifest = index.manifest
     cache = index.folder.parent / CACHE
@@ -62,7 +62,7 @@ def weights_of(index: "Index") -> "Model":
 
 def _index_of(asked: str, data: Path) -> "Manifest | None":
     """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
-    from precompute.manifest import MANIFEST, MODEL_NAME, Manifest, model_name
+    from precompute.index.manifest import MANIFEST, MODEL_NAME, Manifest, model_name
 
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name):  # a path

@@ -17,7 +17,7 @@ from precompute.errors import ServeError
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
-    from precompute.checkpoint import Checkpoint
+    from precompute.weights.checkpoint import Checkpoint
 
 KEEP_ALIVE = 120  # seconds; longer than the server keeps idle connections (live/connections.py)
 GRACE = 1  # seconds that answers under way have when the worker is to stop
@@ -45,8 +45,8 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from app.live.keeper import READY
     from app.settings import load
+    from app.workers.keeper import READY
 
     settings = load(data=args.data, device=args.device)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
 def _checked_hash(checkpoint: "Checkpoint", data: Path) -> str:
     """Of the weights: those that the index of this name was made from, if there is one."""
     from precompute.errors import BadWeights, IndexFault
-    from precompute.manifest import Manifest
+    from precompute.index.manifest import Manifest
 
     weights = checkpoint.weights_hash()
     with contextlib.suppress(IndexFault):
@@ -140,7 +140,7 @@ def _end_with_parent(path: Path | None) -> None:
 
 
 def _say_alive(loaded: threading.Event) -> None:
-    from app.live.keeper import ALIVE
+    from app.workers.keeper import ALIVE
 
     while not loaded.wait(1):
         print(ALIVE, flush=True)

@@ -11,16 +11,16 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.error_pages import ErrorPages
-from app.faces import BARE_FACES, WHOLE_FACES, csv_face, html_face, links, table_face, twin, twin_addresses
-from app.live_index import LiveIndex
-from app.page_types import SearchView
-from app.rendering import PageRequest
-from app.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from app.formats.faces import BARE_FACES, WHOLE_FACES, csv_face, html_face, links, table_face, twin, twin_addresses
+from app.html.rendering import PageRequest
+from app.library.live_index import LiveIndex
+from app.routes.error_pages import ErrorPages
+from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
 from app.routes.responses import Answer, Headers, answer, in_parts
 from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
-from app.view_types import View
+from app.views.page_types import SearchView
+from app.views.view_types import View
 from precompute.errors import IndexFault, NotFound
 
 _NO_CACHE, _VARY = (b"cache-control", b"no-cache"), (b"vary", VARY.encode())

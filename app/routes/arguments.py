@@ -8,9 +8,9 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
-from app.glossary import tip
-from app.lengths import PAIR_ENTRIES as PAIR_ENTRIES
-from app.lengths import VECTOR_ENTRIES as VECTOR_ENTRIES
+from app.html.glossary import tip
+from app.views.lengths import PAIR_ENTRIES as PAIR_ENTRIES
+from app.views.lengths import VECTOR_ENTRIES as VECTOR_ENTRIES
 from precompute.shape import PRESETS
 
 FACES = ("json", "csv", "md", "tex")

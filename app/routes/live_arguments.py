@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import AfterValidator, BeforeValidator
 
 from app.packed_text import unpack
-from app.terms import (
+from app.views.terms import (
     parse_off,
     parse_pairs,
     parse_set,

@@ -9,14 +9,14 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from app.faces import html_face, twin_addresses
-from app.live.errors import LiveError, status_of
-from app.live_index import LiveIndex
+from app.formats.faces import html_face, twin_addresses
+from app.library.live_index import LiveIndex
 from app.routes.answers import page_request
 from app.routes.table import Page
 from app.site import Site
-from app.view_types import View
+from app.views.view_types import View
 from app.wire import Progress
+from app.workers.errors import LiveError, status_of
 from precompute.errors import LexiscopeError
 
 

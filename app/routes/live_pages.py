@@ -2,17 +2,17 @@
 Asking it is for app/live, filling the views for views/; pages of stored lists are in pages.py."""
 
 from app import addresses
-from app.live.errors import LiveOff
-from app.live_types import PromptView, RelationView, SeedsPageView
 from app.packed_text import unpack
 from app.routes import live_arguments as arg
 from app.routes.arguments import Lens
 from app.routes.table import Call, page
-from app.terms import parse_off, parse_pairs, parse_set, parse_terms
+from app.views.live_types import PromptView, RelationView, SeedsPageView
 from app.views.prompt import prompt_form, prompt_page
 from app.views.relation import relation_page
 from app.views.seeds import seeds_page
+from app.views.terms import parse_off, parse_pairs, parse_set, parse_terms
 from app.wire import Convention, PromptAsk, RelationAsk, SeedsAsk
+from app.workers.errors import LiveOff
 
 
 @page("/{model:name}/seeds", addresses.seeds, arg.SEED_RESULTS, many=("kind",))

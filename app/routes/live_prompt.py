@@ -7,14 +7,14 @@ from fastapi import APIRouter
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
-from app.live.errors import TooLarge, VisitorGone
-from app.live_types import PromptView
 from app.routes.live_events import event_stream
 from app.routes.live_pages import prompt, prompt_ask
 from app.routes.table import Call
 from app.site import Site
+from app.views.live_types import PromptView
 from app.views.prompt import prompt_page
 from app.wire import PromptAnswer
+from app.workers.errors import TooLarge, VisitorGone
 from precompute.errors import BadRequest
 
 LONGEST_FORM = 1 << 20  # bytes

@@ -5,18 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from app import addresses
-from app.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.routes import arguments as arg
 from app.routes.readings import read_again, read_pairs_again
 from app.routes.table import Call, Elsewhere, page
-from app.view_types import FFView, PairsView, SubheadView
 from app.views.head import head_view
 from app.views.home import home_view
 from app.views.layer import layer_view, token_named
 from app.views.model import model_view
+from app.views.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
 from app.views.parameters import ff_view, pairs_view, subhead_view
 from app.views.search import search_view, suggest_view
 from app.views.token import token_page
+from app.views.view_types import FFView, PairsView, SubheadView
 
 
 @page("/{model:name}/ff/{layer:number}/{neuron:number}", addresses.ff, arg.VECTOR_ENTRIES)

@@ -11,9 +11,9 @@ from app.routes.pages import pairs
 from app.routes.readings import pairs_ask
 from app.routes.table import Call
 from app.site import Site
-from app.view_types import PairsView
 from app.views.parameters import pairs_view
 from app.views.readings import read_pairs_view
+from app.views.view_types import PairsView
 from app.wire import PairsReadingAnswer
 from precompute.errors import BadRequest
 

@@ -4,8 +4,8 @@ The pages are in pages.py, what is made of the answers in views/readings.py."""
 from typing import TypeVar
 
 from app.routes.table import Call
-from app.view_types import FFView, OtherReading, PairsView, SubheadView
 from app.views.readings import read_pairs_view, read_view
+from app.views.view_types import FFView, OtherReading, PairsView, SubheadView
 from app.wire import PairsReadingAsk, Reading, ReadingAsk
 
 MOST, MOST_PAIRS = 100, 1000  # tokens, and pairs, that a worker lists

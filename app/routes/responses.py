@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from starlette.responses import Response, StreamingResponse
 
-from app.faces import MEDIA_TYPES
+from app.formats.faces import MEDIA_TYPES
 from app.turns import Turns
 
 _CONTENT_TYPES = {face: (b"content-type", media_type.encode()) for face, media_type in MEDIA_TYPES.items()}

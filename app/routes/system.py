@@ -11,14 +11,14 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app import addresses
-from app.assets import Asset
-from app.example_links import example_links
-from app.faces import MEDIA_TYPES
+from app.formats.faces import MEDIA_TYPES
+from app.html.assets import Asset
+from app.html.rendering import PageRequest
 from app.metrics import MEDIA_TYPE
-from app.openapi_docs import ERRORS
-from app.rendering import PageRequest
-from app.requests import VARY, is_partial, origin_of
 from app.routes.arguments import Lens, Model
+from app.routes.example_links import example_links
+from app.routes.openapi_docs import ERRORS
+from app.routes.requests import VARY, is_partial, origin_of
 from app.settings import described
 from app.site import Site
 from app.system_types import HealthView, ModelHealth, SettingsView

@@ -15,9 +15,9 @@ from starlette.requests import Request
 
 from app.routes.arguments import FACES, Model
 from app.site import Site
-from app.view_types import View
+from app.views.view_types import View
 from precompute.errors import BadRequest
-from precompute.index import Index
+from precompute.index.index import Index
 
 _SHORT = 48  # bytes
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY

@@ -4,15 +4,15 @@ A page keeps the lens and preset of its address; this is what it offers beside t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.page_types import HeadView
-from app.token_search import surface
-from app.view_types import PairView
 from app.views.head import PAIRS
+from app.views.page_types import HeadView
 from app.views.parameters import pairs_view
 from app.views.readable import Readable, readable
+from app.views.token_search import surface
+from app.views.view_types import PairView
 from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, without_repetition
 from precompute.errors import IndexFault
-from precompute.index import Index
+from precompute.index.index import Index
 from precompute.shape import MATRICES
 
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from app.views.places import Entries, check_listed, entries, kind_of
 from app.views.slices import Shards
+from precompute.index.shard_reader import Array
 from precompute.shape import ENDS, Shape
-from precompute.shard_reader import Array
 
 _NONE = np.iinfo(np.uint32).max  # the rank of a token that is not listed
 

@@ -3,14 +3,14 @@ Their full lists are in parameters.py."""
 
 import numpy as np
 
-from app.page_types import HeadView, MatrixGlance, SubheadRow
 from app.views.layer import first_tokens
 from app.views.notes import head_note
+from app.views.page_types import HeadView, MatrixGlance, SubheadRow
 from app.views.parameters import pairs_view
 from app.views.parts import token_views
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Shard
 from precompute.shape import MATRICES
-from precompute.shard_reader import Shard
 
 PAIRS, TOKENS = 10, 4  # of each end of a matrix, of each vector of a subhead
 

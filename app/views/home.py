@@ -4,12 +4,12 @@ Opening them is for library.py, choosing what is worth reading for worth_reading
 from threading import Lock
 from weakref import WeakKeyDictionary
 
-from app.library import Library
-from app.page_types import HomeView, Start
+from app.library.library import Library
 from app.views.model import model_view
+from app.views.page_types import HomeView, Start
 from app.views.worth_reading import richest
 from precompute.errors import LexiscopeError
-from precompute.index import Index
+from precompute.index.index import Index
 
 _made: WeakKeyDictionary[Index, Start] = WeakKeyDictionary()
 _making = Lock()

@@ -5,15 +5,15 @@ import re
 
 import numpy as np
 
-from app.column_rows import ColumnRows
-from app.page_types import LayerView, NeuronRow
-from app.token_search import token_search
+from app.views.column_rows import ColumnRows
+from app.views.page_types import LayerView, NeuronRow
 from app.views.parameters import token_view
 from app.views.parts import cut, finite, place_of, token_views
+from app.views.token_search import token_search
 from precompute.errors import NotFound
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array, Shard
 from precompute.shape import ENDS, LENSES
-from precompute.shard_reader import Array, Shard
 
 SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
 FIRST = 5  # tokens of a list in a row

@@ -7,16 +7,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.fault_text import for_visitors
-from app.page_types import HeadCell, LayerRow, ModelView, Provenance
+from app.library.fault_text import for_visitors
+from app.views.page_types import HeadCell, LayerRow, ModelView, Provenance
 from app.views.parts import finite, place_of, token_views
 from app.views.worth_reading import worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
-from precompute.index import Index
-from precompute.list_checks import sound
-from precompute.remake import unless_running
+from precompute.index.index import Index
+from precompute.index.list_checks import sound
+from precompute.index.shard_reader import Shard
+from precompute.rebuild_command import unless_running
 from precompute.shape import LENSES, MATRICES, PRESETS
-from precompute.shard_reader import Shard
 
 STEPS = 10  # of the histogram of coherences, from 0 to 1
 

@@ -7,15 +7,15 @@ from functools import partial
 
 import numpy as np
 
-from app.column_rows import ColumnRows
-from app.page_types import PairMatch
+from app.views.column_rows import ColumnRows
+from app.views.page_types import PairMatch
 from app.views.pair_slots import Slots, n_pairs, pairs_at, slots_of
 from app.views.parts import token_views
 from app.views.ranked import Window
 from app.views.slices import BrokenLayer, Shards
+from precompute.index.shard_reader import Array
+from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, MATRICES, PRESETS, Shape
-from precompute.shard_reader import Array
-from precompute.tokens import TokenTable
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 
 from app.views.slices import BrokenLayer, Shards, entries_at, slices
+from precompute.index.shard_reader import Array
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
-from precompute.shard_reader import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,14 +6,14 @@ from functools import partial
 
 import numpy as np
 
-from app.column_rows import ColumnRows
-from app.page_types import PairPlace
+from app.views.column_rows import ColumnRows
+from app.views.page_types import PairPlace
 from app.views.pair_slots import Slots, n_pairs, pairs_at, slots_of
 from app.views.ranked import Window, ranked
 from app.views.slices import BrokenLayer, Shards
+from precompute.index.shard_reader import Array
+from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, MATRICES, Shape
-from precompute.shard_reader import Array
-from precompute.tokens import TokenTable
 
 
 def paired_places(

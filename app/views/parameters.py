@@ -5,15 +5,15 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from app.lists import Block, PairList, ScoredList, TokenView
-from app.view_types import FFView, PairsView, RankedView, SeedsView, SeedView, SubheadView, VectorView
+from app.views.lists import Block, PairList, ScoredList, TokenView
 from app.views.notes import pairs_note, subhead_note
-from app.vocabulary import vocabulary_of
+from app.views.view_types import FFView, PairsView, RankedView, SeedsView, SeedView, SubheadView, VectorView
+from app.views.vocabulary import vocabulary_of
 from precompute.errors import NotFound
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array, Shard
+from precompute.index.tokens import TokenTable
 from precompute.shape import MATRICES
-from precompute.shard_reader import Array, Shard
-from precompute.tokens import TokenTable
 
 # What the two columns of a head's pairs are.
 COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}
@@ -50,7 +50,7 @@ def ff_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | N
 
 
 class Ranking(Protocol):
-    """A vector that seed words found; precompute.seeds makes them, with the weights at hand."""
+    """A vector that seed words found; precompute.live.seed_ranking makes them, with the weights at hand."""
 
     @property
     def kind(self) -> str: ...

@@ -4,9 +4,9 @@ Reading lists out of an index is for the pages themselves."""
 import math
 from collections.abc import Iterable, Sequence
 
-from app.view_types import TokenView
+from app.views.view_types import TokenView
 from precompute.errors import BadRequest, NotFound
-from precompute.tokens import TokenTable
+from precompute.index.tokens import TokenTable
 
 
 def place_of(what: str, asked: str, known: Sequence[str]) -> int:

@@ -9,14 +9,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.column_rows import ColumnRows
-from app.page_types import Place
+from app.views.column_rows import ColumnRows
+from app.views.page_types import Place
 from app.views.ranked import Window, ranked
 from app.views.slices import BrokenLayer, Shards, entries_at, slices
 from precompute.errors import IndexFault
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array, Shard
 from precompute.shape import ENDS, LENSES, Shape
-from precompute.shard_reader import Array, Shard
 
 Made = TypeVar("Made")
 

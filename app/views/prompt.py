@@ -3,7 +3,7 @@ Running the model is for the worker."""
 
 from collections.abc import Iterable
 
-from app.live_types import (
+from app.views.live_types import (
     ActiveView,
     AttentionView,
     ChangeView,
@@ -16,9 +16,9 @@ from app.live_types import (
     PromptView,
     UpView,
 )
-from app.view_types import TokenView
 from app.views.parts import token_views
 from app.views.seeds import first_tokens, scored_views
+from app.views.view_types import TokenView
 from app.wire import (
     ActiveNeuron,
     ChosenNeuron,
@@ -30,7 +30,7 @@ from app.wire import (
     PromptAnswer,
     PromptAsk,
 )
-from precompute.index import Index
+from precompute.index.index import Index
 
 FIRST = 5  # tokens of a neuron's key and value
 FIRST_OF_CHOSEN = 15  # of the one that was asked about

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from precompute.shard_reader import Array
+from precompute.index.shard_reader import Array
 
 Window = Callable[[int], slice]  # the part, once it is known how long the longest list is
 

@@ -8,11 +8,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.token_search import TokenSearch, surface, token_search
+from app.views.token_search import TokenSearch, surface, token_search
 from precompute.errors import IndexFault
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array
 from precompute.shape import LENSES
-from precompute.shard_reader import Array
 
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
 RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from app.lists import PairList, ScoredList
-from app.view_types import PairsView, ReadPairs, ReadView
-from app.vocabulary import vocabulary_of
+from app.views.lists import PairList, ScoredList
+from app.views.view_types import PairsView, ReadPairs, ReadView
+from app.views.vocabulary import vocabulary_of
 from app.wire import PairsReadingAnswer, ReadingAnswer, Scored, ScoredPair
-from precompute.index import Index
+from precompute.index.index import Index
 
 
 def read_view(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> ReadView:

@@ -1,11 +1,11 @@
 """Pairs of words and the heads that carry one to the other, from a worker's answer.
 Ranking is for the worker."""
 
-from app.live_types import RelationHead, RelationPair, RelationView, WordView
+from app.views.live_types import RelationHead, RelationPair, RelationView, WordView
 from app.views.parameters import token_view
 from app.views.parts import token_views
 from app.wire import RelationAnswer
-from precompute.index import Index
+from precompute.index.index import Index
 
 
 def relation_page(index: Index, lens: str, answer: RelationAnswer | None) -> RelationView:

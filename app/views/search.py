@@ -8,20 +8,20 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from app.column_rows import ColumnRows
-from app.jumps import jump
-from app.page_types import Match, SearchView, TokenGroup
-from app.token_search import TokenSearch, surface, token_search
-from app.view_types import TokenView
+from app.views.column_rows import ColumnRows
 from app.views.common_lists import Common, check_common, common_lists
+from app.views.jumps import jump
+from app.views.page_types import Match, SearchView, TokenGroup
 from app.views.pair_matches import pair_matches
 from app.views.parts import cut, place_of, token_views
 from app.views.places import kind_of, over_layers, whose
 from app.views.slices import Shards
+from app.views.token_search import TokenSearch, surface, token_search
+from app.views.view_types import TokenView
 from precompute.errors import BadRequest
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, LENSES, MATRICES
-from precompute.tokens import TokenTable
 
 LONGEST = 200  # characters of a search
 GROUPS = 20  # of tokens like the search

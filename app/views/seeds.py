@@ -3,12 +3,12 @@ Ranking is for the worker."""
 
 from collections.abc import Iterable
 
-from app.live_types import SeedHead, SeedPlace, SeedsPageView, SeedTerm
-from app.view_types import ScoredView, TokenView
+from app.views.live_types import SeedHead, SeedPlace, SeedsPageView, SeedTerm
 from app.views.parts import token_views
+from app.views.view_types import ScoredView, TokenView
 from app.wire import Scored, SeedsAnswer
 from precompute.errors import IndexFault, NotFound
-from precompute.index import Index
+from precompute.index.index import Index
 
 FIRST = 8  # tokens of each vector
 

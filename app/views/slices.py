@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from precompute.index.shard_reader import Array, Shard
 from precompute.shape import ENDS, Shape
-from precompute.shard_reader import Array, Shard
 
 FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
 

@@ -5,18 +5,18 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
-from app.column_rows import ColumnRows
-from app.page_types import PairPlace, Place, Role, RoleList, TokenPageView
-from app.token_search import token_search
-from app.view_types import ScoredView
+from app.views.column_rows import ColumnRows
+from app.views.page_types import PairPlace, Place, Role, RoleList, TokenPageView
 from app.views.paired_places import paired_places
 from app.views.parameters import token_view
 from app.views.parts import cut, place_of, token_views
 from app.views.places import best_places, kind_of, over_layers
 from app.views.ranked import Window
 from app.views.slices import Shards
+from app.views.token_search import token_search
+from app.views.view_types import ScoredView
 from precompute.errors import IndexFault
-from precompute.index import Index
+from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 
 ROLES: dict[tuple[str, str], Role] = {

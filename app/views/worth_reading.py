@@ -8,16 +8,16 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.page_types import HeadCard, NeuronCard
-from app.view_types import PairView
 from app.views.layer import first_tokens
+from app.views.page_types import HeadCard, NeuronCard
 from app.views.parameters import pairs_view
 from app.views.parts import token_views
 from app.views.readable import Readable, readable
+from app.views.view_types import PairView
 from precompute.errors import IndexFault
-from precompute.index import Index
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array, Shard
 from precompute.shape import LENSES, MATRICES, PRESETS
-from precompute.shard_reader import Array, Shard
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
 LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer

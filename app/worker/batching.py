@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil
 
-from app.live.errors import LiveFull
-from app.live.paths import Ask
 from app.worker.limits import Limits
+from app.workers.errors import LiveFull
+from app.workers.paths import Ask
 
 CROWDED = 1.0  # seconds after two were here at once for which others are waited for: who is alone need not wait
 UNTRIED = 4  # prompts of a kind that leave together before it is known how long one takes

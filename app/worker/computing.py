@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Sequence
 from math import log
 from typing import TYPE_CHECKING
 
-from app.live.errors import LiveFailed, TooLarge
-from app.live.paths import Ask
 from app.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
 from app.worker.batching import Job
+from app.workers.errors import LiveFailed, TooLarge
+from app.workers.paths import Ask
 from precompute.errors import LexiscopeError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.live.errors import status_of
-from app.live.paths import PATHS
 from app.wire import Fault
+from app.workers.errors import status_of
+from app.workers.paths import PATHS
 from precompute.errors import LexiscopeError
 
 

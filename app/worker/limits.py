@@ -3,10 +3,10 @@ What an ask means, and whether it can be answered at all, is for precompute/live
 
 from dataclasses import dataclass
 
-from app.live.errors import TooLarge
-from app.live.paths import Ask
 from app.settings import Settings
 from app.wire import PromptAsk, RelationAsk, SeedsAsk
+from app.workers.errors import TooLarge
+from app.workers.paths import Ask
 from precompute.shape import SIDES
 
 BODY_BYTES = 1_000_000

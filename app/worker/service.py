@@ -15,9 +15,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from app.live.errors import CONFLICT, LiveFailed, TimedOut, TooLarge
-from app.live.paths import PATHS, WEIGHTS, Ask
-from app.live.visitor import while_there
 from app.metrics import MEDIA_TYPE, Metrics
 from app.wire import Health, PairsReadingAsk, PromptAsk
 from app.worker.batching import Batcher, Job
@@ -25,6 +22,9 @@ from app.worker.computing import Computing, key_of, log_failure
 from app.worker.events import EventStream, Reports, event
 from app.worker.faults import fault_answer, fault_of, no_route, refusal
 from app.worker.limits import BODY_BYTES, Limits
+from app.workers.errors import CONFLICT, LiveFailed, TimedOut, TooLarge
+from app.workers.paths import PATHS, WEIGHTS, Ask
+from app.workers.visitor import while_there
 from precompute.errors import BadRequest, LexiscopeError
 
 if TYPE_CHECKING:

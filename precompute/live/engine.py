@@ -8,8 +8,6 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer
 
-from precompute.architectures import describe
-from precompute.checkpoint import Checkpoint
 from precompute.device import pick_device
 from precompute.errors import BadWeights, LexiscopeError, UnsupportedArchitecture
 from precompute.live import gpt2, llama
@@ -36,6 +34,8 @@ from precompute.live.wire import (
     Term,
 )
 from precompute.live.words import Words
+from precompute.weights.architectures import describe
+from precompute.weights.checkpoint import Checkpoint
 
 EXTRAS = {"gpt2": gpt2.extras, "llama": llama.extras}
 

@@ -4,9 +4,9 @@ Which tensors hold the vectors is for precompute/architectures/gpt2.py.
 
 import torch
 
-from precompute.architectures.base import Config, Model
 from precompute.errors import BadWeights
 from precompute.live.weights import Extras, check_activation, stacked
+from precompute.weights.architectures.base import Config, Model
 
 
 def extras(model: Model) -> Extras:

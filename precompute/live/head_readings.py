@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from precompute.embedding import Embedding, Float32
 from precompute.errors import NotFound
+from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.live.readings import Readings
 from precompute.live.weights import Weights
 from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk, ScoredPair
-from precompute.pair_masks import Masks
+from precompute.project.embedding import Embedding, Float32
+from precompute.project.pairs.masks import Masks
 from precompute.shape import SIDES
-from precompute.tokens import distinct_classes, token_bytes, whole_words
 
 FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
 SEARCH = 0.5  # the share of the work, for the progress bar, that is done when the search begins
@@ -29,7 +29,10 @@ class HeadReadings:
         self.w, self.readings, self.tokenizer_file = w, readings, tokenizer_file
 
     def answer(self, ask: PairsReadingAsk, step: Step) -> PairsReadingAnswer:
-        from precompute.pairs import Matrix, top_pairs  # its kernels are not needed until a head is asked about
+        from precompute.project.pairs.head_pairs import (  # its kernels are not needed until a head is asked about
+            Matrix,
+            top_pairs,
+        )
 
         s = self.w.shape
         for what, number, count in (("layer", ask.layer, s.n_layers), ("head", ask.head, s.n_heads)):

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from precompute.architectures.base import Config, Model
 from precompute.errors import UnsupportedArchitecture
 from precompute.live.weights import Extras, check_activation, stacked
+from precompute.weights.architectures.base import Config, Model
 
 _ATTENTION = {"w_q": "q_proj", "w_k": "k_proj", "w_v": "v_proj", "w_o": "o_proj"}
 _MLP = {"ff_key": "gate_proj", "ff_up": "up_proj", "ff_value": "down_proj"}

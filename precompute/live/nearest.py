@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.compiled import kernel
-from precompute.embedding import Embedding, Float32, Float64
-from precompute.rounding import UNIT, gamma
+from precompute.project.compiled import kernel
+from precompute.project.embedding import Embedding, Float32, Float64
+from precompute.project.rounding import UNIT, gamma
 
 
 @dataclass(frozen=True)

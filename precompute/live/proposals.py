@@ -7,9 +7,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.compiled import kernel
-from precompute.embedding import Float32, Float64
-from precompute.rounding import TINY, gamma
+from precompute.project.compiled import kernel
+from precompute.project.embedding import Float32, Float64
+from precompute.project.rounding import TINY, gamma
 
 GROUP = 64
 NOTHING = np.float32(-np.inf)

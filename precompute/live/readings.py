@@ -14,14 +14,14 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from precompute.embedding import Embedding, Float32, Float64
 from precompute.errors import NotFound
 from precompute.live.forward import write
 from precompute.live.weights import Place, Weights
 from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
 from precompute.live.words import Words
+from precompute.project.embedding import Embedding, Float32, Float64
+from precompute.project.vectors import Projector
 from precompute.shape import LENSES, SIDES
-from precompute.vectors import Projector
 
 MOST = 100  # tokens of a list
 TOKENS = 4096  # that go through the MLP at once

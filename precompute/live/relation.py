@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precompute.embedding import Float64
 from precompute.errors import BadRequest
 from precompute.live import token_kernel
 from precompute.live.proposals import error_of_products
@@ -20,6 +19,7 @@ from precompute.live.vocabulary import BLOCK, count_above, find_close
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer, RelationAsk
 from precompute.live.words import Words
+from precompute.project.embedding import Float64
 
 
 def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], None] = lambda: None) -> RelationAnswer:

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precompute.embedding import Float64
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.nearest import Coarse
 from precompute.live.proposals import error_of_products, exact_products, proposals
+from precompute.live.seed_ranking import CANCELLED, cancelled, weighted_mean
 from precompute.live.vocabulary import listed
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadReading, Scored, SeedsAnswer, SeedsAsk, TermUsed
 from precompute.live.words import Vocabulary, Words
-from precompute.seeds import CANCELLED, cancelled, weighted_mean
+from precompute.project.embedding import Float64
 from precompute.shape import SIDES
 
 NEAREST = 12

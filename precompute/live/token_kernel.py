@@ -5,8 +5,8 @@ Other devices use torch; vocabulary.py chooses.
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.compiled import kernel
-from precompute.vector_kernel import order_key
+from precompute.project.compiled import kernel
+from precompute.project.vector_kernel import order_key
 
 GROUP = 64  # tokens whose largest score is looked at first
 NOTHING = np.float32(-np.inf)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from precompute.architectures.base import Model
 from precompute.errors import BadWeights, UnsupportedArchitecture
 from precompute.shape import Shape
+from precompute.weights.architectures.base import Model
 
 Activation = Callable[[Tensor], Tensor]
 Place = Literal["attention", "ff", "final"]  # of a norm

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from precompute.embedding import Embedding, Float64
 from precompute.errors import BadRequest, NotFound
+from precompute.live.seed_ranking import find_seed
 from precompute.live.weights import Weights
-from precompute.seeds import find_seed
+from precompute.project.embedding import Embedding, Float64
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""One address to try for each endpoint of the OpenAPI document, in a model that is served here.
+The document itself is made in openapi_docs.py and shown by templates/docs.html."""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from app.routes.openapi_text import endpoints, example
+from app.site import Site
+from precompute.errors import LexiscopeError
+from precompute.index.index import Index
+
+LIVE = "live pages"  # the tag of pages that ask a worker
+ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no more
+
+
+def example_links(site: Site, document: Mapping[str, Any]) -> dict[str, str]:
+    """By path; a page that nothing served here has is left out."""
+    index = _first(site)
+    live = index is not None and site.live.serves(index.manifest.model)
+    links: dict[str, str] = {}
+    for each in endpoints(dict(document)):
+        path, operation = each["path"], each["operation"]
+        if ("{model}" in path and index is None) or (LIVE in operation.get("tags", ()) and not live):
+            continue
+        numbers = _numbers(index) if index else {}
+        query = {}
+        for asked in operation.get("parameters", ()):
+            said = example(asked)
+            if asked["in"] == "path":
+                value = numbers.get(asked["name"], said)
+                path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, said))))
+            elif asked["name"] in ASKED:
+                query[asked["name"]] = said
+        links[each["path"]] = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
+    return links
+
+
+def _first(site: Site) -> Index | None:
+    """The first model of which a layer is ready."""
+    for card in site.library.cards():
+        try:
+            if card.layers:
+                return site.library.index(card.model)
+        except LexiscopeError:
+            continue
+    return None
+
+
+def _numbers(index: Index) -> dict[str, Any]:
+    """What may stand in the paths: numbers as ranges, of which the example is taken if it is among them."""
+    shape = index.shape
+    counts = {"neuron": shape.d_mlp, "head": shape.n_heads, "subhead": shape.d_head, "token": shape.d_vocab}
+    ranges = {name: range(count) for name, count in counts.items()}
+    return {"model": index.manifest.model, "layer": index.layers, **ranges}
+
+
+def _within(allowed: Any, said: Any) -> Any:
+    if isinstance(allowed, str | int):
+        return allowed
+    return said if said in allowed else allowed[-1]

@@ -1,0 +1,178 @@
+"""Reads what a person types or pastes to name a parameter: L10, L10N2361, 8.11, L8H11.5, or the address of a page.
+The addresses themselves are made by addresses.py."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from app import addresses
+from precompute.index.manifest import MODEL_NAME
+from precompute.shape import MATRICES, Shape
+
+_LAYER = re.compile(r"(?:L|layer\s*)(\d{1,9})", re.ASCII | re.IGNORECASE)
+_NEURON = re.compile(r"L(\d{1,9})N(\d{1,9})", re.ASCII | re.IGNORECASE)
+_HEAD = re.compile(r"L(\d{1,9})H(\d{1,9})(?:[–-]\d{1,9})?(?:\.(\d{1,9}))?", re.ASCII | re.IGNORECASE)
+_DOTTED = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page takes: whatever else is pasted is dropped
+    addresses.model: ("lens", "preset"),
+    addresses.search: ("q", "lens", "kind", "page"),
+    addresses.layer: ("lens", "sort", "token", "page"),
+    addresses.token: ("lens", "preset", "kind", "page"),
+    addresses.ff: ("lens", "k", "reading"),
+    addresses.head: ("lens", "preset"),
+    addresses.pairs: ("lens", "preset", "k", "group", "reading"),
+    addresses.subhead: ("lens", "k", "reading"),
+}
+_PAGES = ("layer", "ff", "head", "token", "search")
+_FACES = (".json", ".csv", ".md", ".tex")
+
+
+def jump(model: str, shape: Shape, text: str) -> str | None:
+    """The path of the page that a text names; None if it names none of this model."""
+    text = text.strip()
+    return _named(model, shape, text) or _pasted(model, shape, text)
+
+
+def offers(model: str, shape: Shape, text: str) -> list[tuple[str, str]]:
+    """The pages that a text may mean, best first, and what each is: two numbers are a head, but may be a neuron."""
+    paths = [jump(model, shape, text)]
+    if match := _DOTTED.fullmatch(text.strip()):
+        layer, second, third = match.groups()
+        paths.append(None if third else _checked(shape, addresses.ff, model, layer=layer, neuron=second))
+    return [(path, _title(path)) for path in dict.fromkeys(paths) if path]
+
+
+def pasted_model(text: str) -> str | None:
+    """The model that a pasted address of a page is of, whether it is here or not."""
+    try:
+        name, *words = _path(text)
+    except ValueError:
+        return None
+    is_page = words[0] in _PAGES and len(words) > (words[0] != "search") if words else "://" in text
+    return name if is_page and MODEL_NAME.fullmatch(name) else None
+
+
+def out_of_range(model: str, shape: Shape, text: str) -> str | None:
+    """What there is, for a text that names a parameter which is not there."""
+    text = text.strip()
+    if not any(kind.fullmatch(text) for kind in (_LAYER, _NEURON, _HEAD, _DOTTED)) or jump(model, shape, text):
+        return None
+    counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads, "subheads": shape.d_head}
+    return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
+
+
+def examples(shape: Shape) -> dict[str, str]:
+    """Names of parameters that a model of this shape has."""
+    layer, neuron, head = shape.n_layers * 5 // 6, max(shape.n_heads, shape.d_mlp * 3 // 4), shape.n_heads - 1
+    neuron = min(neuron, shape.d_mlp - 1)
+    return {
+        "neuron": f"L{layer}N{neuron}",
+        "neuron_dotted": f"{layer}.{neuron}",
+        "head": f"L{layer}H{head}",
+        "head_dotted": f"{layer}.{head}",
+        "subhead": f"{layer}.{head}.{min(5, shape.d_head - 1)}",
+    }
+
+
+FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (offers, pasted_model, out_of_range, examples)}
+
+
+def _title(path: str) -> str:
+    """What the page at one of our own addresses is."""
+    match path.partition("?")[0].split("/")[2:]:
+        case ["layer", layer]:
+            return f"Layer {layer}"
+        case ["token", token]:
+            return f"Token #{token}"
+        case ["ff", layer, neuron]:
+            return f"Neuron {neuron} of layer {layer}"
+        case ["head", layer, head]:
+            return f"Head {head} of layer {layer}"
+        case ["head", layer, head, matrix]:
+            return f"{matrix.upper()} of head {head} of layer {layer}"
+        case ["head", layer, head, _, subhead]:
+            return f"Subhead {subhead} of head {head} of layer {layer}"
+        case ["search"]:
+            return "Search"
+    return "Layers and heads"
+
+
+def _path(text: str) -> list[str]:
+    """The words of an address, whatever its host and ending."""
+    path = unquote(urlsplit(text.strip()).path)
+    for face in _FACES:
+        path = path.removesuffix(face)
+    return path.strip("/").split("/")
+
+
+def _named(model: str, shape: Shape, text: str) -> str | None:
+    numbers: list[int]
+    if match := _LAYER.fullmatch(text):
+        return _checked(shape, addresses.layer, model, layer=match[1])
+    if match := _NEURON.fullmatch(text):
+        layer, neuron = map(int, match.groups())
+        return _checked(shape, addresses.ff, model, layer=layer, neuron=neuron)
+    if match := _HEAD.fullmatch(text) or _DOTTED.fullmatch(text):
+        layer, second, *third = numbers = [int(number) for number in match.groups() if number]
+        if third:
+            return _checked(shape, addresses.subhead, model, layer=layer, head=second, subhead=third[0])
+        if second >= shape.n_heads and match.re is _DOTTED:
+            return _checked(shape, addresses.ff, model, layer=layer, neuron=second)
+        return _checked(shape, addresses.head, model, layer=numbers[0], head=second)
+    return None
+
+
+def _pasted(model: str, shape: Shape, text: str) -> str | None:
+    """Whatever the host: only the path and the arguments we know are taken over."""
+    try:
+        parts = urlsplit(text)
+        name, *words = _path(text)
+    except ValueError:
+        return None
+    if name != model or "/" not in text:
+        return None
+    query: dict[str, Any] = {
+        name: int(value) if _NUMBER.fullmatch(value) and name != "q" else value
+        for name, value in parse_qsl(parts.query)
+    }
+    match words:
+        case []:
+            return _checked(shape, addresses.model, model, query)
+        case ["search"]:
+            return _checked(shape, addresses.search, model, query)
+        case ["layer", layer]:
+            return _checked(shape, addresses.layer, model, query, layer=layer)
+        case ["token", token]:
+            return _checked(shape, addresses.token, model, query, token=token)
+        case ["ff", layer, neuron]:
+            return _checked(shape, addresses.ff, model, query, layer=layer, neuron=neuron)
+        case ["head", layer, head]:
+            return _checked(shape, addresses.head, model, query, layer=layer, head=head)
+        case ["head", layer, head, matrix] if matrix in MATRICES:
+            return _checked(shape, addresses.pairs, model, query, layer=layer, head=head, matrix=matrix)
+        case ["head", layer, head, "sub", subhead]:
+            return _checked(shape, addresses.subhead, model, query, layer=layer, head=head, subhead=subhead)
+    return None
+
+
+def _checked(
+    shape: Shape, address: Callable[..., str], model: str, query: dict[str, Any] | None = None, **numbers: int | str
+) -> str | None:
+    """The address, if all numbers are numbers and such a parameter exists."""
+    counts = {
+        "layer": shape.n_layers,
+        "neuron": shape.d_mlp,
+        "head": shape.n_heads,
+        "subhead": shape.d_head,
+        "token": shape.d_vocab,
+    }
+    for name, number in numbers.items():
+        if name not in counts:
+            continue
+        if not _NUMBER.fullmatch(str(number)) or int(number) >= counts[name]:
+            return None
+        numbers[name] = int(number)
+    taken = {name: value for name, value in (query or {}).items() if name in _ARGUMENTS[address]}
+    return address(model, *numbers.values(), **taken)

@@ -1,0 +1,39 @@
+"""Work for somebody who may go away: it is cancelled as soon as nobody waits for it any more.
+The same for the server and its visitors as for the worker and the server."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from app.workers.errors import VisitorGone
+
+T = TypeVar("T")
+
+
+async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result; VisitorGone, and the work cancelled, if the other end of the request hangs up before.
+
+    The body of the request must have been read, if it has one that matters.
+    """
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise VisitorGone("nobody waits for this answer")
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _gone(request: Request) -> None:
+    ended = False
+    while (message := await request.receive())["type"] != "http.disconnect":
+        if ended:  # a second end of the same body: this server never tells who leaves
+            await asyncio.Event().wait()
+        ended = not message.get("more_body", False)

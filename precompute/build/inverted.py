@@ -1,0 +1,66 @@
+"""Turns lists around: from a token to the vectors and head pairs that list it, best rank first.
+Lists come from the projection; reading the result is for shard_reader.py."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.index.layout import number_dtype, rank_dtype
+from precompute.shape import MATRICES
+
+Array: TypeAlias = NDArray[Any]
+
+
+def invert_lists(ids: Sequence[Array], d_vocab: int) -> dict[str, Array]:
+    """The `inverted.*` arrays from the `{kind}.ids` (n, L, E, k) of all kinds, in the order of Shape.kinds."""
+    n_vectors = sum(len(kind) for kind in ids)
+    _, n_lenses, n_ends, k = ids[0].shape
+    offsets = np.empty((n_lenses, n_ends, d_vocab + 1), np.uint32)
+    vectors, ranks = [], []
+    start = 0
+    for lens, end in np.ndindex(n_lenses, n_ends):
+        tokens = np.concatenate([kind[:, lens, end].T for kind in ids], axis=1).ravel()  # (k * n_vectors,), by rank
+        order, offsets[lens, end] = _by_token(tokens, d_vocab, start)
+        rank, vector = np.divmod(order, n_vectors)
+        vectors.append(vector.astype(number_dtype(n_vectors)))
+        ranks.append(rank.astype(rank_dtype(k)))
+        start += len(order)
+    return {
+        "inverted.offsets": offsets,
+        "inverted.vector": np.concatenate(vectors),
+        "inverted.rank": np.concatenate(ranks),
+    }
+
+
+def invert_pairs(ids: Mapping[str, Array], counts: Mapping[str, Array], d_vocab: int) -> dict[str, Array]:
+    """The `paired.*` arrays from the ids (n_heads, L, P, E, pairs, 2) and counts (n_heads, L, P, E) of vo and qk."""
+    both = np.stack([ids[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E, pairs, 2)
+    valid = np.stack([counts[matrix] for matrix in MATRICES], axis=1)  # (n_heads, M, L, P, E)
+    n_heads, n_matrices, n_lenses, n_presets, n_ends, n_pairs, n_sides = both.shape
+    grid = (n_pairs, n_heads, n_matrices, n_presets, n_sides)
+    offsets = np.empty((n_lenses, n_ends, d_vocab + 1), np.uint32)
+    places, ranks = [], []
+    start = 0
+    for lens, end in np.ndindex(n_lenses, n_ends):
+        tokens = both[:, :, lens, :, end].transpose(3, 0, 1, 2, 4)  # (pairs, n_heads, M, P, sides)
+        listed = np.arange(n_pairs)[:, None, None, None] < valid[:, :, lens, :, end]  # (pairs, n_heads, M, P)
+        positions = np.flatnonzero(np.broadcast_to(listed[..., None], grid))
+        order, offsets[lens, end] = _by_token(tokens.ravel()[positions], d_vocab, start)
+        rank, head, matrix, preset, side = np.unravel_index(positions[order], grid)
+        places.append(np.stack([head, matrix, preset, side], axis=1).astype(np.uint16))
+        ranks.append(rank.astype(np.uint32))
+        start += len(order)
+    return {"paired.offsets": offsets, "paired.place": np.concatenate(places), "paired.rank": np.concatenate(ranks)}
+
+
+def _by_token(tokens: Array, d_vocab: int, start: int) -> tuple[NDArray[np.intp], Array]:
+    """Positions sorted by the token that stands there, else as they were; and where each token's slice begins."""
+    order = np.argsort(tokens, kind="stable")  # on uint16 a radix sort
+    counts = np.bincount(tokens, minlength=d_vocab)
+    if len(counts) > d_vocab:
+        raise ValueError(f"token id {len(counts) - 1} in a list over {d_vocab} tokens")
+    offsets = np.zeros(d_vocab + 1, np.int64)
+    np.cumsum(counts, out=offsets[1:])
+    return order, (offsets + start).astype(np.uint32)

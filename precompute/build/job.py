@@ -1,0 +1,181 @@
+"""Builds a model's index: which layers are missing, and one after the other into the place that placement.py finds.
+The making of one layer is shard.py's. A finished layer is kept and listed at once; everything else can be killed."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.build.layer import Workbench, make_shard
+from precompute.build.lock import build_lock
+from precompute.build.placement import Place, load_current, what_is_there
+from precompute.build.progress import Progress
+from precompute.build.shard_writer import write_neighbours, write_shard, write_vocabulary
+from precompute.device import pick_device
+from precompute.errors import BuildError, NotFound
+from precompute.files import sha256_of
+from precompute.index.layout import shard_size
+from precompute.index.manifest import FileEntry, Manifest
+from precompute.index.tokens import pack, token_bytes
+from precompute.project.nearest_tokens import nearest_tokens
+from precompute.weights.architectures import describe
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
+
+K, PAIRS = 100, 500  # of a new index, unless something else is asked for
+LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 32  # that a manifest can say
+LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is made
+
+
+@dataclass(frozen=True)
+class Options:
+    k: int | None = None  # None: as the index has it, else K
+    pairs: int | None = None  # likewise
+    layers: tuple[int, ...] | None = None  # None: all
+    force: bool = False
+    device: str = "auto"
+    threads: int | None = None  # None: as many as there are cores
+
+
+def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progress) -> Path:
+    """Makes or completes DATA/<model>; returns that folder."""
+    model = describe(checkpoint)
+    wanted = wanted_layers(model, options)
+    device = pick_device(options.device)
+    folder = data / checkpoint.name
+    with build_lock(folder):
+        progress.say(f"{checkpoint.name}: checking the weights from {checkpoint.source}")
+        current = load_current(folder, options.force)
+        new = identify(model, options, current)
+        check_size(new)
+        manifest, name = what_is_there(folder, new, current, wanted, options.force)
+        place = Place(folder, name, checkpoint.tokenizer_file())
+        missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]  # upper layers read best
+        incomplete = bool(missing) or manifest.vocabulary is None or manifest.neighbours is None
+        if incomplete:
+            progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
+            with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
+                try:
+                    manifest = _make(model, manifest, place, missing, device, pool, progress)
+                except (MemoryError, RuntimeError) as error:
+                    raise_if_out_of_memory(error, manifest)
+                    raise
+        written = place.finish(manifest)
+        progress.finish(folder, len(manifest.shards), model.shape.n_layers, nothing_done=not (written or incomplete))
+        if place.unfinished_rebuild():
+            progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
+    return folder
+
+
+def wanted_layers(model: Model, options: Options) -> list[int]:
+    n_layers = model.shape.n_layers
+    layers = sorted(set(options.layers)) if options.layers is not None else list(range(n_layers))
+    if wrong := [layer for layer in layers if not 0 <= layer < n_layers]:
+        raise NotFound(f"layer {wrong[-1]}: {model.checkpoint.name} has layers 0 to {n_layers - 1}")
+    return layers
+
+
+def identify(model: Model, options: Options, current: Manifest | None = None) -> Manifest:
+    """The manifest of a build before it has any files; what the options leave open is as in the current one."""
+    checkpoint, d_vocab = model.checkpoint, model.shape.d_vocab
+    return Manifest(
+        model=checkpoint.name,
+        source=checkpoint.source,
+        revision=checkpoint.revision,
+        weights_sha256=checkpoint.weights_hash(),
+        tokenizer_sha256=sha256_of(checkpoint.tokenizer_file()),
+        shape=model.shape,
+        k=min(options.k or (current.k if current else K), d_vocab, LARGEST_K),
+        pairs=min(options.pairs or (current.pairs if current else PAIRS), d_vocab**2, LARGEST_PAIRS),
+    )
+
+
+def check_size(manifest: Manifest) -> None:
+    """BuildError if the layers would be larger than one can be."""
+    n_bytes, entries = shard_size(manifest.shape, manifest.k, manifest.pairs)
+    if n_bytes > LARGEST_SHARD or entries > np.iinfo(np.uint32).max:
+        raise BuildError(
+            f"--k {manifest.k} and --pairs {manifest.pairs} make layers of up to {n_bytes / 1e9:.3g} GB, and one may "
+            f"have {LARGEST_SHARD / 1e9:.3g} GB: ask for shorter lists"
+        )
+
+
+def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
+    """BuildError if that is what `error` is; of the errors of torch only the text tells."""
+    said = str(error)
+    known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    if known or "not enough memory" in said or "can't allocate memory" in said:
+        first = said.splitlines()[0] if said else "no more is given"
+        raise BuildError(
+            f"not enough memory to build {manifest.model} ({first}): use smaller lists (--pairs {manifest.pairs} and "
+            f"--k {manifest.k} now) or fewer --threads; finished layers are kept"
+        ) from error
+
+
+@contextmanager
+def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
+    """A pool for make_shard. On the CPU each of its threads computes alone; float32 products stay float32."""
+    before = torch.get_num_threads()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.set_num_threads(1)
+    workers = threads if device.type == "cpu" else 1
+    pool = ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1))
+    try:
+        yield pool
+        pool.shutdown()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C: a search that is running cannot be stopped
+        torch.set_num_threads(before)
+
+
+def _make(
+    model: Model,
+    manifest: Manifest,
+    place: Place,
+    missing: list[int],
+    device: torch.device,
+    pool: Executor,
+    progress: Progress,
+) -> Manifest:
+    tokens = token_bytes(place.tokenizer, model.shape.d_vocab)
+    bench = Workbench.of(model, tokens, manifest.k, manifest.pairs, device, pool)
+    if manifest.vocabulary is None:
+        manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, bench, tokens))
+        place.save(manifest)
+    if not missing and manifest.neighbours is None:
+        manifest = _add_neighbours(manifest, place, bench, progress)
+    for layer in missing:
+        place.check()
+        arrays = make_shard(bench, layer, progress.step)
+        manifest = manifest.with_shard(layer, write_shard(place.folder, manifest, layer, arrays))
+        place.save(manifest)
+        progress.layer_done(layer)
+        if manifest.neighbours is None:  # not before there is something to read
+            manifest = _add_neighbours(manifest, place, bench, progress)
+    return manifest
+
+
+def _add_neighbours(manifest: Manifest, place: Place, bench: Workbench, progress: Progress) -> Manifest:
+    progress.say("finding the nearest tokens of every token")
+    arrays = nearest_tokens(bench.projectors["reads"].embedding, bench.pool)
+    manifest = manifest.with_neighbours(write_neighbours(place.folder, manifest, arrays))
+    place.save(manifest)
+    return manifest
+
+
+def _write_vocabulary(folder: Path, manifest: Manifest, bench: Workbench, tokens: list[bytes]) -> FileEntry:
+    offsets, data = pack(tokens)
+    arrays: dict[str, NDArray[Any]] = {"token.offsets": offsets, "token.bytes": data}
+    sides = {"embedding": "reads"} if manifest.shape.tied else {"embedding": "reads", "unembedding": "writes"}
+    for name, side in sides.items():
+        embedding = bench.projectors[side].embedding
+        arrays[f"{name}.norm"] = embedding.norm.astype(np.float32)
+        arrays[f"{name}.centred_norm"] = embedding.centred_norm.astype(np.float32)
+    return write_vocabulary(folder, manifest, arrays)

@@ -1,0 +1,137 @@
+"""Which arrays an index holds, by name, type and shape (FORMAT.md lists the same), and how its files are called.
+How they lie in a file is for container.py, what a reader gets from them for shard_reader.py."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from precompute.files import damaged
+from precompute.index.container import Container
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+
+# Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
+PER_KIND = {
+    "{kind}.ids": ("id", "n, L, E, k"),
+    "{kind}.scores": ("float32", "n, L, E, k"),
+    "{kind}.norm": ("float32", "n"),
+    "{kind}.coherence": ("float32", "n, L, E"),
+}
+PER_NEURON = {"ff.similarity": ("float32", "d_mlp, L")}
+PER_MATRIX = {
+    "{matrix}.ids": ("id", "n_heads, L, P, E, pairs, 2"),
+    "{matrix}.scores": ("float32", "n_heads, L, P, E, pairs"),
+    "{matrix}.count": ("uint32", "n_heads, L, P, E"),
+    "{matrix}.coherence": ("float32", "n_heads, L, P, E"),
+}
+INVERTED = {
+    "inverted.offsets": ("uint32", "L, E, d_vocab + 1"),
+    "inverted.vector": ("number", "listed"),
+    "inverted.rank": ("rank", "listed"),
+    "paired.offsets": ("uint32", "L, E, d_vocab + 1"),
+    "paired.place": ("uint16", "paired, 4"),
+    "paired.rank": ("uint32", "paired"),
+}
+VOCABULARY = {
+    "token.offsets": ("uint32", "d_vocab + 1"),
+    "token.bytes": ("uint8", "bytes"),
+    "embedding.norm": ("float32", "d_vocab"),
+    "embedding.centred_norm": ("float32", "d_vocab"),
+}
+UNTIED = {
+    "unembedding.norm": ("float32", "d_vocab"),
+    "unembedding.centred_norm": ("float32", "d_vocab"),
+}
+NEIGHBOURS = {
+    "neighbours.ids": ("id", "d_vocab, nearest"),
+    "neighbours.scores": ("float32", "d_vocab, nearest"),
+}
+NEAREST = 20  # tokens, or one less than there are
+
+Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # name -> (dtype, shape); -1 where a dimension may be any
+
+
+def shard_file(layer: int, generation: int) -> str:
+    return f"layer-{layer}.g{generation}.lxs"
+
+
+def vocabulary_file(generation: int) -> str:
+    return f"vocabulary.g{generation}.lxs"
+
+
+def neighbours_file(generation: int) -> str:
+    return f"neighbours.g{generation}.lxs"
+
+
+def number_dtype(count: int) -> str:
+    """For numbers from 0 to count - 1: token ids, and vectors of a layer."""
+    return "uint16" if count <= 1 << 16 else "uint32"
+
+
+def rank_dtype(k: int) -> str:
+    return "uint8" if k <= 1 << 8 else "uint16"
+
+
+def n_vectors(shape: Shape) -> int:
+    """How many vectors a layer has, all kinds together."""
+    return sum(shape.count(kind) for kind in shape.kinds)
+
+
+def shard_layout(shape: Shape, k: int, pairs: int) -> Layout:
+    sizes = {"L": len(LENSES), "E": len(ENDS), "P": len(PRESETS), "k": k, "pairs": pairs, "2": 2, "4": 4}
+    sizes |= {"n_heads": shape.n_heads, "d_mlp": shape.d_mlp, "d_vocab + 1": shape.d_vocab + 1}
+    sizes |= {"listed": n_vectors(shape) * len(LENSES) * len(ENDS) * k, "paired": -1}
+    types = {"id": number_dtype(shape.d_vocab), "number": number_dtype(n_vectors(shape)), "rank": rank_dtype(k)}
+    layout: Layout = {}
+    for kind in shape.kinds:
+        layout |= _resolve(PER_KIND, sizes | {"n": shape.count(kind)}, types, kind=kind)
+    layout |= _resolve(PER_NEURON, sizes, types)
+    for matrix in MATRICES:
+        layout |= _resolve(PER_MATRIX, sizes, types, matrix=matrix)
+    return layout | _resolve(INVERTED, sizes, types)
+
+
+def shard_size(shape: Shape, k: int, pairs: int) -> tuple[int, int]:
+    """The most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
+    paired = shape.n_heads * len(MATRICES) * len(LENSES) * len(PRESETS) * len(ENDS) * pairs * 2
+    listed = n_vectors(shape) * len(LENSES) * len(ENDS) * k
+    arrays = shard_layout(shape, k, pairs).values()
+    sizes = [np.dtype(dtype).itemsize * math.prod(paired if n < 0 else n for n in dims) for dtype, dims in arrays]
+    return sum(sizes), max(listed, paired)
+
+
+def vocabulary_layout(shape: Shape) -> Layout:
+    sizes = {"d_vocab": shape.d_vocab, "d_vocab + 1": shape.d_vocab + 1, "bytes": -1}
+    return _resolve(VOCABULARY if shape.tied else VOCABULARY | UNTIED, sizes, {})
+
+
+def neighbours_layout(shape: Shape) -> Layout:
+    sizes = {"d_vocab": shape.d_vocab, "nearest": min(NEAREST, shape.d_vocab - 1)}
+    return _resolve(NEIGHBOURS, sizes, {"id": number_dtype(shape.d_vocab)})
+
+
+def check_arrays(container: Container, layout: Layout) -> None:
+    """ShardDamaged unless the container has exactly these arrays: the model it was made for had another shape."""
+    for problem in misfits({name: (array.dtype, array.shape) for name, array in container.arrays.items()}, layout):
+        raise damaged(container.path, f"does not fit the manifest: {problem}")
+
+
+def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], layout: Layout) -> Iterable[str]:
+    """Every way in which named arrays differ from a layout."""
+    for name in sorted(layout.keys() ^ arrays.keys()):
+        yield f"it lacks the array {name}" if name in layout else f"its array {name} is unknown"
+    for name in layout.keys() & arrays.keys():
+        (dtype, shape), (expected_dtype, expected) = arrays[name], layout[name]
+        same = len(shape) == len(expected) and all(b in (-1, a) for a, b in zip(shape, expected, strict=True))
+        if dtype.name != expected_dtype or not same:
+            yield f"its array {name} is {dtype.name} {list(shape)}, not {expected_dtype} {list(expected)}"
+
+
+def _resolve(
+    table: Mapping[str, tuple[str, str]], sizes: Mapping[str, int], types: Mapping[str, str], **names: str
+) -> Layout:
+    return {
+        name.format(**names): (types.get(dtype, dtype), tuple(sizes[size] for size in dimensions.split(", ")))
+        for name, (dtype, dimensions) in table.items()
+    }

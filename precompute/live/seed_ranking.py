@@ -1,0 +1,88 @@
+"""Seed words (section 4.1 of the paper): ranks parameter vectors by the product with the weighted mean of a few words.
+
+Needs the weights, not the index; which tokens a vector lists is the index's to tell.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from precompute.errors import BadRequest, NotFound
+from precompute.project.embedding import Float32, Float64
+from precompute.shape import SIDES
+from precompute.weights.architectures.base import Model
+
+CANCELLED = "the seeds cancel each other out: nothing is left to search for"
+SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
+
+
+@dataclass(frozen=True)
+class Seed:
+    word: str
+    tokens: tuple[int, ...]  # the pieces that stand for it
+    weight: float = 1.0
+
+
+@dataclass(frozen=True)
+class Ranked:
+    kind: str
+    layer: int
+    index: int
+    score: float
+
+
+def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
+    """One token with a leading space, else one without, else the pieces of the word with a leading space.
+
+    Some tokenizers put a space before every text themselves: then a word needs no second one.
+    """
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        raise NotFound(f"seed {word!a} is no text (it is not UTF-8): give words such as horse, dog, lion") from None
+    texts = f" {word.strip()}", word.strip()
+    spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
+    has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(SPACES)
+    tokens = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
+    if not word.strip() or not tokens:
+        raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
+    return Seed(word, tokens, weight)
+
+
+def query(W: Float32, seeds: list[Seed]) -> Float64:
+    """q (d_model,): weighted mean of (e - mean row of W); a word of several pieces is the mean of its pieces."""
+    if wrong := [token for seed in seeds for token in seed.tokens if token >= len(W)]:
+        raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
+    words = np.stack([W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds])  # (seeds, d_model)
+    terms = words - W.mean(axis=0, dtype=np.float64)
+    q = weighted_mean(terms, np.array([seed.weight for seed in seeds]))
+    if len(seeds) > 1 and cancelled(q, terms):
+        raise BadRequest(CANCELLED)
+    return q
+
+
+def weighted_mean(terms: Float64, weights: Float64) -> Float64:
+    """(terms, d_model), (terms,): sum of weight * term / sum of |weight|."""
+    return np.asarray(weights @ terms / np.abs(weights).sum())
+
+
+def cancelled(q: Float64, terms: Float64) -> bool:
+    """Whether nothing but rounding is left of the terms."""
+    return bool(np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max())
+
+
+def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int) -> list[Ranked]:
+    """The n vectors of these kinds, over all layers, with the largest product with the query.
+
+    Ties by kind, layer and index.
+    """
+    queries = {side: query(W.numpy(), seeds) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
+    found: list[Ranked] = []
+    for kind in dict.fromkeys(kinds):
+        for layer in range(model.shape.n_layers):
+            scores = model.vectors(layer, kind).numpy().astype(np.float64) @ queries[SIDES[kind]]
+            best = np.argsort(-scores, kind="stable")[:n]
+            found += [Ranked(kind, layer, int(index), float(scores[index])) for index in best]
+    return sorted(found, key=lambda r: (-r.score, r.kind, r.layer, r.index))[:n]

@@ -1,0 +1,28 @@
+"""Finds the nearest tokens of every token: its centred, normalised embedding projected like any other vector.
+Reading them from an index is for neighbours.py."""
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.index.layout import NEAREST, number_dtype
+from precompute.project.embedding import Embedding
+from precompute.project.vectors import Projector
+from precompute.shape import LENSES
+
+
+def nearest_tokens(embedding: Embedding, pool: Executor) -> dict[str, NDArray[Any]]:
+    """The `neighbours.*` arrays: of each token the others with the largest cosine, ties by the smaller id."""
+    d_vocab = len(embedding.rows)
+    projector = Projector(embedding, min(NEAREST + 1, d_vocab))
+    lists = projector.lists(embedding.directions(), None, pool)
+    ids, scores = (part[:, LENSES.index("cosine"), 0] for part in (lists.ids, lists.scores))  # (d_vocab, NEAREST + 1)
+    others = ids != np.arange(d_vocab)[:, None]
+    others[others.all(axis=1), -1] = False  # so many equal tokens that it is not on its own list
+    shape = (d_vocab, ids.shape[1] - 1)
+    return {
+        "neighbours.ids": ids[others].reshape(shape).astype(number_dtype(d_vocab)),
+        "neighbours.scores": scores[others].reshape(shape),
+    }

@@ -1,0 +1,131 @@
+"""Coordinates in eight bits: where a processor multiplies bytes several times faster than floats, their products tell
+which pairs of a flat head are worth a closer look. Says how far they can be off; what to do with them is pair_search's.
+
+Both sides are turned by the same orthogonal matrix first, which changes no product but evens the coordinates out, so
+that a row's largest one does not set a coarse step for all of them.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.project.compiled import kernel
+from precompute.project.rounding import TINY, gamma
+
+LARGEST = 127  # of a coarse coordinate
+LARGEST_D = 2**24 // LARGEST**2  # of so many, sums are exact in float32
+SMALLEST_STEP = 1e-15  # rows that need a smaller one become 0; two steps multiplied are far from vanishing
+USUAL_LOSS = 0.007  # of rows with 64 even coordinates, as a share of their norm; for plans only
+TRIED, TRIES = (256, 1024), 7  # rows and columns of a product that is measured, and how often
+
+Floats = NDArray[np.float32]
+
+
+class Coarse(NamedTuple):
+    """One side: a row is within `lost` of its step times its bytes, as vectors, once turned."""
+
+    bytes: NDArray[np.int8]  # (n, d)
+    step: Floats  # (n,), or (n / STRIP,) where the rows of a strip share one; positive
+    lost: Floats  # (n,), or (n / STRIP, STRIP)
+    size: Floats  # likewise: at least the norm of step times bytes
+
+
+# With â and b̂ the coarse rows, a · b - â · b̂ = a · (b - b̂) + (a - â) · b̂, at most |a| lost_b + lost_a size_b.
+
+
+def coarse_rows(coords: Floats, norm: Floats) -> Coarse:
+    """Of coords (n, d) with these norms, rounded up."""
+    return _coarse(coords, norm, 1)
+
+
+def coarse_columns(coords: Floats, norm: Floats) -> Coarse:
+    """Of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
+    made = _coarse(coords, norm.reshape(-1), norm.shape[1])
+    return made._replace(lost=made.lost.reshape(norm.shape), size=made.size.reshape(norm.shape))
+
+
+def _coarse(coords: Floats, norm: Floats, together: int) -> Coarse:
+    d = coords.shape[1]
+    turned = (torch.from_numpy(coords) @ _rotation(d)).numpy()
+    return Coarse(*_round(turned, norm, together, gamma(d + 8) * math.sqrt(d)))
+
+
+@cache
+def _rotation(d: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(0)
+    turn: torch.Tensor = torch.linalg.qr(torch.randn(d, d, dtype=torch.float64, generator=generator)).Q
+    return turn.float()
+
+
+@kernel()
+def _round(
+    turned: Floats, norm: Floats, together: int, turning: float
+) -> tuple[NDArray[np.int8], Floats, Floats, Floats]:
+    """As many rows as are `together` share a step. Turning a row in float32 was off by `turning` times its norm."""
+    n, d = turned.shape
+    rounded = np.zeros((n, d), np.int8)
+    steps, lost, size = np.ones(n // together, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
+    for i in range(n):
+        if i % together == 0:
+            step = np.abs(turned[i : i + together]).max() / np.float32(LARGEST)
+            inverse = np.float32(0)
+            if step >= SMALLEST_STEP:
+                steps[i // together] = step
+                inverse = np.float32(1) / step
+        squares = 0.0
+        for x in range(d):
+            nearest = np.rint(turned[i, x] * inverse)
+            rounded[i, x] = np.int8(nearest)
+            left = np.float64(turned[i, x]) - np.float64(nearest) * np.float64(step)
+            squares += left * left
+        lost[i] = (np.sqrt(squares) + turning * norm[i] + d**1.5 * TINY) * (1 + 1e-6)
+        size[i] = (norm[i] + lost[i]) * (1 + 1e-6)
+    return rounded, steps, lost, size
+
+
+def multiply(a: NDArray[np.int8], b: NDArray[np.int8], out: torch.Tensor) -> None:
+    """out (n, m) int32 = a (n, d) times b (m, d) transposed."""
+    torch._int_mm(torch.from_numpy(a), torch.from_numpy(b).T, out=out)
+
+
+@cache
+def cost(d: int) -> float:
+    """Seconds of a coarse product as a share of those of a plain one; infinite where it cannot be trusted or had."""
+    if d > LARGEST_D or not hasattr(torch, "_int_mm"):
+        return math.inf
+    try:
+        if not _sums_are_exact(d):
+            return math.inf
+    except RuntimeError:
+        return math.inf
+    n, m = TRIED
+    a, b = torch.ones(n, d), torch.ones(m, d)
+    plain, bytes_ = torch.empty(n, m), torch.empty(n, m, dtype=torch.int32)
+    a8, b8 = a.to(torch.int8).numpy(), b.to(torch.int8).numpy()
+    return _seconds(lambda: multiply(a8, b8, bytes_)) / _seconds(lambda: torch.mm(a, b.T, out=plain))
+
+
+def _sums_are_exact(d: int) -> bool:
+    """Some processors add pairs of products in 16 bits and cut off what does not fit; extreme rows show it."""
+    signs = np.array([1, -1, 1, -1], np.int8)[:, None]
+    rows = np.repeat(np.full((4, d), LARGEST, np.int8) * signs, TRIED[0] // 4, axis=0)
+    columns = np.repeat(np.full((4, d), LARGEST, np.int8) * signs, TRIED[1] // 4, axis=0)
+    out = torch.empty(*TRIED, dtype=torch.int32)
+    multiply(rows, columns, out)
+    return bool(np.array_equal(out.numpy(), rows.astype(np.int32) @ columns.astype(np.int32).T))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    """The shortest of some runs."""
+    best = math.inf
+    for _ in range(TRIES):
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best

@@ -1,0 +1,65 @@
+"""Gives a board the pairs of one surface (" dog", "Dog"): of small groups all, of large ones what a search finds.
+In pieces, so that thousands of empty rows need no more memory than a few."""
+
+import hashlib
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.project.embedding import Embedding, Float32
+from precompute.project.pairs.board import Board
+from precompute.project.pairs.kernel import row_dots
+from precompute.project.pairs.masks import Masks
+from precompute.project.pairs.search import Search
+from precompute.project.pairs.space import Factor, Half, as_columns, as_rows, least_error
+from precompute.project.pairs.tiles import search_tiles
+from precompute.project.rounding import gamma
+
+Int32 = NDArray[np.int32]
+
+CHUNK = 1 << 18  # pairs that are scored at once
+
+
+def add_small_groups(A: Factor, B: Factor, masks: Masks, board: Board) -> None:
+    a, b, a_error, b_error = (x.cpu().numpy() for x in (A.values, B.values, A.error, B.error))
+    relative, absolute = gamma(A.values.shape[1] + 8), least_error(A, B)
+    for start in range(0, len(masks.same_from), CHUNK):
+        i, j = masks.same_from[start : start + CHUNK], masks.same_to[start : start + CHUNK]
+        board.add(i, j, *row_dots(a, b, a_error, b_error, i, j, relative, absolute))
+
+
+def search_large_groups(
+    halves: tuple[Half, Half], source: Embedding, target: Embedding, masks: Masks, board: Board, exhaustive: bool
+) -> None:
+    a, b = halves
+    none, other = np.zeros_like(masks.surface), np.ones_like(masks.surface)  # here every two tokens are a pair
+    for group in masks.large:
+        rows, columns = (first_of_equals(side.rows, group, board.n) for side in (source, target))
+        Search(as_rows(a, rows, none), as_columns(b, columns, other), [board], exhaustive).run()
+
+
+def search_large_groups_on_device(
+    A: Factor, B: Factor, source: Embedding, target: Embedding, masks: Masks, board: Board
+) -> None:
+    for group in masks.large:
+        rows, columns = (
+            torch.from_numpy(first_of_equals(side.rows, group, board.n)).to(A.values.device)
+            for side in (source, target)
+        )
+        search_tiles(A, B, rows, columns, None, [board])
+
+
+def first_of_equals(embedding: Float32, tokens: Int32, n: int) -> Int32:
+    """Tokens (ids rise) without those whose embedding n smaller ones have: each of their pairs ties with n before it.
+
+    Empty rows are often all the same, and no bound tells apart what ties.
+    """
+    seen: dict[bytes, int] = {}
+    kept = []
+    for token in tokens:
+        key = hashlib.blake2b(embedding[token], digest_size=16).digest()
+        seen[key] = seen.get(key, 0) + 1
+        if seen[key] <= n:
+            kept.append(token)
+    return np.array(kept, np.int32)

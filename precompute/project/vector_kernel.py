@@ -1,0 +1,243 @@
+"""Exact top-k of float32 scores on the CPU: one pass over a vector's scores feeds both lenses and both ends.
+
+The scores of the matrix product only say who may be on a list; whoever may is scored again by precompute.project.exact.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.project.compiled import kernel
+from precompute.project.exact import LANES, dot
+
+GROUP = 64  # tokens whose extremes are looked at first
+FASTMATH = {"reassoc", "contract", "nsz"}  # for the proposals only; precompute.project.exact keeps its order
+NOTHING = np.float32(-np.inf)
+
+
+@kernel()
+def order_key(score: np.float32, token: int) -> np.int64:
+    """Sorts by score, largest first, then by token, smallest first."""
+    bits = np.int64(np.float32(score).view(np.int32))
+    if bits < 0:
+        bits = np.int64(-2147483648) - bits  # float order for negative numbers; -0 equals 0
+    return ((-bits) << np.int64(32)) + np.int64(token)
+
+
+@kernel(fastmath=FASTMATH)
+def _extremes(
+    row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
+) -> None:
+    """out[lens, end, g] = the largest score of either sign in group g of GROUP tokens, in one pass for both lenses."""
+    for g in range(out.shape[2]):
+        start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
+        top = bottom = cosine_top = cosine_bottom = NOTHING
+        if g * GROUP + GROUP <= len(row):
+            for t in range(np.uint64(GROUP)):
+                score = row[start + t]
+                cosine = (score - shift) * inverse[start + t]
+                top = max(top, score)
+                bottom = max(bottom, -score)
+                cosine_top = max(cosine_top, cosine)
+                cosine_bottom = max(cosine_bottom, -cosine)
+        else:
+            for t in range(g * GROUP, len(row)):
+                score = row[t]
+                cosine = (score - shift) * inverse[t]
+                top = max(top, score)
+                bottom = max(bottom, -score)
+                cosine_top = max(cosine_top, cosine)
+                cosine_bottom = max(cosine_bottom, -cosine)
+        out[0, 0, g] = top
+        out[0, 1, g] = bottom
+        out[1, 0, g] = cosine_top
+        out[1, 1, g] = cosine_bottom
+
+
+@kernel()
+def kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
+    """Of at least k values, which it reorders. Hoare's selection; numpy's takes seconds to compile."""
+    first, last, wanted = 0, len(values) - 1, k - 1
+    while first < last:
+        a, b, c = values[first], values[(first + last) // 2], values[last]
+        pivot = max(min(a, b), min(max(a, b), c))
+        left, right = first, last
+        while left <= right:
+            while values[left] > pivot:
+                left += 1
+            while values[right] < pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            last = right
+        elif wanted >= left:
+            first = left
+        else:
+            break
+    kth: np.float32 = values[wanted]
+    return kth
+
+
+@kernel()
+def _candidates(
+    row: NDArray[np.float32],
+    shift: np.float32,
+    scale: NDArray[np.float32],  # with shift, turns a score of the product into this lens's
+    sign: np.float32,
+    slack: NDArray[np.float32],
+    group_slack: NDArray[np.float32],
+    unit: np.float32,
+    k: int,
+    extremes: NDArray[np.float32],
+    found: NDArray[np.int32],
+    bounds: NDArray[np.float32],
+) -> int:
+    """Writes into `found`, rising, every token that may be among the k largest of sign * score; returns how many.
+
+    The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: first over groups, then
+    over what the groups gave.
+    """
+    floor = NOTHING
+    if k <= len(extremes):
+        floor = kth_largest(extremes - unit * group_slack, k)
+    count = 0
+    for g in range(len(extremes)):
+        if extremes[g] + unit * group_slack[g] >= floor:
+            for t in range(g * GROUP, min(g * GROUP + GROUP, len(row))):
+                score = sign * (row[t] - shift) * scale[t]
+                if score + unit * slack[t] >= floor:
+                    found[count] = t
+                    bounds[count] = score
+                    count += 1
+    if count > k:
+        lower = np.empty(count, np.float32)
+        for c in range(count):
+            lower[c] = bounds[c] - unit * slack[found[c]]
+        floor = kth_largest(lower, k)
+        kept = 0
+        for c in range(count):
+            if bounds[c] + unit * slack[found[c]] >= floor:
+                found[kept] = found[c]
+                kept += 1
+        count = kept
+    return count
+
+
+@kernel()
+def _dots(
+    vector: NDArray[np.float32],
+    rows: NDArray[np.float32],
+    found: NDArray[np.int32],
+    known: NDArray[np.int32],
+    known_dots: NDArray[np.float64],
+    out: NDArray[np.float64],
+    lanes: NDArray[np.float64],
+) -> None:
+    """Exact v · e_t of the tokens found; those of `known` (rising, as `found` is) are not computed again."""
+    at = 0
+    for c in range(len(found)):
+        while at < len(known) and known[at] < found[c]:
+            at += 1
+        if at < len(known) and known[at] == found[c]:
+            out[c] = known_dots[at]
+        else:
+            out[c] = dot(vector, rows[found[c]], lanes)
+
+
+@kernel()
+def _write_list(
+    found: NDArray[np.int32],
+    dots: NDArray[np.float64],
+    mean_dot: float,
+    inverse: NDArray[np.float64],
+    lens: int,
+    end: int,
+    ids: NDArray[np.uint32],  # (k,) out
+    out: NDArray[np.float32],  # (k,) out
+) -> None:
+    """Rounds the exact scores of the tokens found, and writes the best."""
+    sign = np.float32(1 - 2 * end)
+    keys = np.empty(len(found), np.int64)
+    exact = np.empty(len(found), np.float32)
+    for c in range(len(found)):
+        score = dots[c]
+        if lens == 1:
+            score = (score - mean_dot) * inverse[found[c]]
+        exact[c] = np.float32(score) + np.float32(0)  # + 0 turns -0 into 0
+        keys[c] = order_key(sign * exact[c], found[c])
+    order = np.argsort(keys)
+    for rank in range(len(ids)):
+        ids[rank] = found[order[rank]]
+        out[rank] = exact[order[rank]]
+
+
+@kernel()
+def select(
+    scores: NDArray[np.float32],  # (n, d_vocab) from the matrix product
+    vectors: NDArray[np.float32],  # (n, d_model)
+    units: NDArray[np.float32],  # (n,) error of a score per unit of slack
+    mean_dots: NDArray[np.float64],  # (n,) v · mean, exact
+    rows: NDArray[np.float32],  # (d_vocab, d_model)
+    inverse: NDArray[np.float64],  # (d_vocab,) 1 / |e_t - mean|
+    slack: NDArray[np.float32],  # (2, d_vocab) error of a token's score, by lens
+    group_slack: NDArray[np.float32],  # (2, groups) the largest of a group
+    ids: NDArray[np.uint32],  # (n, 2, 2, k) out
+    out: NDArray[np.float32],  # (n, 2, 2, k) out
+) -> None:
+    d_vocab, k = scores.shape[1], ids.shape[3]
+    scales = np.ones((2, d_vocab), np.float32)
+    scales[1] = inverse.astype(np.float32)
+    extremes = np.empty((2, 2, group_slack.shape[1]), np.float32)
+    found = np.empty((2, d_vocab), np.int32)
+    dots = np.empty((2, d_vocab), np.float64)
+    bounds = np.empty(d_vocab, np.float32)
+    lanes = np.empty(LANES)
+    counts = np.zeros(2, np.int64)
+    shifts = np.zeros(2, np.float32)
+    for v in range(len(scores)):
+        shifts[1] = mean_dots[v]
+        _extremes(scores[v], shifts[1], scales[1], extremes)
+        for end in range(2):
+            sign = np.float32(1 - 2 * end)
+            counts[:] = 0
+            for lens in range(2):
+                count = _candidates(
+                    scores[v], shifts[lens], scales[lens], sign, slack[lens], group_slack[lens], units[v], k,
+                    extremes[lens, end], found[lens], bounds,
+                )  # fmt: skip
+                counts[lens] = count
+                _dots(vectors[v], rows, found[lens, :count], found[0, : counts[0] * lens], dots[0], dots[lens], lanes)
+                _write_list(
+                    found[lens, :count],
+                    dots[lens],
+                    mean_dots[v],
+                    inverse,
+                    lens,
+                    end,
+                    ids[v, lens, end],
+                    out[v, lens, end],
+                )
+
+
+@kernel()
+def rank(
+    candidates: NDArray[np.int32],  # (n, 2, 2, depth) that hold the lists
+    vectors: NDArray[np.float32],
+    mean_dots: NDArray[np.float64],
+    rows: NDArray[np.float32],
+    inverse: NDArray[np.float64],
+    ids: NDArray[np.uint32],  # (n, 2, 2, k) out
+    out: NDArray[np.float32],  # (n, 2, 2, k) out
+) -> None:
+    """The lists of vectors whose candidates are known: exact scores, in order."""
+    dots = np.empty(candidates.shape[3])
+    lanes = np.empty(LANES)
+    for v in range(len(candidates)):
+        for lens in range(2):
+            for end in range(2):
+                found = candidates[v, lens, end]
+                for c in range(len(found)):
+                    dots[c] = dot(vectors[v], rows[found[c]], lanes)
+                _write_list(found, dots, mean_dots[v], inverse, lens, end, ids[v, lens, end], out[v, lens, end])

@@ -1,0 +1,139 @@
+"""Top-k token lists of parameter vectors: a float32 product on the device, then exact selection. Knows no model.
+
+Lists are (n, lens, end, k) in the order of shape.LENSES and shape.ENDS.
+"""
+
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from precompute.errors import BadWeights
+from precompute.project import vector_kernel
+from precompute.project.embedding import Embedding, Float32, Float64
+from precompute.project.rounding import LARGEST, TINY, gamma
+
+BLOCK = 256  # vectors per product: the scores of a block are d_vocab * BLOCK * 4 bytes
+MARGIN = 32  # extra candidates taken from a device's own top-k
+
+
+Ids = NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class Lists:
+    ids: Ids  # (n, 2, 2, k)
+    scores: Float32  # (n, 2, 2, k)
+
+
+@dataclass(frozen=True)
+class Underway:
+    """Lists that a pool is making."""
+
+    lists: Lists
+    blocks: list[Future[None]]
+
+    def result(self) -> Lists:
+        for block in self.blocks:
+            block.result()  # passes on what a block raises
+        return self.lists
+
+
+class Projector:
+    """Projects vectors onto one vocabulary matrix. Holds what all vectors share."""
+
+    def __init__(self, embedding: Embedding, k: int) -> None:
+        self.embedding = embedding
+        d_vocab, d_model = embedding.rows.shape
+        self.k = min(k, d_vocab)
+        # A score is off by at most unit * slack: unit belongs to the vector, slack to the token and lens. The small
+        # constant in each covers underflow. 16 roundings more than the product has cover the comparisons themselves.
+        self._least = (d_model * TINY) ** 0.5
+        self._gamma = gamma(d_model + 16)
+        mean_norm = float(np.linalg.norm(embedding.mean))
+        if embedding.norm.max(initial=0) > LARGEST:
+            raise BadWeights("an embedding so large that scores overflow float32: no list can be made from it")
+        dot_slack = embedding.norm + self._least
+        cosine_slack = (embedding.norm + mean_norm + self._least) * embedding.inverse_norm
+        self.slack = np.stack([dot_slack, cosine_slack]).astype(np.float32)
+        padding = -d_vocab % vector_kernel.GROUP
+        padded = np.pad(self.slack, ((0, 0), (0, padding)))
+        self.group_slack = padded.reshape(2, -1, vector_kernel.GROUP).max(axis=2)
+        self._inverse = embedding.inverse_norm
+
+    def lists(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Lists:
+        """Lists of V (n, d_model). `keep` (n, d_vocab) receives the scores of the product."""
+        return self.start(V, keep, pool).result()
+
+    def start(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Underway:
+        """The same in blocks, without waiting for them."""
+        n = len(V)
+        lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
+
+        def block(start: int) -> None:
+            rows = slice(start, min(start + BLOCK, n))
+            W_E, part = self.embedding.on_device, V[rows].to(self.embedding.on_device.device)
+            product = part @ W_E.T if keep is None else torch.mm(part, W_E.T, out=keep[rows])
+            self.select(part, product, lists.ids[rows], lists.scores[rows])
+
+        return Underway(lists, [pool.submit(block, start) for start in range(0, n, BLOCK)])
+
+    def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
+        """The lists of a block from its product with the vocabulary, written into `ids` and `scores`."""
+        vectors = np.ascontiguousarray(V.cpu().numpy())
+        units, mean_dots = self._units(vectors), self._mean_dots(vectors)
+        if product.device.type == "cpu":
+            self._select_here(product.numpy(), vectors, units, mean_dots, ids, scores)
+        else:
+            self._select_there(product, vectors, units, mean_dots, ids, scores)
+
+    def _select_here(
+        self, product: Float32, vectors: Float32, units: Float32, mean_dots: Float64, ids: Ids, scores: Float32
+    ) -> None:
+        rows, inverse = self.embedding.rows, self._inverse
+        vector_kernel.select(
+            product, vectors, units, mean_dots, rows, inverse, self.slack, self.group_slack, ids, scores
+        )
+
+    def _select_there(
+        self, product: torch.Tensor, vectors: Float32, units: Float32, mean_dots: Float64, ids: Ids, scores: Float32
+    ) -> None:
+        """The device's own top-k, a little deeper, proposes; where it cannot be proved deep enough, the CPU decides."""
+        candidates, proved = self._propose(product, units, mean_dots)
+        vector_kernel.rank(candidates, vectors, mean_dots, self.embedding.rows, self._inverse, ids, scores)
+        for v in np.flatnonzero(~proved):
+            one = slice(v, v + 1)
+            here = product[one].cpu().numpy()
+            self._select_here(here, vectors[one], units[one], mean_dots[one], ids[one], scores[one])
+
+    def _propose(
+        self, product: torch.Tensor, units: Float32, mean_dots: Float64
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+        """Candidates (n, 2, 2, depth), and for which vectors they surely hold the lists."""
+        device, (n, d_vocab) = product.device, product.shape
+        depth = min(self.k + MARGIN, d_vocab)
+        unit = torch.from_numpy(units).to(device)[:, None]
+        slack = torch.from_numpy(self.slack).to(device)
+        shift = torch.from_numpy(mean_dots).to(product)[:, None]
+        lensed = product, (product - shift) * torch.from_numpy(self._inverse).to(product)
+        candidates = torch.empty(n, 2, 2, depth, dtype=torch.int32, device=device)
+        proved = torch.ones(n, dtype=torch.bool, device=device)
+        for lens, end in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            best = torch.topk(lensed[lens], depth, largest=end == 0)
+            candidates[:, lens, end] = best.indices.int()
+            size = best.values if end == 0 else -best.values
+            floor = (size - unit * slack[lens][best.indices])[:, : self.k].min(dim=1).values
+            proved &= (depth == d_vocab) | (size[:, -1] + unit[:, 0] * slack[lens].max() < floor)
+        return candidates.cpu().numpy(), proved.cpu().numpy()
+
+    def _units(self, vectors: Float32) -> Float32:
+        norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
+        if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST:
+            raise BadWeights("weights so large that scores overflow float32: no list can be made from them")
+        return np.asarray(self._gamma * norms + self._least, np.float32)
+
+    def _mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
+        """v · mean in float64, each vector by itself so that the result does not depend on the block."""
+        return np.asarray(np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean))

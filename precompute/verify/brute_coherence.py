@@ -1,0 +1,66 @@
+"""How coherent lists are, by the definition in FORMAT.md and in float64: to check what coherence.py computes otherwise.
+Which lists to check is for verify.py."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.project.embedding import Float64
+from precompute.shape import LENSES
+from precompute.verify.brute_force import BruteForce, Ids
+
+DEPTH, FIRST, HUB = 100, 20, 10  # as FORMAT.md defines them
+BLOCK = 256  # vectors whose scores are computed at once
+
+Hubs = NDArray[np.bool_]  # (lenses, d_vocab)
+
+
+def first_tokens(scores: Float64, sign: int) -> Ids:
+    """(n, d_vocab) -> (n, DEPTH or all): the first tokens of the lists at one end, ties by the smaller id."""
+    rounded = sign * scores.astype(np.float32)
+    return np.argsort(-rounded, axis=1, kind="stable")[:, :DEPTH]
+
+
+def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
+    """From the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
+    counts = np.zeros((len(LENSES), d_vocab), np.int64)
+    for at in range(len(LENSES)):
+        for ids in lists:
+            tokens = ids[:, at, :, :DEPTH].ravel()
+            counts[at] += np.bincount(tokens[tokens < d_vocab], minlength=d_vocab)
+    return _too_often(counts, 2 * sum(map(len, lists)))
+
+
+def hubs(brute: BruteForce, layer: int) -> Hubs:
+    """From the scores of all vectors of the layer, which is slow in a large model."""
+    shape = brute.model.shape
+    counts = np.zeros((len(LENSES), shape.d_vocab), np.int64)
+    for kind in shape.kinds:
+        n = shape.count(kind)
+        for start in range(0, n, BLOCK):
+            vectors = brute.vectors(layer, kind, np.arange(start, min(start + BLOCK, n)))
+            for at, lens in enumerate(LENSES):
+                scores = vectors @ brute.embedding(kind, lens).T
+                for sign in (1, -1):
+                    counts[at] += np.bincount(first_tokens(scores, sign).ravel(), minlength=shape.d_vocab)
+    return _too_often(counts, 2 * sum(map(shape.count, shape.kinds)))
+
+
+def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
+    """In more than HUB times as many lists, both ends of a vector counted, as chance would give."""
+    d_vocab = counts.shape[1]
+    return np.asarray(counts > HUB * min(DEPTH, d_vocab) / d_vocab * n_lists)
+
+
+def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> float:
+    """Of the tokens of one list; NaN without two to compare. `directions` are centred and normalised embeddings."""
+    kept = [t for t in tokens if not left_out[t] and directions[t].any()][:FIRST]
+    cosines = directions[kept] @ directions[kept].T
+    above = cosines[np.triu_indices(len(kept), 1)]
+    return float(above.mean()) if above.size else np.nan
+
+
+def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Float64, target: Float64) -> float:
+    """The mean of both sides', each token taken once."""
+    sides = [list(dict.fromkeys(pairs[:, side].tolist())) for side in (0, 1)]
+    from_, to = (np.array(side, np.int64) for side in sides)
+    return (coherence(from_, left_out, source) + coherence(to, left_out, target)) / 2

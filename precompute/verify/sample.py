@@ -1,0 +1,228 @@
+"""Checks a random sample of an index against the weights, by brute force in float64 and without the code that made it.
+What is not in the sample is not checked. Scores may differ in the last bit, where the order of sums decides a rounding.
+Checksums, which need no weights, are for sums.py."""
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute import rebuild_command as remake
+from precompute.errors import LexiscopeError, NotFound, ShardDamaged
+from precompute.index.index import Index
+from precompute.index.shard_reader import Array, Floats
+from precompute.project.embedding import Float64
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from precompute.verify import brute_coherence
+from precompute.verify.brute_coherence import Hubs
+from precompute.verify.brute_force import BruteForce, Ids
+from precompute.verify.sums import Result
+from precompute.weights.architectures.base import Model
+
+LAST_BIT = 4e-7  # relative
+LEAST = 1.5e-45  # the smallest float32: what rounding to one may add to any number
+MEAN_COSINE = 1e-4  # how far a coherence in float32 may be off
+COSINE = 2e-6  # and a cosine
+SIMILARITY_K = 100  # as FORMAT.md defines it
+MUCH = 10**10  # multiplications: where lists are short and a layer needs more to find hubs, coherences go unchecked
+ROWS = 32  # source tokens whose whole row of a head's matrix is computed
+
+
+def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
+    """Some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer there is.
+
+    The caller knows that the model is the one that the index was made from.
+    """
+    rng = np.random.default_rng(seed)
+    shape = model.shape
+    brute = BruteForce(model, list(index.tokens))
+    if index.manifest.neighbours:
+        tokens = np.sort(rng.choice(shape.d_vocab, min(sample, shape.d_vocab), replace=False))
+        yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_fault(index, brute, tokens)
+    for layer in index.layers:
+        hubs = _hubs(index, layer, brute)
+        for kind in shape.kinds:
+            numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
+            fault = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
+            yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
+        neurons = np.sort(rng.choice(shape.d_mlp, min(sample, shape.d_mlp), replace=False))
+        fault = _checked(index, layer, _similarity_fault, brute, neurons)
+        yield f"layer {layer} similarity of neurons {', '.join(map(str, neurons))}", fault
+        for matrix in MATRICES:
+            head = int(rng.integers(shape.n_heads))
+            sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
+            fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
+            yield f"layer {layer} {matrix} head {head}", fault
+        shard = index.shard(layer)
+        listed, paired = (int(rng.choice(shard.array(name)[0].ravel())) for name in ("ff_value.ids", "vo.ids"))
+        for token in (listed, paired, int(rng.integers(shape.d_vocab))):
+            yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_fault, token)
+
+
+def new_seed() -> int:
+    return secrets.randbelow(1 << 31)
+
+
+def _checked(index: Index, layer: int, check: Callable[..., str | None], *what: object) -> LexiscopeError | None:
+    try:
+        wrong = check(index, layer, *what)
+    except ShardDamaged as fault:  # values that cannot be right are noticed when they are read
+        return fault
+    except NotFound as fault:  # a token that was drawn from a list and does not exist
+        wrong = f"a list with {fault}"
+    return _fault(index, index.manifest.shards[layer].file, f"layer {layer}: {wrong}") if wrong else None
+
+
+def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
+    remedy = f"Delete {index.folder / file} and run `{remake.command(index.manifest.source)}` again"
+    return ShardDamaged(f"{wrong} is not what the weights give. {remedy}")
+
+
+def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
+    """By the stored lists if these are long enough: they are checked themselves. None if it would take too long."""
+    shape = index.shape
+    if index.manifest.k >= min(brute_coherence.DEPTH, shape.d_vocab):
+        lists = [index.shard(layer).array(f"{kind}.ids") for kind in shape.kinds]
+        return brute_coherence.hubs_of_lists(lists, shape.d_vocab)
+    multiplications = sum(map(shape.count, shape.kinds)) * shape.d_vocab * shape.d_model
+    return brute_coherence.hubs(brute, layer) if multiplications <= MUCH else None
+
+
+def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
+    directions = brute.embedding("ff_key", "cosine")
+    cosines = directions[tokens] @ directions.T
+    cosines[np.arange(len(tokens)), tokens] = -np.inf  # a token is not its own neighbour
+    assert index.manifest.neighbours
+    for at, token in enumerate(tokens.tolist()):
+        try:
+            found = index.neighbours(token)
+        except ShardDamaged as fault:
+            return fault
+        if found is None:
+            return None  # the file does not open, which the sums tell
+        ids, stored = found
+        best = np.sort(cosines[at])[::-1][: len(ids)]
+        right = (
+            np.abs(cosines[at, ids] - stored).max(initial=0) < COSINE and np.abs(best - stored).max(initial=0) < COSINE
+        )
+        if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(stored, ids):
+            return _fault(index, index.manifest.neighbours.file, f"the list of tokens nearest to {token}")
+    return None
+
+
+def _vectors_fault(
+    index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids, hubs: Hubs | None
+) -> str | None:
+    vectors = brute.vectors(layer, kind, numbers)
+    for lens_at, lens in enumerate(LENSES):
+        scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
+        for at, number in enumerate(numbers.tolist()):
+            lists = index.shard(layer).vector(kind, number, lens)
+            size = float(np.abs(scores[at]).max())
+            ascending = np.sort(scores[at])
+            ends = (
+                (1, lists.top_ids, lists.top_scores, ascending[::-1], lists.coherence_top),
+                (-1, lists.bottom_ids, lists.bottom_scores, ascending, lists.coherence_bottom),
+            )
+            for end, (sign, ids, stored, best, coherence) in zip(ENDS, ends, strict=True):
+                right = _close(scores[at, ids], stored, size) and _close(best[: len(ids)], stored, size)
+                if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(sign * stored, ids):
+                    return f"{kind} {number} ({lens}, {end})"
+                if hubs is not None:
+                    first = brute_coherence.first_tokens(scores[at][None], sign)[0]
+                    exact = brute_coherence.coherence(first, hubs[lens_at], brute.embedding(kind, "cosine"))
+                    if not np.isclose(coherence, exact, rtol=0, atol=MEAN_COSINE, equal_nan=True):
+                        return f"the coherence of {kind} {number} ({lens}, {end})"
+            if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + LEAST:
+                return f"the norm of {kind} {number}"
+    return None
+
+
+def _similarity_fault(index: Index, layer: int, brute: BruteForce, neurons: Ids) -> str | None:
+    """Where the last bit decides who is on a list, the similarity may be any that this allows."""
+    for lens in LENSES:
+        lists = [_listed(brute, layer, kind, neurons, lens) for kind in ("ff_key", "ff_value")]
+        (surely_reads, maybe_reads), (surely_writes, maybe_writes) = lists
+        n = min(SIMILARITY_K, index.shape.d_vocab)
+        least = (surely_reads & surely_writes).sum(axis=1)
+        most = np.minimum((maybe_reads & maybe_writes).sum(axis=1), n)
+        for at, neuron in enumerate(neurons.tolist()):
+            stored = index.shard(layer).similarity(neuron, lens)
+            low, high = (shared / (2 * n - shared) for shared in (least[at], most[at]))
+            if not low - LAST_BIT <= stored <= high + LAST_BIT:
+                return f"the similarity of neuron {neuron} ({lens})"
+    return None
+
+
+def _listed(
+    brute: BruteForce, layer: int, kind: str, numbers: Ids, lens: str
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which tokens surely are, and which may be, among the first SIMILARITY_K: (len(numbers), d_vocab) each."""
+    scores = brute.vectors(layer, kind, numbers) @ brute.embedding(kind, lens).T
+    k = min(SIMILARITY_K, scores.shape[1])
+    last = np.partition(scores, -k, axis=1)[:, [-k]]
+    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True) + LEAST
+    return scores > last + doubt, scores >= last - doubt
+
+
+def _pairs_fault(
+    index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids, hubs: Hubs | None
+) -> str | None:
+    everything = np.arange(index.shape.d_vocab)
+    directions = [brute.embedding(kind, "cosine") for kind in (("w_v", "w_o") if matrix == "vo" else ("w_q", "w_k"))]
+    for lens_at, lens in enumerate(LENSES):
+        exact = brute.head(layer, matrix, head, lens)
+        row_scores = exact.rows(rows)
+        for preset in PRESETS:
+            allowed = brute.allowed(preset, rows[:, None], everything)
+            for end, sign in zip(ENDS, (1, -1), strict=True):
+                stored = index.shard(layer).pairs(matrix, head, lens, preset, end)
+                pairs = stored.ids.astype(np.int64)
+                listed = exact.at(pairs)
+                size = float(np.abs(row_scores).max(initial=0)) + float(np.abs(listed).max(initial=0))
+                full = len(pairs) == index.manifest.pairs
+                floor = sign * float(stored.scores[-1]) + LAST_BIT * size + LEAST if full else -np.inf
+                missing = (sign * row_scores > floor) & allowed
+                for at, token in enumerate(rows):
+                    missing[at, pairs[pairs[:, 0] == token, 1]] = False
+                proper = bool(brute.allowed(preset, pairs[:, 0], pairs[:, 1]).all())
+                proper &= len(np.unique(pairs, axis=0)) == len(pairs) and _falls_in_order(
+                    sign * stored.scores, pairs[:, 0], pairs[:, 1]
+                )
+                if missing.any() or not proper or not _close(listed, stored.scores, size):
+                    return f"{matrix} of head {head} ({lens}, {preset}, {end})"
+                if hubs is not None:
+                    mean = brute_coherence.pair_coherence(pairs, hubs[lens_at], *directions)
+                    if not np.isclose(stored.coherence, mean, rtol=0, atol=MEAN_COSINE, equal_nan=True):
+                        return f"the coherence of {matrix} of head {head} ({lens}, {preset}, {end})"
+    return None
+
+
+def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
+    """The inverted lists point at the token (or reading them fails), so it is enough to count them."""
+    shard = index.shard(layer)
+    for lens_at, lens in enumerate(LENSES):
+        for end_at, end in enumerate(ENDS):
+            lists = (shard.array(f"{kind}.ids")[:, lens_at, end_at] for kind in index.shape.kinds)
+            n_listed = sum(int(np.count_nonzero(ids == token)) for ids in lists)
+            n_paired = 0
+            for matrix in MATRICES:
+                ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
+                valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
+                n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
+            found = len(shard.listed(token, lens, end).rank), len(shard.paired(token, lens, end).rank)
+            if found != (n_listed, n_paired):
+                return f"the inverted lists of token {token} ({lens}, {end})"
+    return None
+
+
+def _falls_in_order(scores: Floats, *ids: Array) -> bool:
+    """Whether scores fall, and where they tie ids rise."""
+    order = np.lexsort((*reversed(ids), -scores))
+    return bool((order == np.arange(len(scores))).all())
+
+
+def _close(exact: Float64, stored: Floats, size: float) -> bool:
+    close = np.abs(exact - stored) <= LAST_BIT * np.abs(exact) + 1e-12 * size + LEAST
+    return exact.shape == stored.shape and bool(close.all())

@@ -1,0 +1,36 @@
+"""Checks the files of an index against the checksums in its manifest: needs numpy alone.
+Whether the lists in them are right is for verify.py."""
+
+from collections.abc import Iterator
+
+from precompute import rebuild_command as remake
+from precompute.errors import LexiscopeError, ShardDamaged
+from precompute.files import sha256_of
+from precompute.index.container import Container
+from precompute.index.index import Index
+from precompute.index.manifest import TOKENIZER
+from precompute.index.neighbours import check_neighbours
+
+Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
+
+
+def check_sums(index: Index) -> Iterator[Result]:
+    """Every file of the index against the manifest."""
+    manifest = index.manifest
+    layers = {f"layer {layer}": fault for layer, fault in index.faults.items()}
+    for what, entry in manifest.files.items():
+        fault: LexiscopeError | None = layers.get(what)
+        try:
+            if entry is manifest.neighbours:
+                check_neighbours(Container.open(index.folder / entry.file), manifest)
+            entry.check_sum(index.folder)
+        except LexiscopeError as wrong_sum:
+            fault = fault or wrong_sum
+        yield entry.file, fault
+    path = index.folder / TOKENIZER
+    try:
+        wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
+    except OSError as error:
+        wrong = f"cannot be read ({error.strerror})"
+    remedy = f"Run `{remake.command(manifest.source)}` again to replace it"
+    yield TOKENIZER, ShardDamaged(f"{path} {wrong}. {remedy}") if wrong else None

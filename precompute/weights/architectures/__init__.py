@@ -1,0 +1,48 @@
+"""The supported architectures, one file each: every module here that defines MODEL is one.
+Finds the one that a checkpoint's config.json asks for; what it offers is described in base.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+from precompute.errors import UnsupportedArchitecture
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
+
+__all__ = ["Model", "describe", "model_class", "supported"]
+
+
+def supported() -> dict[str, type[Model]]:
+    """Every supported architecture by its model_type."""
+    modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
+    models: list[type[Model]] = [module.MODEL for module in modules if hasattr(module, "MODEL")]
+    return {name: model for model in models for name in model.model_types}
+
+
+def model_class(config: dict[str, Any], where: str) -> type[Model]:
+    """The architecture that a config.json asks for; `where` names its source in the error."""
+    known = supported()
+    quantised = config.get("quantization_config")
+    if isinstance(quantised, dict):
+        raise UnsupportedArchitecture(
+            f"{where} is quantised ({quantised.get('quant_method', 'unknown method')}), which cannot be read. "
+            "Use the float16, bfloat16 or float32 checkpoint it was made from, or a GGUF file."
+        )
+    model_type = config.get("model_type")
+    if isinstance(model_type, str) and model_type in known:
+        return known[model_type]
+    classes = config.get("architectures")
+    if model_type is None and isinstance(classes, list):
+        for model in known.values():
+            if any(name in model.classes for name in classes):
+                return model
+    raise UnsupportedArchitecture(
+        f"{where} is of the architecture {model_type or classes or 'unknown'!s}, which is not supported. "
+        f"Supported are: {', '.join(sorted(known))}."
+    )
+
+
+def describe(checkpoint: Checkpoint) -> Model:
+    """The parameters of a checkpoint; checks that every tensor a build needs is there and fits."""
+    return model_class(checkpoint.config, checkpoint.source)(checkpoint)

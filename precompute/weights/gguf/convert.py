@@ -1,0 +1,130 @@
+"""A GGUF file (Llama or GPT-2) turned into a checkpoint folder in the Hub's layout, one layer in memory at a time.
+Reads the file and writes the tensors; names, config and tokenizer are in gguf_layout and gguf_tokenizer.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from precompute.errors import BadWeights, UnsupportedArchitecture
+from precompute.weights.architectures import describe
+from precompute.weights.checkpoint import INDEX_FILE, Checkpoint
+from precompute.weights.gguf.gpt2 import GPT2Layout
+from precompute.weights.gguf.layout import Layout
+from precompute.weights.gguf.llama import LlamaLayout
+from precompute.weights.gguf.tokenizer import write_tokenizer
+
+VERSION = 1  # of what a conversion writes: a new number makes old conversions be made again
+LAYOUTS: dict[str, type[Layout]] = {"llama": LlamaLayout, "gpt2": GPT2Layout}
+_PLAIN = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.F64)
+
+
+def convert(path: Path, folder: Path) -> None:
+    """Write config.json, safetensors files (float32, exactly what the quantised values mean) and tokenizer.json."""
+    reader = read_gguf(path)
+    layout = _layout(reader, path)
+    tensors = {tensor.name: tensor for tensor in reader.tensors}
+    _check(layout, tensors, path)
+    if _output_is_copy(tensors):
+        del tensors["output.weight"]
+    config = layout.config(tensors)
+    (folder / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
+    write_tokenizer(layout.fields, config["vocab_size"], folder)
+    _write_tensors(layout, tensors, folder)
+    describe(Checkpoint.open(folder, name=path.stem, source=str(path)))  # shapes that disagree are refused here
+
+
+def read_gguf(path: Path) -> Any:
+    """A gguf.GGUFReader of the file; raises BadWeights if it is cut short or not GGUF at all."""
+    try:
+        with np.errstate(over="raise"):
+            reader = _Reader(path)
+    except (ValueError, IndexError, KeyError, ArithmeticError, RecursionError, MemoryError) as error:
+        what = "is not a GGUF file" if "magic" in str(error) else f"is not a complete GGUF file ({error})"
+        raise BadWeights(f"{path} {what}. Download it again.") from error
+    if reader.byte_order == "S":
+        raise BadWeights(f"{path} was written for machines of the other byte order. Use a little-endian GGUF file.")
+    return reader
+
+
+class _Reader(gguf.GGUFReader):  # type: ignore[misc]
+    """The library's reader takes what lies beyond the end of the file as empty; here that is an error."""
+
+    def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
+        end = int(offset) + int(count) * np.dtype(dtype).itemsize
+        if end > len(self.data):
+            raise ValueError(f"it ends at byte {len(self.data)}, before byte {end} that it refers to")
+        return super()._get(offset, dtype, count, override_order)
+
+
+def _layout(reader: Any, path: Path) -> Layout:
+    try:
+        # Reader fields decode on demand: an ill-formed string shows here.
+        fields = {name: field.contents() for name, field in reader.fields.items()}
+    except ValueError as error:
+        raise BadWeights(f"{path} has text that is not UTF-8 ({error}). Download it again.") from error
+    architecture = fields.get("general.architecture")
+    if not isinstance(architecture, str) or architecture not in LAYOUTS:
+        raise UnsupportedArchitecture(
+            f"{path} is of the architecture {architecture}, which is not supported. "
+            f"Supported in GGUF are: {', '.join(sorted(LAYOUTS))}."
+        )
+    if fields.get("split.count", 1) not in (0, 1):
+        raise BadWeights(f"{path} is one part of {fields['split.count']}. Merge them first: llama-gguf-split --merge.")
+    return LAYOUTS[architecture](fields, path)
+
+
+def _check(layout: Layout, tensors: dict[str, Any], path: Path) -> None:
+    missing = next((name for name in layout.needed() if name not in tensors), None)
+    if missing is not None:
+        raise BadWeights(f"{path} has no tensor {missing}, which its header promises. Download it again.")
+    unknown = sorted(name for name in tensors if layout.hub_name(name) is None and not layout.ignored(name))
+    if unknown:
+        raise UnsupportedArchitecture(
+            f"{path} has tensors that a plain {layout.architecture} model does not have: {', '.join(unknown[:3])}."
+        )
+
+
+def _output_is_copy(tensors: dict[str, Any]) -> bool:
+    """Some writers repeat the embedding as output.weight; the model is tied all the same."""
+    first, second = tensors["token_embd.weight"], tensors.get("output.weight")
+    if second is None or first.tensor_type != second.tensor_type:
+        return False
+    return bool(np.array_equal(first.data, second.data))
+
+
+def _write_tensors(layout: Layout, tensors: dict[str, Any], folder: Path) -> None:
+    """One safetensors file per layer and one for the rest, with the index that the Hub's format has for this."""
+    groups: dict[str, list[str]] = {}
+    for name in tensors:
+        if layout.hub_name(name) is not None:
+            groups.setdefault(".".join(name.split(".")[:2]) if name.startswith("blk.") else "", []).append(name)
+    weight_map: dict[str, str] = {}
+    size = 0
+    for number, names in enumerate(groups.values(), start=1):
+        file = f"model-{number:05d}-of-{len(groups):05d}.safetensors"
+        values = {str(layout.hub_name(name)): _read(layout, tensors[name]) for name in names}
+        save_file(values, folder / file, metadata={"format": "pt"})
+        weight_map.update(dict.fromkeys(values, file))
+        size += sum(value.nbytes for value in values.values())
+    index = {"metadata": {"total_size": size}, "weight_map": weight_map}
+    (folder / INDEX_FILE).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
+
+
+def _read(layout: Layout, tensor: Any) -> torch.Tensor:
+    try:
+        data = tensor.data if tensor.tensor_type in _PLAIN else gguf.dequantize(tensor.data, tensor.tensor_type)
+    except (NotImplementedError, gguf.quants.QuantError, ValueError) as error:
+        raise BadWeights(
+            f"{tensor.name} is stored as {tensor.tensor_type.name}, which cannot be read ({error}). "
+            "Use another quantisation of the model, for instance Q8_0 or F16."
+        ) from error
+    values = torch.from_numpy(np.array(data, dtype=np.float32))  # a copy: the file's pages are read-only
+    if not torch.isfinite(values).all():
+        raise BadWeights(f"{tensor.name} has values that are not finite numbers. Download the file again.")
+    return layout.arrange(tensor.name, values).contiguous()

@@ -1,0 +1,103 @@
+"""Llama in GGUF: its names, the interleaved rows of q and k, and what becomes of scaled rotary positions.
+Reading and writing files is left to gguf_import.
+"""
+
+import math
+from typing import Any, ClassVar
+
+import gguf
+import numpy as np
+import torch
+
+from precompute.errors import BadWeights, UnsupportedArchitecture
+from precompute.weights.gguf.layout import Layout
+
+# GGUF keeps the resulting factor of each frequency; the Hub's config these, the same in every Llama 3.1 to 3.3.
+_LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+
+
+class LlamaLayout(Layout):
+    architecture = "llama"
+    top: ClassVar = {
+        "token_embd.weight": "model.embed_tokens.weight",
+        "output_norm.weight": "model.norm.weight",
+        "output.weight": "lm_head.weight",
+    }
+    block_prefix = "model.layers."
+    block: ClassVar = {
+        "attn_norm.weight": "input_layernorm.weight",
+        "ffn_norm.weight": "post_attention_layernorm.weight",
+        **{
+            f"attn_{short}.{part}": f"self_attn.{short[0]}_proj.{part}"
+            for short in ("q", "k", "v", "output")
+            for part in ("weight", "bias")
+        },
+        "ffn_gate.weight": "mlp.gate_proj.weight",
+        "ffn_up.weight": "mlp.up_proj.weight",
+        "ffn_down.weight": "mlp.down_proj.weight",
+    }
+    optional = frozenset({"output.weight", *(f"attn_{short}.bias" for short in ("q", "k", "v", "output"))})
+
+    def config(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        d_vocab, d_model = self.matrix(tensors["token_embd.weight"])
+        config: dict[str, Any] = {
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "hidden_act": "silu",
+            "vocab_size": d_vocab,
+            "hidden_size": self.size("embedding_length", d_model),
+            "intermediate_size": self.size("feed_forward_length"),
+            "num_hidden_layers": self.n_layers,
+            "num_attention_heads": self.n_heads,
+            "num_key_value_heads": self.n_kv_heads,
+            "head_dim": self.size(
+                "attention.key_length", self.matrix(tensors["blk.0.attn_q.weight"])[0] // self.n_heads
+            ),
+            "max_position_embeddings": self.size("context_length", 2048),
+            "rms_norm_eps": self.number("attention.layer_norm_rms_epsilon", 1e-5),
+            "rope_theta": self.number("rope.freq_base", 10000.0),
+            "attention_bias": "blk.0.attn_q.bias" in tensors,
+            "tie_word_embeddings": "output.weight" not in tensors,
+            "torch_dtype": "float32",
+            **self.tokens(),
+        }
+        config["rope_scaling"] = self._rope_scaling(tensors, config["rope_theta"])
+        return config
+
+    def _rope_scaling(self, tensors: dict[str, Any], theta: float) -> dict[str, Any] | None:
+        scaling = self.field("rope.scaling.type", "none")
+        if "rope_freqs.weight" in tensors and tensors["rope_freqs.weight"].n_elements:
+            tensor = tensors["rope_freqs.weight"]
+            factors = np.asarray(gguf.dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
+            guess = {"rope_type": "llama3", "factor": round(float(factors.max()), 4), **_LLAMA3}
+            if np.allclose(factors, _llama3_factors(guess, theta, 2 * len(factors)), rtol=1e-4):
+                return guess
+        elif scaling in ("none", ""):
+            return None
+        elif scaling == "linear":
+            return {"rope_type": "linear", "factor": self.number("rope.scaling.factor", 1.0)}
+        raise UnsupportedArchitecture(
+            f"{self.path} scales its rotary positions in a way ({scaling}) that the Hub's Llama config does not have. "
+            "Use the same model in the Hub's format (safetensors)."
+        )
+
+    def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
+        """GGUF interleaves the two halves of each head's rotary pairs in q and k; undo it."""
+        kind = name.split(".")[-2]
+        if kind not in ("attn_q", "attn_k"):
+            return values
+        heads = self.n_heads if kind == "attn_q" else self.n_kv_heads
+        if values.shape[0] % (2 * heads):
+            raise BadWeights(f"{name} of {self.path} has {values.shape[0]} rows, which {heads} heads cannot share.")
+        rest = values.shape[1:]
+        paired = values.reshape(heads, -1, 2, *rest)  # (heads, d_head/2, 2, d_model)
+        return paired.transpose(1, 2).reshape(values.shape)  # (heads · 2 · d_head/2, d_model)
+
+
+def _llama3_factors(scaling: dict[str, Any], theta: float, d_head: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """By how much each rotary frequency is slowed down: not at all where fast, by `factor` where slow."""
+    wavelength = 2 * math.pi * theta ** (np.arange(0, d_head, 2) / d_head)
+    low, high, context = (scaling[key] for key in _LLAMA3)
+    smooth = np.clip((context / wavelength - low) / (high - low), 0, 1)
+    factors: np.ndarray[Any, np.dtype[np.float64]] = 1 / ((1 - smooth) / scaling["factor"] + smooth)
+    return factors

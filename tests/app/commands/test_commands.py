@@ -1,0 +1,354 @@
+"""The commands that build and check, as a user runs them: words in, text and exit code out, signals in between.
+The lists that `show` prints are for test_show.py."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from app.cli import main, make_parser
+from app.commands import demo
+from app.commands.weights import find
+from precompute.errors import OptionsDiffer, SourceNotFound
+from precompute.files import PARTIAL
+from precompute.index.index import Index
+from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER, Manifest
+from tests.builds import SMALL, command, contents, copy, quick_build, small_gpt2
+from tests.models import tiny_llama
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return small_gpt2(tmp_path_factory.mktemp("source") / "tiny", n_layers=2)
+
+
+@pytest.fixture(scope="module")
+def built(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return quick_build(source, tmp_path_factory.mktemp("built"))
+
+
+@pytest.fixture(scope="module")
+def slow_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough layers to send a signal while it is being built."""
+    return small_gpt2(tmp_path_factory.mktemp("slow") / "slow", n_layers=160)
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
+    try:
+        code = main([str(word) for word in words])
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 1
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    return code, captured.out, captured.err
+
+
+# Building
+
+
+def test_build_then_again(capsys: pytest.CaptureFixture[str], source: Path, built: Path, tmp_path: Path) -> None:
+    code, out, err = run(capsys, "precompute", source, "--data", "data", *SMALL)
+    assert (code, out) == (0, "")
+    assert "layer 1 is ready; 1 of 2 layers" in err
+    assert contents(tmp_path / "data" / "tiny") == contents(built)
+    code, out, err = run(capsys, "precompute", "tiny", "--data", "data")  # an index knows its source and its options
+    assert (code, out) == (0, "")
+    assert "nothing to do" in err
+
+
+def test_one_of_several_fails(capsys: pytest.CaptureFixture[str], source: Path) -> None:
+    code, _, err = run(capsys, "precompute", "./missing", source, "./lost", "--data", "data", *SMALL)
+    assert code == 1
+    assert "lexiscope: ./missing: There is no folder" in err
+    assert "lexiscope: ./lost: There is no folder" in err
+    assert Index.open(Path("data/tiny")).layers == (0, 1)
+    code, _, err = run(capsys, "precompute", "./missing", "--data", "data")
+    assert code == 1
+    assert err.count("There is no folder") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--device", "nonsense"), 1, "device 'nonsense' cannot be used here"),
+        (("--layers", "9"), 1, "layer 9: tiny has layers 0 to 1"),
+        *[
+            (("--layers", text), 2, "is not a range of layers such as 30-35")
+            for text in ("x", "", "3-1", "5-", "-1-2", "1,,2", "1-2-3", "1.5", "123456789")
+        ],
+        (("--k", "0"), 2, "'0' is not a whole number from 1 on"),
+        (("--pairs", "many"), 2, "'many' is not a whole number from 1 on"),
+        (("--threads", "-2"), 2, "'-2' is not a whole number from 1 on"),
+        (("--revision", "main"), 1, "has no revisions"),
+        (("--k", "9"), 1, "its k is 8, not 9"),
+    ],
+)
+def test_options_that_make_no_sense(
+    capsys: pytest.CaptureFixture[str], source: Path, built: Path, words: tuple[str, str], code: int, said: str
+) -> None:
+    before = contents(built)
+    flag, value = words
+    got, _, err = run(capsys, "precompute", source, "--data", built.parent, f"{flag}={value}")
+    assert got == code
+    assert said in err
+    assert contents(built) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "layers"), [("7", (7,)), ("0,5,7", (0, 5, 7)), ("30-32", (30, 31, 32)), ("3-3, 1", (3, 1))]
+)
+def test_layers(text: str, layers: tuple[int, ...]) -> None:
+    assert make_parser().parse_args(["precompute", "x", "--layers", text]).layers == layers
+
+
+def test_data_that_is_a_file(capsys: pytest.CaptureFixture[str], source: Path) -> None:
+    Path("file").write_text("")
+    code, _, err = run(capsys, "precompute", source, "--data", "file")
+    assert code == 1
+    assert "--data file is a file" in err
+    code, _, err = run(capsys, "precompute", source, "--data", "file/below")
+    assert code == 1
+    assert "cannot build in file/below/tiny: Not a directory" in err
+
+
+def test_data_that_cannot_be_written(
+    capsys: pytest.CaptureFixture[str], source: Path, built: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK or Path(path) != built.parent)
+    code, _, err = run(capsys, "precompute", source, "--data", built.parent)
+    assert code == 1
+    assert "cannot be written to" in err
+
+
+# Which weights are meant
+
+
+@pytest.mark.parametrize("name", ["layer-1.g1.lxs", "vocabulary.g1.lxs", TOKENIZER])
+def test_name_of_an_index_is_enough_to_repair_it(
+    capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path, name: str
+) -> None:
+    index = copy(built, tmp_path / "data")
+    (index / name).unlink()
+    code, _, err = run(capsys, "precompute", "tiny", "--data", "data")
+    assert code == 0, err
+    assert contents(index) == contents(built)
+
+
+def test_another_folder_of_the_same_name_is_not_taken_for_the_index(built: Path, tmp_path: Path) -> None:
+    copy(built, tmp_path / "data")
+    small_gpt2(tmp_path / "mine" / "tiny", n_layers=2, seed=4)
+    for place, asked in ((tmp_path, "mine/tiny"), (tmp_path / "mine", "tiny")):
+        os.chdir(place)
+        assert find(asked, tmp_path / "data").folder == tmp_path / "mine" / "tiny"
+        with pytest.raises(OptionsDiffer, match="weights"):
+            quick_build(find(asked, tmp_path / "data").folder, tmp_path / "data")
+    os.chdir(tmp_path)
+    assert find("tiny", tmp_path / "data").source == Manifest.load(built).source
+
+
+def test_index_of_another_owner_is_not_taken_for_this_one(built: Path, tmp_path: Path) -> None:
+    copy(built, tmp_path / "data")
+    with pytest.raises(Exception, match="someone/tiny"):
+        find("someone/tiny", tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", ["tiny", "mine"])
+def test_manifest_that_knows_no_source(
+    capsys: pytest.CaptureFixture[str], source: Path, built: Path, tmp_path: Path, name: str
+) -> None:
+    index = copy(built, tmp_path / "data")
+    if name == "tiny":
+        (index / MANIFEST).write_text("{}")
+    else:
+        index.rename(tmp_path / "data" / "mine")
+    code, _, err = run(capsys, "precompute", name, "--data", "data")
+    assert code == 1
+    assert f"data/{name}/{MANIFEST}" in err
+    assert f"{name!r} alone does not lead to the weights" in err
+    if name == "tiny":
+        code, _, err = run(capsys, "precompute", source, "--data", "data")
+        assert code == 1
+        assert "Delete the folder" in err
+        shutil.rmtree(index)
+        assert run(capsys, "precompute", source, "--data", "data", *SMALL)[0] == 0
+        assert contents(index) == contents(built)
+
+
+# Stopping
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.Signals) -> None:
+    words = ("precompute", slow_source, "--data", tmp_path / "data", *SMALL)
+    index = tmp_path / "data" / "slow"
+    with command(tmp_path / "log", *words) as child:
+        child.wait_for("layer 158 is ready")  # and the nearest tokens, which come after the first
+        time.sleep(0.05)
+        os.kill(child.pid, number)
+        assert child.ended() == 128 + number
+        assert child.said().rstrip().endswith("Finished layers are kept; the same command goes on from here.")
+        assert "Traceback" not in child.said()
+    assert not list(index.glob(f"*{PARTIAL}"))
+    assert (index / ".lock").read_bytes() == b""
+    ready = Index.open(index)
+    assert ready.faults == {}
+    assert 159 in ready.layers
+    with command(tmp_path / "log", *words, "--layers", str(ready.layers[0])) as child:
+        assert child.ended() == 0
+        assert "nothing to do" in child.said()
+
+
+def test_second_build_stops_and_a_kill_frees_the_place(slow_source: Path, tmp_path: Path) -> None:
+    words = ("precompute", slow_source, "--data", tmp_path / "data", *SMALL)
+    with command(tmp_path / "log", *words) as first:
+        first.wait_for("layer 159 is ready")
+        with command(tmp_path / "log2", *words, "--force") as second:
+            assert second.ended() == 1
+            assert f"is being built by another process (pid {first.pid})" in second.said()
+    with command(tmp_path / "log3", *words) as third:
+        third.wait_for("to build, upper layers first")
+
+
+def test_real_process_speaks_on_stderr(source: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "app.cli", "precompute", str(source), "--data", str(tmp_path), *SMALL]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "layer 0 is ready; 2 of 2 layers" in done.stderr
+
+
+# Checking and asking
+
+
+def test_verify(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path / "data")
+    code, out, _ = run(capsys, "verify", "tiny", "--data", "data")
+    assert code == 0
+    assert out.rstrip().endswith("everything is as it should be")
+    seed = re.search(r"--seed (\d+)", out)
+    assert seed
+    assert run(capsys, "verify", "tiny", "--data", "data", "--seed", seed[1]) == (0, out, "")
+    shard = index / "layer-0.g1.lxs"
+    content = bytearray(shard.read_bytes())
+    content[-1] ^= 1
+    shard.write_bytes(content)
+    code, out, _ = run(capsys, "verify", "tiny", "--data", "data", "--sums-only")
+    assert code == 1
+    assert f"{shard.relative_to(tmp_path)} is damaged" in out
+    assert "Delete this file and run `lexiscope precompute tiny`" in out
+    assert out.rstrip().endswith("1 problem")
+
+
+def test_verify_when_the_weights_are_gone(capsys: pytest.CaptureFixture[str], source: Path, tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(source, tmp_path / "elsewhere" / "tiny"))
+    quick_build(moved, tmp_path / "data")
+    shutil.rmtree(moved)
+    code, out, err = run(capsys, "verify", "tiny", "--data", "data")
+    assert code == 1
+    assert "layer-1.g1.lxs: ok" in out
+    assert str(moved) in err
+    small_gpt2(moved, n_layers=3)
+    code, _, err = run(capsys, "verify", "tiny", "--data", "data")
+    assert code == 1
+    assert "holds another model than the index" in err
+    small_gpt2(moved, n_layers=2, seed=5)  # the same shape
+    for words in (("verify", "tiny"), ("seeds", "tiny", "dog")):
+        code, _, err = run(capsys, *words, "--data", "data")
+        assert code == 1
+        assert f"{moved} holds other weights than the index" in err
+        assert "`lexiscope precompute tiny --force`" in err
+    with pytest.raises(SourceNotFound):
+        find("./nothing", tmp_path / "data")
+
+
+@pytest.mark.parametrize(
+    "words", [("show", "nobody", "ff", "0", "0"), ("seeds", "nobody", "dog"), ("verify", "nobody"), ("verify", "a b")]
+)
+def test_models_that_are_not_built(capsys: pytest.CaptureFixture[str], built: Path, words: tuple[str, ...]) -> None:
+    code, out, err = run(capsys, *words, "--data", built.parent)
+    assert (code, out) == (1, "")
+    assert f"no index of {words[1]!r}" in err
+    assert "built: tiny" in err
+
+
+def test_seeds(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path / "data")
+    code, out, _ = run(capsys, "seeds", "tiny", "dog", "horse", "--k", "3", "--data", "data")
+    assert code == 0
+    assert len(re.findall("ff_value  ", out)) == 3
+    code, out, _ = run(capsys, "seeds", "tiny", "dog", "--kind", "w_q", "--kind", "w_k", "--json", "--data", "data")
+    assert code == 0
+    assert out.startswith("{")
+    twice = ("--kind", "w_q", "--kind", "w_q", "--kind", "w_k", "--json")
+    assert json.loads(run(capsys, "seeds", "tiny", "dog", *twice, "--data", "data")[1]) == json.loads(out)
+    code, _, err = run(capsys, "seeds", "tiny", "do\udcffg", "--data", "data")
+    assert code == 1
+    assert "is no text" in err
+    (index / TOKENIZER).unlink()
+    code, _, err = run(capsys, "seeds", "tiny", "dog", "--data", "data")
+    assert code == 1
+    assert f"{TOKENIZER} cannot be read" in err
+    assert "`lexiscope precompute tiny`" in err
+
+
+@pytest.mark.parametrize(("words", "meant"), [
+    (("dog", "-", "horse", "+", "lion"), [("dog", 1), ("horse", -1), ("lion", 1)]),
+    (("dog - horse + lion",), [("dog", 1), ("horse", -1), ("lion", 1)]),
+    (("2*dog",), [("dog", 2)]),
+    (("horse,dog,lion",), [("horse", 1), ("dog", 1), ("lion", 1)]),
+    (("horse", "dog", "lion"), [("horse", 1), ("dog", 1), ("lion", 1)]),
+    (('"dog lion"',), [("dog lion", 1)]),
+])  # fmt: skip
+def test_seeds_are_written_as_on_their_page(
+    capsys: pytest.CaptureFixture[str], built: Path, words: tuple[str, ...], meant: list[tuple[str, float]]
+) -> None:
+    code, out, _ = run(capsys, "seeds", "tiny", *words, "--json", "--data", built.parent)
+    assert code == 0
+    assert [(seed["word"], seed["weight"]) for seed in json.loads(out)["seeds"]] == meant
+
+
+def test_seeds_that_say_nothing(capsys: pytest.CaptureFixture[str], built: Path) -> None:
+    for words, said in (("dog -", "missing at the end"), (",", "no words"), ("dog - dog", "cancel each other out")):
+        code, out, err = run(capsys, "seeds", "tiny", words, "--data", built.parent)
+        assert (code, out) == (1, "")
+        assert said in err
+
+
+def test_tour_of_the_demo_parses(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = make_parser()
+    for _, words in demo.TOUR:
+        step = parser.parse_args([*words.split(), "--data", "nowhere"])
+        assert getattr(step, "model", "demo") == "demo"
+    demo_args, precompute_args = (vars(parser.parse_args(words)) for words in (["demo"], ["precompute", "demo"]))
+    assert precompute_args.keys() - demo_args.keys() == {"models"}
+    code, out, _ = run(capsys, "demo", "--help")
+    assert code == 0
+    assert "--revision" not in out  # there is one demo
+
+
+def test_tour_skips_layers_that_are_not_built(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As `lexiscope demo --layers 29` leaves it, on a model with the demo's name, layers, heads and enough neurons."""
+    folder = tmp_path / "source" / DEMO_NAME
+    tiny_llama(folder, n_layers=30, n_heads=9, n_kv_heads=3, d_model=18, d_mlp=810, d_head=2)
+    quick_build(folder, tmp_path / "data", layers=(29,))
+    demo.tour(tmp_path / "data")
+    out = capsys.readouterr().out
+    assert all(f"$ lexiscope {words}\n" in out for _, words in demo.TOUR)
+    assert "neuron 808" in out
+    assert out.count("Skipped: ") == 1
+    assert f"Skipped: layer 27 of {DEMO_NAME} is not built yet: 1 of 30 layers are ready (29)" in out
+    assert "1 of 30 (29)" in out

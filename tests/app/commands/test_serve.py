@@ -1,0 +1,199 @@
+"""`lexiscope serve` and the server of `lexiscope demo` as processes: addresses, signals, raw bytes, memory, no torch.
+What pages show is for test_server.py."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.cli import make_parser
+from app.commands import demo
+from app.commands.serve import address, listen
+from precompute.errors import ServeError
+from tests.site import GPT2, LLAMA
+
+ROOT = Path(__file__).parents[3]
+RUN = "import sys; from app.cli import main; sys.exit(main())"
+
+
+@contextmanager
+def serving(*words: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A server in a process, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, "serve", "--port", "0", *map(str, words)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        assert process.stdout
+        line = process.stdout.readline()
+        assert line.startswith("Lexiscope is at http://127.0.0.1:"), line + process.communicate()[1]
+        yield process, line.split()[3]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def get(url: str) -> tuple[int, bytes]:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.status, answer.read()
+
+
+def raw(url: str, request: bytes) -> bytes:
+    """The whole answer to bytes on a socket."""
+    place = urlsplit(url)
+    with socket.create_connection((place.hostname, place.port or 80), timeout=30) as connection:
+        connection.sendall(request)
+        connection.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.fixture(scope="module")
+def server(site_data: Path) -> Iterator[str]:
+    with serving("--data", site_data) as (_, url):
+        yield url
+
+
+def test_it_serves(server: str) -> None:
+    status, body = get(f"{server}/{GPT2}/ff/1/5.json")
+    assert (status, json.loads(body)["neuron"]) == (200, 5)
+    assert b"<!doctype html>" in get(server)[1]
+
+
+@pytest.mark.parametrize(("target", "statuses"), [
+    (b"/\xff\xfe", (400, 404)),
+    (b"/tiny-gpt2/search?q=\xff", (400, 404)),
+    (b"/tiny-gpt2/search?q=d\xc3\xb6g", (200, 400)),  # 400: the parser takes ASCII only
+    (b"/tiny-gpt2/search?q=%00", (400,)),
+    (b"/a\x00b", (400,)),
+    (b"/../../../../etc/passwd", (400, 404)),
+    (b"/static/../../app/server.py", (404,)),
+    (b"/static//etc/passwd", (404,)),
+    (b"http://elsewhere.example/-/health", (200, 400, 404)),
+    (b"*", (400, 404)),
+    (b"/tiny-gpt2/search?q=" + b"x" * 100_000, (414, 400, 431)),
+    (b"/" + b"x/" * 50_000, (414, 400, 431)),
+])  # fmt: skip
+def test_raw_addresses(server: str, target: bytes, statuses: tuple[int, ...]) -> None:
+    answer = raw(server, b"GET " + target + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert int(answer.split()[1]) in statuses, answer[:200]
+    assert b"root:" not in answer
+    assert get(f"{server}/-/health")[0] == 200
+
+
+@pytest.mark.parametrize("host", [b'x"><script>alert(1)</script>', b"", b"[::1]:8000", b"a b", b"\xff"])
+def test_strange_hosts(server: str, host: bytes) -> None:
+    answer = raw(server, b"GET / HTTP/1.1\r\nHost: " + host + b"\r\nConnection: close\r\n\r\n")
+    assert int(answer.split()[1]) in (200, 400)
+    assert b"alert(1)" not in answer
+
+
+@pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, (0, 130)), (signal.SIGTERM, (0, -15, 143))])
+def test_it_ends_quietly(site_data: Path, number: int, codes: tuple[int, ...]) -> None:
+    with serving("--data", site_data) as (process, url):
+        get(url)
+        idle = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port or 80))  # a visitor who stays
+        process.send_signal(number)
+        _, err = process.communicate(timeout=20)
+        idle.close()
+        assert process.returncode in codes
+        assert err == ""
+
+
+def test_a_child_ends_with_its_parent(site_data: Path) -> None:
+    with serving("--data", site_data, "--child") as (process, url):
+        get(url)
+        assert process.stdin
+        process.stdin.close()
+        process.stdin = None
+        assert process.wait(20) == 0
+
+
+def test_a_port_in_use(server: str, site_data: Path) -> None:
+    port = str(urlsplit(server).port)
+    words = [sys.executable, "-c", RUN, "serve", "--data", str(site_data), "--port", port]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"lexiscope: cannot listen at 127.0.0.1 port {port}: ")
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("host", "port"), [("256.1.1.1", 0), ("no.such.host.invalid", 0), ("192.0.2.1", 0)])
+def test_no_such_place_to_listen(host: str, port: int) -> None:
+    with pytest.raises(ServeError, match=f"cannot listen at {host} port {port}"):
+        listen(host, port)
+
+
+@pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "http://127.0.0.1:"), ("0.0.0.0", "http://127.0.0.1:")])
+def test_an_address_to_open(host: str, shown: str) -> None:
+    with listen(host, 0) as listener:
+        assert address(listener).startswith(shown)
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_an_empty_or_missing_data_folder(tmp_path: Path, made: bool) -> None:
+    with serving("--data", tmp_path if made else tmp_path / "later") as (_, url):
+        assert b"lexiscope precompute" in get(url)[1]
+
+
+def test_no_torch_and_little_memory(site_data: Path) -> None:
+    paths = ["/", f"/{GPT2}", f"/{GPT2}/ff/1/5", f"/{LLAMA}/token/300", f"/{GPT2}/search?q=xyzzy", f"/{LLAMA}/head/0/1"]
+    with serving("--data", site_data) as (process, url):
+        assert {get(url + path)[0] for path in (*paths, f"/{LLAMA}/head/0/1.tex", "/docs", "/-/help")} == {200}
+        loaded = Path(f"/proc/{process.pid}/maps").read_text()
+        assert "numpy" in loaded
+        assert not re.search("torch|llvmlite|numba", loaded)
+        lines = get(f"{url}/-/metrics")[1].decode().splitlines()
+        resident = next(int(line.split()[1]) for line in lines if line.startswith("process_resident_memory_bytes "))
+        assert 0 < resident < 200e6
+
+
+def test_the_demo_serves_while_it_builds(site_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The part of the demo that is not another command: a server that ends with it."""
+    with listen("127.0.0.1", 0) as taken:
+        port = str(taken.getsockname()[1])
+        os.environ["LEXISCOPE_PORT"] = port
+        try:
+            args = make_parser().parse_args(["demo", "--data", str(site_data)])
+            with demo.explorer(args) as (child, said):
+                url = said.split()[3]
+                assert url != f"http://127.0.0.1:{port}"  # taken: another one
+                assert get(f"{url}/{GPT2}.json")[0] == 200
+        finally:
+            del os.environ["LEXISCOPE_PORT"]
+    assert child.returncode == 0
+    assert said in capsys.readouterr().out
+
+
+def test_the_demo_stops_serving_when_the_build_fails(site_data: Path) -> None:
+    args = make_parser().parse_args(["demo", "--data", str(site_data), "--port", "0"])
+    with pytest.raises(ZeroDivisionError), demo.explorer(args) as (child, _):
+        raise ZeroDivisionError
+    assert child.returncode == 0
+
+
+def test_a_visitor_waits_while_it_starts(site_data: Path) -> None:
+    """The address is printed when connections are taken, not later."""
+    with serving("--data", site_data) as (_, url):
+        started = time.perf_counter()
+        answers: list[int] = []
+        visitors = [threading.Thread(target=lambda: answers.append(get(url)[0])) for _ in range(8)]
+        for visitor in visitors:
+            visitor.start()
+        for visitor in visitors:
+            visitor.join()
+        assert answers == [200] * 8
+        assert time.perf_counter() - started < 30

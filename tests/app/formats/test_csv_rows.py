@@ -1,0 +1,233 @@
+"""The rows of CSVs: all that views list, over all pages, each saying what the file is about; and sent in parts."""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.responses import StreamingResponse
+from starlette.testclient import TestClient
+
+from app.formats.csv_rows import csv_columns, csv_rows
+from app.formats.table_text import CSV_PART, csv_parts
+from app.library.library import Library
+from app.routes.responses import in_parts
+from app.turns import Turns
+from app.views.column_rows import BLOCK, ColumnRows
+from app.views.home import home_view
+from app.views.layer import layer_view
+from app.views.model import model_view
+from app.views.parameters import ff_view, pairs_view
+from app.views.search import search_view
+from app.views.token import token_page
+from precompute.index.index import Index
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, visit
+from tests.tabular import NASTY, rows
+
+
+def test_csv_of_a_neuron_holds_all_its_lists(client: TestClient) -> None:
+    path = f"/{LLAMA}/ff/1/5"
+    view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
+    for vector in ("key", "up", "value"):
+        for end in ("top", "bottom"):
+            listed = [row for row in found if (row["vector"], row["end"]) == (vector, end)]
+            assert [int(row["rank"]) for row in listed] == list(range(1, 26))
+            assert [
+                {"id": int(row["token_id"]), "token": row["token"], "score": float(row["score"])} for row in listed
+            ] == view[vector][end]
+
+
+def test_csv_of_pairs(client: TestClient) -> None:
+    path = f"/{GPT2}/head/1/2/qk"
+    view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
+    assert [(int(row["from_id"]), row["to"], float(row["score"])) for row in found if row["end"] == "top"] == [
+        (pair["from"]["id"], pair["to"]["token"], pair["score"]) for pair in view["pairs"]
+    ]
+
+
+@pytest.mark.parametrize(("path", "total"), [
+    (f"/{GPT2}/layer/1", lambda view: view["total"]),
+    (f"/{GPT2}/token/300", lambda view: sum(role["total"] for role in view["roles"]) + view["pairs_total"]),
+    (f"/{GPT2}/search?q=dog", lambda view: view["total"] + view["pairs_total"]),
+    (f"/{GPT2}/search?q=e&lens=cosine", lambda view: view["total"] + view["pairs_total"]),
+    (f"/{GPT2}/head/1/2", lambda view: sum(
+        [len(view[m][e]) for m in ("vo", "qk") for e in ("pairs", "bottom")]
+        + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]
+    )),
+    (f"/{GPT2}", lambda view: sum(len(row["vo"]) + len(row["qk"]) for row in view["rows"])),
+    ("/index", lambda view: len(view["models"])),
+])  # fmt: skip
+def test_csv_leaves_nothing_out(client: TestClient, path: str, total: Callable[[Any], int]) -> None:
+    path, mark, query = path.partition("?")
+    view = client.get(f"{path}.json{mark}{query}").json()
+    assert len(rows(client, f"{path}.csv{mark}{query}")) == total(view) > 0
+
+
+def test_csv_keeps_tokens_as_they_are() -> None:
+    text = "".join(csv_parts({"token": token, "id": at} for at, token in enumerate(NASTY)))
+    assert [row["token"] for row in csv.DictReader(io.StringIO(text, newline=""))] == NASTY
+    assert ([*csv_parts([])], [*csv_parts([], ("token", "id"))]) == ([], ["token,id\r\n"])
+
+
+@pytest.mark.parametrize(
+    ("empty", "full"),
+    [
+        (f"/{GPT2}/search.csv?q=nonesuch", f"/{GPT2}/search.csv?q=dog"),
+        (f"/{GPT2}/search.csv?q=nonesuch+dog", f"/{GPT2}/search.csv?q=e+a"),
+        (f"/{GPT2}/search.csv?q=nonesuch&kind=vo", f"/{GPT2}/search.csv?q=e&kind=vo&lens=cosine"),
+        (f"/{GPT2}/token/473.csv?kind=qk&preset=words", f"/{GPT2}/token/300.csv"),
+    ],
+)
+def test_csv_without_rows_still_has_its_header(client: TestClient, empty: str, full: str) -> None:
+    assert not rows(client, empty)
+    assert client.get(empty).text.strip() == client.get(full).text.partition("\r\n")[0] != ""
+    assert rows(client, full)
+
+
+def test_the_columns_of_views_without_rows(site_data: Path) -> None:
+    """Are those of the same view with rows."""
+    index = Index.open(site_data / LLAMA)
+    for view in (
+        home_view(Library(site_data)), model_view(index), layer_view(index, 0), pairs_view(index, "vo", 0, 1),
+        token_page(index, 300), search_view(index, "dog"),
+    ):  # fmt: skip
+        assert csv_columns(view) == tuple(next(iter(csv_rows(view))))
+    assert csv_columns(ff_view(index, 0, 0)) == ()
+
+
+@pytest.mark.parametrize(("path", "about"), [
+    ("/ff/1/3.csv?lens=cosine", {"layer": "1", "neuron": "3", "lens": "cosine"}),
+    ("/head/1/2/sub/1.csv", {"layer": "1", "head": "2", "subhead": "1", "lens": "dot"}),
+    ("/head/1/2/vo.csv?preset=distinct", {"layer": "1", "head": "2", "lens": "dot", "preset": "distinct"}),
+    ("/head/1/2.csv?lens=cosine", {"layer": "1", "head": "2", "lens": "cosine"}),
+    ("/layer/1.csv?lens=cosine", {"layer": "1", "lens": "cosine"}),
+    ("/token/300.csv?kind=w_q", {"token_id": "300", "lens": "dot"}),
+    (".csv?lens=cosine&preset=words", {"lens": "cosine", "preset": "words"}),
+    ("/search.csv?q=e&lens=cosine", {"q": "e", "lens": "cosine"}),
+])  # fmt: skip
+def test_every_row_says_what_the_file_is_about(client: TestClient, path: str, about: dict[str, str]) -> None:
+    found = rows(client, f"/{LLAMA}{path}")
+    assert found
+    for row in found:
+        assert {"model": LLAMA, **about}.items() <= row.items()
+
+
+@pytest.mark.parametrize(("path", "is_pair"), [
+    ("/head/1/2.csv?preset=distinct", lambda row: row["matrix"] != ""),
+    ("/token/300.csv?preset=distinct", lambda row: row["role"] == "maps"),
+])  # fmt: skip
+def test_only_pairs_have_a_preset(client: TestClient, path: str, is_pair: Callable[[dict[str, str]], bool]) -> None:
+    found = rows(client, f"/{LLAMA}{path}")
+    assert {(is_pair(row), row["preset"]) for row in found} == {(True, "distinct"), (False, "")}
+
+
+def test_a_filtered_layer_says_so(client: TestClient) -> None:
+    found = rows(client, f"/{LLAMA}/layer/1.csv?token=300")
+    assert {row["listing_id"] for row in found} == {"300"}
+    assert "listing" not in rows(client, f"/{LLAMA}/layer/1.csv")[0]
+
+
+@pytest.fixture(scope="module")
+def paged(site_data: Path) -> Iterator[TestClient]:
+    """A visitor of pages with few rows."""
+    with visit(site_data, layer_rows=7, token_rows=3, search_rows=3) as visitor:
+        yield visitor
+
+
+@pytest.mark.parametrize("query", ["", "sort=-norm&", "sort=coherence&lens=cosine&"])
+def test_csv_of_a_layer_has_all_pages(paged: TestClient, query: str) -> None:
+    path = f"/{LLAMA}/layer/1"
+    first = paged.get(f"{path}.json?{query}").json()
+    assert first["pages"] > 1
+    pages = [paged.get(f"{path}.json?{query}page={page + 1}").json()["rows"] for page in range(first["pages"])]
+    listed = [row for page in pages for row in page]
+    assert len(listed) == first["total"]
+    for asked in ("", "page=2", "page=1000000000"):
+        found = rows(paged, f"{path}.csv?{query}{asked}")
+        assert [(row["neuron"], row["key_1_id"], row["similarity"]) for row in found] == [
+            (str(row["neuron"]), str(row["key"][0]["id"]), str(row["similarity"])) for row in listed
+        ]
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_csv_of_a_token_has_all_pages_of_all_kinds(paged: TestClient, site_data: Path, lens: str) -> None:
+    path = f"/{LLAMA}/token/300"
+    expected: list[tuple[str, ...]] = []
+    longest = 0
+    for kind in (*Index.open(site_data / LLAMA).shape.kinds, "vo", "qk"):
+        query = f"lens={lens}&kind={kind}"
+        pages = paged.get(f"{path}.json?{query}").json()["pages"]
+        longest = max(longest, pages)
+        views = [paged.get(f"{path}.json?{query}&page={page + 1}").json() for page in range(pages)]
+        listed = [("maps", pair) for view in views for pair in view["pairs"]]
+        listed += [(role["role"], place) for view in views for role in view["roles"] for place in role["places"]]
+        of_kind = [
+            (role, kind, *(str(place.get(name, "")) for name in ("layer", "index", "rank"))) for role, place in listed
+        ]
+        assert len(rows(paged, f"{path}.csv?{query}&page=3")) == len(of_kind)
+        expected += of_kind
+    assert longest > 1
+    found = [
+        tuple(row[n] for n in ("role", "kind", "layer", "index", "rank"))
+        for row in rows(paged, f"{path}.csv?lens={lens}")
+    ]
+    assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("query", ["q=e&lens=cosine", "q=e+a", "q=e&kind=ff_key", "q=e&kind=vo&lens=cosine"])
+def test_csv_of_a_search_has_all_pages(paged: TestClient, query: str) -> None:
+    path = f"/{GPT2}/search"
+    first = paged.get(f"{path}.json?{query}").json()
+    assert first["pages"] > 1
+    views = [paged.get(f"{path}.json?{query}&page={page + 1}").json() for page in range(first["pages"])]
+    found = rows(paged, f"{path}.csv?{query}&page=2")
+    matches = [match for view in views for match in view["matches"]]
+    listed = [(row["kind"], row["layer"], row["index"], row["rank_1"]) for row in found if not row["from_id"]]
+    assert listed == [(m["kind"], str(m["layer"]), str(m["index"]), str(m["ranks"][0])) for m in matches]
+    pairs = [(row["kind"], row["from_id"], row["to_id"], row["score"]) for row in found if row["from_id"]]
+    assert len(pairs) == first["pairs_total"]
+    shown = [pair for view in views for pair in view["pairs"]]
+    assert pairs[: len(shown)] == [
+        (p["matrix"], str(p["from"]["id"]), str(p["to"]["id"]), str(p["score"])) for p in shown
+    ]
+
+
+@pytest.mark.parametrize(("path", "whole"), [
+    (f"/{GPT2}/layer/1", "all 128 neurons"), (f"/{GPT2}/layer/1?page=2", "all 128 neurons"), (f"/{GPT2}/ff/1/3", None),
+])  # fmt: skip
+def test_a_page_says_when_its_csv_holds_more(paged: TestClient, path: str, whole: str | None) -> None:
+    (link,) = [a for a in parsed(paged.get(path).text).all("a") if ".csv" in a.attributes["href"]]
+    assert link.text.strip() == (f"CSV ({whole})" if whole else "CSV")
+    assert ("data-copy" in link.attributes) == (whole is None), "a long one is opened, not copied"
+    assert "page=" not in link.attributes["href"]
+
+
+def test_a_token_page_says_how_many_places_its_csv_holds(paged: TestClient) -> None:
+    path = f"/{LLAMA}/token/300"
+    (link,) = [a for a in parsed(paged.get(f"{path}?kind=ff_key").text).all("a") if ".csv" in a.attributes["href"]]
+    assert link.text.strip() == f"CSV (all {len(rows(paged, path + '.csv?kind=ff_key'))} places)"
+
+
+def test_a_long_csv_comes_in_parts() -> None:
+    count = 2 * CSV_PART + 1
+    parts = [*csv_parts({"id": at} for at in range(count))]
+    assert [part.count("\r\n") for part in parts] == [CSV_PART, CSV_PART, 2]
+    assert "".join(parts) == "id\r\n" + "".join(f"{at}\r\n" for at in range(count))
+    assert isinstance(in_parts(iter([b"a", b"b"]), "csv", [], Turns()), StreamingResponse)
+    for short in ([], [b"a"]):
+        answer = in_parts(iter(short), "csv", [], Turns())
+        assert (answer.body, answer.headers["content-length"]) == (b"".join(short), str(len(short)))
+
+
+def test_rows_are_made_from_columns() -> None:
+    numbers = np.arange(2 * BLOCK + 1)
+    made = ColumnRows(lambda number, half: (number, half), numbers, numbers / 2)
+    assert len(made) == len(numbers)
+    assert [*made] == [(number, number / 2) for number in range(len(numbers))]
+    assert made[3] == (3, 1.5)
+    assert type(made[3][0]) is int
+    assert [*made[2:4]] == [(2, 1.0), (3, 1.5)]

@@ -1,0 +1,392 @@
+"""The command line: `lexiscope show` and `lexiscope models` as a person and as a script use them."""
+
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from app.cli import COMMANDS, main
+from app.formats.terminal import print_models, print_seeds, print_view, size, visible
+from app.views.parameters import ff_view, pairs_view, seeds_view, subhead_view
+from precompute.index.index import Index, ModelSummary
+from precompute.index.layout import shard_file
+from precompute.index.manifest import DEMO_NAME, MANIFEST
+from precompute.live.seed_ranking import Ranked, Seed
+from tests.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, unflushed, write_index
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with unflushed():
+        yield
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("data")
+    write_index(data / "tiny", make_manifest(GPT2, "tiny"), layers=(1, 3))
+    write_index(data / DEMO_NAME, make_manifest(LLAMA, DEMO_NAME))
+    write_index(data / "long", make_manifest(GPT2, "long", k=D_VOCAB, pairs=60), layers=(0,))
+    return data
+
+
+@pytest.fixture(autouse=True)
+def wide_terminal(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("LEXISCOPE_DATA", str(data))
+
+
+def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str, str]:
+    try:
+        code = main(command.split())
+    except SystemExit as stop:  # argparse
+        code = int(stop.code or 0)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def drawn(view: Any, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_view(console, view)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("command", "view"),
+    [
+        ("show tiny ff 1 4", lambda index: ff_view(index, 1, 4)),
+        ("show tiny ff 3 0 --lens cosine --k 2", lambda index: ff_view(index, 3, 0, "cosine", 2)),
+        ("show tiny vo 3 1", lambda index: pairs_view(index, "vo", 3, 1)),
+        (
+            "show tiny qk 3 0 --lens cosine --preset words",
+            lambda index: pairs_view(index, "qk", 3, 0, "cosine", "words"),
+        ),
+        ("show tiny vo 3 0 --preset distinct --k 3", lambda index: pairs_view(index, "vo", 3, 0, "dot", "distinct", 3)),
+        ("show tiny sub 1 1 3", lambda index: subhead_view(index, 1, 1, 3)),
+        ("show tiny sub 1 0 2 --lens cosine", lambda index: subhead_view(index, 1, 0, 2, "cosine")),
+    ],
+)
+def test_json_is_the_view(capsys: pytest.CaptureFixture[str], data: Path, command: str, view: Any) -> None:
+    expected = view(Index.open(data / "tiny")).to_json()
+    assert run(capsys, f"{command} --json") == (0, expected + "\n", "")
+
+
+def test_json_is_whole_unless_k_says_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+    for options, n in (("", D_VOCAB), ("--k 5", 5)):
+        _, out, _ = run(capsys, f"show long ff 0 0 --json {options}")
+        assert len(json.loads(out)["key"]["top"]) == n
+
+
+def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path) -> None:
+    code, out, err = run(capsys, "show tiny ff 1 4 --lens cosine")
+    assert (code, err) == (0, "")
+    view = ff_view(Index.open(data / "tiny"), 1, 4, "cosine")
+    assert "tiny  layer 1  neuron 4  lens cosine" in out
+    assert "key: reads" in out
+    assert "value: writes" in out
+    assert f"{view.similarity:.3f}" in out
+    for entry in (*view.key.top, *view.key.bottom, *view.value.top, *view.value.bottom):
+        assert any(visible(entry["token"]) in line and f"{entry['score']:.3f}" in line for line in out.splitlines())
+
+
+def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "show demo ff 0 1")
+    for title in ("key (the gate): reads", "up: sets strength and sign", "value: writes"):
+        assert title in out
+
+
+@pytest.mark.parametrize(
+    ("command", "columns"),
+    [
+        ("show tiny vo 1 0", ("top: reads -> writes", "bottom: reads -> writes")),
+        ("show tiny qk 1 0", ("top: query -> key", "bottom: query -> key", "Positions are learned, and left out")),
+        ("show demo qk 1 0", ("top: query -> key", "scores at distance zero only")),
+        ("show demo sub 1 0 2", ("q: query, reads", "k: key, reads", "v: reads", "o: writes", "Heads 0 to 1 share")),
+    ],
+)
+def test_heads_label_their_columns(capsys: pytest.CaptureFixture[str], command: str, columns: tuple[str, ...]) -> None:
+    code, out, _ = run(capsys, command)
+    assert code == 0
+    for text in columns:
+        assert text in out
+
+
+def test_vo_says_nothing_of_positions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "osition" not in run(capsys, "show demo vo 1 0")[1]
+
+
+def test_an_empty_list_says_so(data: Path) -> None:
+    view = pairs_view(Index.open(data / "tiny"), "vo", 1, 1, "cosine")
+    assert view.pairs == view.bottom == ()
+    assert drawn(view).count("no pairs") == 2
+
+
+def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "show long vo 0 0")
+    assert "At most 20 entries of each list are shown, up to 60 are stored: see --k." in out
+    _, out, _ = run(capsys, "show long vo 0 0 --k 60")
+    assert "At most" not in out
+    _, out, _ = run(capsys, f"show tiny ff 1 0 --k {K - 1}")
+    assert f"At most {K - 1} entries" in out
+    assert "At most" not in run(capsys, f"show tiny vo 1 0 --k {PAIRS}")[1]
+
+
+@pytest.mark.parametrize(("command", "rows"), [("show tiny ff 1 0 --k 3", 3), ("show tiny vo 1 0 --k 4", 4)])
+def test_ranks_count_from_one(capsys: pytest.CaptureFixture[str], command: str, rows: int) -> None:
+    _, out, _ = run(capsys, command)
+    ranks = {int(number) for number in re.findall(r"^ *(\d+)  ", out, re.MULTILINE)}
+    assert ranks == set(range(1, rows + 1))
+
+
+@pytest.mark.parametrize("words", ["show tiny ff 1 0", "models", "--version", "show tiny ff 1 0 --json"])
+@pytest.mark.parametrize(
+    ("where", "said"), [(">/dev/full", "cannot write to standard output: No space left"), (">&-", "output is closed")]
+)
+def test_nowhere_to_print(words: str, where: str, said: str) -> None:
+    command = f"exec {sys.executable} -m app.cli {words} {where}"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("lexiscope: ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
+    """All tokens of the vocabulary in one list, and nothing in the output that a terminal would obey."""
+    text = drawn(ff_view(Index.open(data / "long"), 0, 0), width)
+    isolates = "\N{FIRST STRONG ISOLATE}\N{POP DIRECTIONAL ISOLATE}"
+    for character in set(text) - {"\n", *isolates}:
+        assert unicodedata.category(character)[0] != "C", ascii(character)
+    if width == 200:
+        for raw in HOSTILE:
+            assert visible(raw.decode("utf-8", "backslashreplace")) in text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (" dog", "␣dog"),
+        ("a b ", "a␣b␣"),
+        ("<script", "<script"),
+        ("[bold]", "[bold]"),
+        ("\r\n\t", "\\r\\n\\t"),
+        ("\x00\x1b[31m\x7f", "\\x00\\x1b[31m\\x7f"),
+        ("\u009b\u00a0\u00ad", "\\u009b\\u00a0\\u00ad"),
+        (r"\x9b\xa0", r"\x9b\xa0"),  # bytes that are no characters, as TokenTable spells them
+        ("\u200b\u202e\u2028", "\\u200b\\u202e\\u2028"),
+        ("\U000e0001", "\\U000e0001"),
+        ("\u0301", "◌\u0301"),
+        ("é", "é"),
+        ("שלום", "\u2068שלום\u2069"),
+        ("\u2069", "\\u2069"),
+        ("日本語", "日本語"),
+        ("", "(no text)"),
+    ],
+)
+def test_visible(text: str, shown: str) -> None:
+    assert visible(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "shown"),
+    [
+        ("ff_value", 4, "4"),
+        ("w_q", 7, "head 2 subhead 1"),
+        ("w_o", 11, "head 3 subhead 2"),
+        ("w_k", 2, "head 0 subhead 2"),
+        ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
+    ],
+)
+def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
+    console = Console(file=io.StringIO(), width=200, highlight=False)
+    opened = Index.open(data / DEMO_NAME)
+    view = seeds_view(opened, [kind], [Seed("dog", (3,))], [Ranked(kind, 1, index, 0.5)])
+    print_seeds(console, view, opened.shape)
+    assert isinstance(console.file, io.StringIO)
+    *_, headings, _, row, _ = console.file.getvalue().splitlines()
+    assert headings.split() == list(json.loads(view.to_json())["results"][0])  # the names that scripts know
+    assert re.split(" {2,}", row.strip())[:4] == [kind, "1", shown, "0.500"]
+    if " " in shown:
+        head, subhead = (int(word) for word in shown.split()[1::2])
+        assert opened.shape.row(kind, head, subhead) == index
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("show gpt2 ff 0 0", 1, "no index of 'gpt2' in"),
+        ("show ../tiny/../tiny ff 1 0", 1, "no index of"),
+        ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet: 2 of 4 layers are ready (1, 3)"),
+        ("show tiny ff 9 0", 1, "layer 9: tiny has layers 0 to 3"),
+        ("show tiny ff -1 0", 1, "layer -1: tiny has layers 0 to 3"),
+        ("show tiny ff 1 99", 1, "neuron 99: tiny has neurons 0 to 5"),
+        ("show tiny vo 1 2", 1, "head 2: tiny has heads 0 to 1"),
+        ("show tiny sub 1 1 4", 1, "subhead 4: tiny has subheads 0 to 3"),
+        ("show tiny ff 1", 2, "ff takes 2 numbers: LAYER NEURON"),
+        ("show tiny sub 1 1", 2, "sub takes 3 numbers: LAYER HEAD SUBHEAD"),
+        ("show tiny ff 1 2 3", 2, "ff takes 2 numbers"),
+        ("show tiny ff one 2", 2, "invalid int value: 'one'"),
+        ("show tiny ff 1 2 --preset words", 2, "--preset is for vo and qk"),
+        ("show tiny ff 1 2 --lens l2", 2, "invalid choice: 'l2'"),
+        ("show tiny ff 1 2 --k 0", 2, "'0' is not a whole number from 1 on"),
+        ("show tiny ff 1 2 --k many", 2, "'many' is not a whole number from 1 on"),
+        ("show tiny xx 1 2", 2, "invalid choice: 'xx'"),
+        ("show", 2, "required: MODEL"),
+        ("", 2, "required: COMMAND"),
+        ("explode", 2, "invalid choice: 'explode'"),
+    ],
+)
+def test_mistakes_are_explained(capsys: pytest.CaptureFixture[str], command: str, code: int, said: str) -> None:
+    found, out, err = run(capsys, command)
+    assert (found, out) == (code, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", ["--help", "show --help", "models --help", "--version"])
+def test_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    code, out, err = run(capsys, command)
+    assert (code, err) == (0, "")
+    assert out.startswith(("usage: lexiscope", "lexiscope "))
+
+
+def test_every_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    for module in COMMANDS:
+        command = module.__name__.rpartition(".")[2]
+        code, out, err = run(capsys, f"{command} --help")
+        assert (code, err) == (0, "")
+        usage, description, *_ = out.split("\n\n")
+        assert usage.startswith(f"usage: lexiscope {command}")
+        assert description.endswith(".")
+        assert not description.startswith(("positional", "options"))
+    assert "needs the weights" in " ".join(run(capsys, "seeds --help")[1].split())
+
+
+def test_models(capsys: pytest.CaptureFixture[str], data: Path) -> None:
+    code, out, err = run(capsys, "models")
+    assert (code, err) == (0, "")
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert "2 of 4 (1, 3)" in lines["tiny"]
+    assert "3 of 3 " in lines[DEMO_NAME]
+    assert size(sum(path.stat().st_size for path in (data / "tiny").glob("*.lxs"))) in lines["tiny"]
+
+
+def test_models_with_faults(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "tiny" / shard_file(3, 1)).write_bytes(b"")
+    (tmp_path / "long" / MANIFEST).write_text('{"format_version": 2}')
+    code, out, _ = run(capsys, f"models --data {tmp_path}")
+    assert code == 0
+    assert "1 of 4 (1)" in out
+    assert f"tiny: {tmp_path / 'tiny' / shard_file(3, 1)} is cut short." in out
+    assert "unusable" in out
+    assert "Upgrade lexiscope" in out
+    assert "3 of 3" in out
+    code, _, err = run(capsys, f"show tiny ff 3 0 --data {tmp_path}")
+    assert code == 1
+    assert "is cut short" in err
+    assert run(capsys, f"show tiny ff 1 0 --data {tmp_path}")[0] == 0
+
+
+def test_no_models(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, _ = run(capsys, f"models --data {tmp_path / 'none'}")
+    assert code == 0
+    assert "No index in" in out
+    assert "`lexiscope precompute demo`" in out
+
+
+def test_data_is_in_the_working_folder_by_default(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("LEXISCOPE_DATA")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(data)
+    assert run(capsys, "show tiny ff 1 0")[0] == 0
+
+
+def test_names_in_tables_are_not_markup() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    print_models(console, [ModelSummary("[red]x", Path("x"), faults=("[blink]a",))])
+    assert isinstance(console.file, io.StringIO)
+    assert "[red]x" in console.file.getvalue()
+    assert "[blink]a" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (1_234_567, "1.23 MB"),
+        (88e6, "88 MB"),
+        (3e9, "3 GB"),
+        (2e15, "2e+03 TB"),
+    ],
+)
+def test_sizes(n_bytes: float, text: str) -> None:
+    assert size(n_bytes) == text
+
+
+def spawn(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-W", "error", "-m", "app.cli", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=os.environ | environment, stdout=stdout, stderr=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("command", ["show long ff 0 0", "show long ff 0 0 --json", "models"])
+def test_a_reader_that_has_gone(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = spawn(*command.split(), stdout=writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("options", [("--json",), ()])
+def test_a_terminal_that_knows_ascii_only(options: tuple[str, ...]) -> None:
+    done = spawn("show", "long", "ff", "0", "0", "--k", str(D_VOCAB), *options, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.isascii()
+    if options:
+        assert {entry["token"] for entry in json.loads(done.stdout)["key"]["top"]} == {
+            raw.decode("utf-8", "backslashreplace") for raw in raw_tokens()
+        }
+
+
+def test_showing_needs_no_torch() -> None:
+    script = (
+        "import sys\n"
+        "from app.cli import main\n"
+        "code = main(['show', 'tiny', 'ff', '1', '0'])\n"
+        "heavy = {'torch', 'tokenizers', 'transformers', 'numba', 'safetensors', 'gguf'} & sys.modules.keys()\n"
+        "sys.exit(code or ' '.join(heavy) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_help_needs_nothing_at_all() -> None:
+    script = (
+        "import sys\n"
+        "from app.cli import make_parser\n"
+        "make_parser().format_help()\n"
+        "heavy = {'torch', 'numpy', 'pydantic', 'rich'} & sys.modules.keys()\n"
+        "sys.exit(' '.join(heavy) or 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,169 @@
+"""What views list, as tables for people, and these written out; rows for programs are in test_csv_rows.py."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.formats.records import records
+from app.formats.table_text import Source, Table, Tokens, as_latex, as_markdown
+from app.formats.tables import tables
+from app.views.parameters import ff_view, pairs_view
+from app.views.token_text import shown
+from app.views.view_types import SeedsView, VectorView, View
+from precompute.index.index import Index
+from tests.site import GPT2, LLAMA
+from tests.tabular import NASTY
+
+SOURCE = Source("http://x/y?z=1", "weights 12, index 34")
+
+
+@pytest.fixture(scope="module")
+def index(site_data: Path) -> Index:
+    return Index.open(site_data / LLAMA)
+
+
+def test_twins_leave_out_how_the_page_shows_it(client: TestClient) -> None:
+    path = f"/{GPT2}/head/1/2/vo"
+    answer = client.get(f"{path}?group=from&lens=cosine")
+    assert f"{path}.csv?lens=cosine>" in answer.headers["link"]
+    assert f'{path}.tex?lens=cosine"' in answer.text
+    assert "group" not in client.get(f"{path}.json?group=from").headers["link"].partition(",")[2]
+    links = client.get(f"/{GPT2}/layer/1?page=2&lens=cosine").headers["link"]  # a CSV has all pages
+    assert f"</{GPT2}/layer/1.csv?lens=cosine>" in links
+    assert f"</{GPT2}/layer/1.md?lens=cosine&page=2>" in links
+
+
+def test_markdown_is_one_table_whatever_tokens_hold() -> None:
+    table = Table("a|b", ("#", "token", "score"), [(at, shown(token), -0.12345) for at, token in enumerate(NASTY)])
+    text = as_markdown([table], SOURCE)
+    title, _, head, rule, *body = text.splitlines()
+    assert (title, head, rule) == ("**a\\|b**", "| \\# | token | score |", "| ---: | --- | ---: |")
+    assert body[-1] == "Source: <http://x/y?z=1>, weights 12, index 34"
+    cells = [re.split(r"(?<!\\)(?:\\\\)*\|", line) for line in body[: len(NASTY)]]
+    assert {len(cell) for cell in cells} == {5}
+    assert all(cell[3].strip() == "-0.123" for cell in cells)
+    assert cells[0][2].strip() == "␣dog"
+    assert cells[1][2].strip() == "\\<script\\>"
+
+
+def test_latex_has_no_loose_special_characters() -> None:
+    tokens = [Tokens(((shown(token),),)) for token in NASTY]
+    table = Table("100% & more", ("#", "token", "score"), [(at, token, -0.5) for at, token in enumerate(tokens)])
+    comments, tabular = as_latex([table], SOURCE).split("\n\n")
+    assert comments == "% http://x/y?z=1\n% weights 12, index 34\n% XeLaTeX or LuaLaTeX, for tokens beyond ASCII"
+    lines = tabular.rstrip().splitlines()
+    assert (lines[0], lines[-1]) == (r"\begin{tabular}{rlr}", r"\end{tabular}")
+    body = lines[5:-2]
+    assert len(body) == len(NASTY)
+    for line in body:
+        assert line.endswith(r"& $-0.500$ \\")
+        cell = line.split(" & ", 1)[1].rsplit(" & ", 1)[0]
+        assert cell.startswith(r"\texttt{")
+        assert cell.endswith("}")
+        cell = cell.removeprefix(r"\texttt{")[:-1]
+        left = re.sub(r"\\texttt\{\\char34\}|\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-", "", cell)
+        assert not set(left) & set('\\{}$&#^_~%<>|"`')
+    assert body[0] == r"0 & \texttt{\textvisiblespace{}dog} & $-0.500$ \\"
+    assert r"\texttt{\texttt{\char34}q\texttt{\char34}}" in tabular
+
+
+ESCAPED = re.compile(r"\\texttt\{\\char34\}|\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-|^\{\}(?=\s*[\[*])")
+
+
+def test_latex_of_any_two_ascii_characters() -> None:
+    """In the first cell of a row, which the end of the row before would take for its own if it began so."""
+    texts = [first + second for first in map(chr, range(32, 127)) for second in map(chr, range(32, 127))]
+    written = as_latex([Table("t", ("x", "y"), [(text, 1.0) for text in texts])], SOURCE)
+    assert written.isascii()
+    assert "font" not in written
+    rows = written.splitlines()[-2 - len(texts) : -2]
+    for text, row in zip(texts, rows, strict=True):
+        cell = row.removesuffix(r" & $1.000$ \\")
+        assert row != cell
+        assert not cell.lstrip().startswith(("[", "*"))
+        assert not set(ESCAPED.sub("", cell)) & set("\\{}$&#^_~%<>|\"'`")
+        assert "--" not in cell
+        plain = set(text) - set("\\{}$&#^_~%<>|\"'` ")
+        assert plain <= set(cell)
+
+
+def test_latex_names_the_letters_that_need_a_font() -> None:
+    head = as_latex([Table("t", ("x",), [("日本 é",), ("я",)])], SOURCE).splitlines()[:4]
+    assert head[2] == "% XeLaTeX or LuaLaTeX, and a font with я 日 本"
+    assert "fontspec" in head[3]
+    many = as_latex([Table("t", ("x",), [("".join(map(chr, range(0x4E00, 0x4F00))),)])], SOURCE).splitlines()
+    assert many[2].endswith(" ...")
+    assert len(many[2]) < 200
+    assert "XeLaTeX" not in as_latex([Table("t", ("x",), [("␣a → b",)])], SOURCE)
+
+
+def test_latex_of_lists_and_pairs_of_tokens() -> None:
+    lists = [(Tokens((("a",), ("b_",))), Tokens((("c", "d"), ("e", "f")))), (None, Tokens(()))]
+    assert as_latex([Table("t", ("x", "y"), lists)], SOURCE).splitlines()[-4:-2] == [
+        r"\texttt{a}\quad \texttt{b\_} & \texttt{c} $\to$ \texttt{d}\quad \texttt{e} $\to$ \texttt{f} \\",
+        r" &  \\",
+    ]
+    assert "| a  b\\_ | c → d  e → f |" in as_markdown([Table("t", ("x", "y"), lists)], SOURCE)
+
+
+@pytest.mark.parametrize("path", [
+    "", "/ff/1/3", "/head/1/2", "/head/1/2/qk", "/head/1/2/sub/1", "/layer/1", "/token/300", "/token/473",
+    "/search.tex?q=e", "/search.tex?q=%22%7B%22",
+])  # fmt: skip
+@pytest.mark.parametrize("model", [GPT2, LLAMA])
+def test_braces_of_latex_balance(client: TestClient, model: str, path: str) -> None:
+    text = client.get(f"/{model}{path}" if "." in path else f"/{model}{path}.tex").text
+    for line in text.splitlines():
+        if line.startswith("%"):
+            continue
+        depth = 0
+        for brace in re.findall(r"\\.|[{}]", line):
+            depth += {"{": 1, "}": -1}.get(brace, 0)
+            assert depth >= 0, line
+        assert depth == 0, line
+        bare = re.sub(r"\\.", "", line)
+        assert "textquotedbl" not in line
+        assert not set(bare) & set('#_%^~"|<>'), line
+
+
+def test_where_is_one_column(client: TestClient) -> None:
+    text = client.get(f"/{GPT2}/token/300.md").text
+    assert "| where | rank | score |" in text
+    assert re.search(r"^\| L[12]N\d+ \| \d+ \|", text, re.MULTILINE)
+    assert re.search(r"^\| L[12]H\d+\.\d+ \| \d+ \|", text, re.MULTILINE)
+    assert "| where | kind | end | ranks | tokens |" in client.get(f"/{GPT2}/search.md?q=e").text
+    found = client.get(f"/{GPT2}/search.md?q=e&kind=vo&lens=cosine").text
+    assert "| where | matrix | reads or query | writes or key | end | preset | rank | score |" in found
+
+
+def test_tables_have_rows_as_wide_as_their_heads(client: TestClient, index: Index) -> None:
+    for view in (ff_view(index, 0, 3), pairs_view(index, "vo", 0, 1)):
+        for table in tables(view):
+            assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert [table.title for table in tables(ff_view(index, 0, 3, "cosine", 2))] == [
+        f"{LLAMA}, layer 0, neuron 3, {vector} (cosine)" for vector in ("key", "up", "value")
+    ]
+    text = client.get(f"/{LLAMA}/head/0/1.md").text
+    assert f"**{LLAMA}, layer 0, head 1, vo, top (dot, all)**" in text
+    assert "| \\# | reads | writes | score |" in text
+    assert "| \\# | query | key | score |" in text
+    assert "| subhead | q | k | v | o |" in text
+
+
+@pytest.mark.parametrize("face", ["md", "tex"])
+def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face: str) -> None:
+    text = client.get(f"/{LLAMA}/ff/1/5.{face}?k=3").text
+    assert f"http://testserver/{LLAMA}/ff/1/5?k=3" in text
+    assert index.manifest.build[:12] in text
+    assert index.manifest.weights_sha256[:12] in text
+
+
+@pytest.mark.parametrize("function", [records, tables])
+def test_other_views_have_none(function: Callable[[View], Any]) -> None:
+    for view in (SeedsView.of(), VectorView.of()):
+        with pytest.raises(TypeError, match="no table"):
+            function(view)

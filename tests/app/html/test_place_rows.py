@@ -1,0 +1,109 @@
+"""Rows about a token: each leads to its own row in the list, however far down that is."""
+
+import re
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.html.place_rows import place_name
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, K
+from tests.synthetic import LLAMA as GROUPED
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+
+def rows_of(client: "TestClient", path: str) -> dict[str, int]:
+    """id -> rank"""
+    return {name: int(rank) for name, rank in re.findall(r"<tr id=([^ >]+)[^>]*><td>(\d+)", client.get(path).text)}
+
+
+@pytest.mark.parametrize(
+    ("path", "row"),
+    [
+        (f"/{LLAMA}/token/300?kind=ff_up", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
+        (f"/{LLAMA}/token/300?kind=w_v&lens=cosine", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
+        (f"/{GPT2}/token/300", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
+    ],
+)
+def test_a_place_leads_to_its_row(client: "TestClient", path: str, row: str) -> None:
+    found = re.findall(row, client.get(path).text)
+    assert found
+    for rank, href in found[:: max(1, len(found) // 20)]:
+        address = urlsplit(href.replace("&amp;", "&"))
+        assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == int(rank)
+        assert ("k=" in address.query) == (int(rank) > 25)
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("matrix", ["vo", "qk"])
+def test_a_pair_leads_to_its_row(client: "TestClient", matrix: str, lens: str) -> None:
+    seen = 0
+    for token in range(0, 500, 7):
+        path = f"/{GPT2}/token/{token}?kind={matrix}&lens={lens}"
+        places = client.get(path.replace("?", ".json?")).json()["pairs"]
+        html = client.get(path).text
+        hrefs = re.findall(r'<tr><th scope=row><a href="([^"]+)"', html)
+        assert len(hrefs) == len(places)
+        if not places:
+            assert f"No stored pair under {lens}/all" in html
+        for place, href in list(zip(places, hrefs, strict=True))[-2:]:
+            address = urlsplit(href.replace("&amp;", "&"))
+            assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == place["rank"]
+            seen += 1
+        if seen > 20:
+            break
+    assert seen
+
+
+def test_a_match_leads_to_its_row(client: "TestClient") -> None:
+    path = f"/{LLAMA}/search?q=%23300"
+    matches = client.get(path.replace("?", ".json?")).json()["matches"]
+    hrefs = [link for link in parsed(client.get(path).text).links() if re.search(r"#(ff|w)_\w+-[tb]300$", link)]
+    assert len(hrefs) == len(matches) > 0
+    for match, href in list(zip(matches, hrefs, strict=True))[::10]:
+        address = urlsplit(href)
+        (rank,) = match["ranks"]
+        assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == rank
+
+
+@pytest.mark.parametrize("query", ["kind=vo", "kind=qk&lens=cosine", ""])
+def test_a_pair_of_a_search_leads_to_its_row(client: "TestClient", query: str) -> None:
+    """In the list of the preset in which its rank is best, however far down."""
+    seen: set[str] = set()
+    for token in range(0, 500, 7):
+        path = f"/{GPT2}/search?q=%23{token}&{query}"
+        pairs = client.get(path.replace("?", ".json?")).json()["pairs"]
+        links = parsed(client.get(path).text).links()
+        hrefs = [link for link in links if re.search(r"#[tb]\d+-\d+$", link)]
+        assert len(hrefs) == len(pairs)
+        assert ("#pairs" in links) == (bool(pairs) and not query)  # they stand below what else was found
+        for pair, href in [*zip(pairs, hrefs, strict=True)][-2:]:
+            address = urlsplit(href)
+            assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == pair["rank"]
+            assert ("k=" in address.query) == (pair["rank"] > 50)
+            seen.add(pair["preset"])
+        if len(seen) > 1:
+            break
+    assert len(seen) > 1
+
+
+@pytest.mark.parametrize("path", [f"/{LLAMA}/ff/1/3", f"/{LLAMA}/head/1/1/sub/2", f"/{LLAMA}/head/1/1/vo"])
+def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> None:
+    html = client.get(path).text
+    stored = 60 if path.endswith("vo") else K
+    assert f"{path}?k={stored}" in parsed(html).links()
+    assert f"all {stored}" in html
+    assert rows_of(client, path).keys() < rows_of(client, f"{path}?k={stored}").keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "name"),
+    [("ff_key", None, "L5N7"), ("w_q", 0, "L5H0.3"), ("w_k", 2, "L5H2–3.3"), ("w_v", 0, "L5H0–1.3")],
+)
+def test_names(kind: str, head: int | None, name: str) -> None:
+    """Of four heads, each two share keys and values."""
+    place = {"kind": kind, "layer": 5, "index": 7, "head": head, "subhead": None if head is None else 3}
+    assert place_name(place, GROUPED) == name  # type: ignore[arg-type]

@@ -1,0 +1,157 @@
+"""Pages as they are made: what every one of them has, links that lead somewhere, hostile tokens as text."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+
+from app.addresses import turned
+from app.html.figures import BAR_STEPS, HEAT_STEPS
+from app.html.glossary import TERMS, term
+from app.html.rendering import PageRequest, Renderer
+from app.html.resources import folder
+from tests.browser.addresses import PAGES
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, SCRIPT
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+PARTIAL = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#page"}
+LINKS = 40  # of each page, evenly spread
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_every_page_says_what_it_is(client: "TestClient", path: str) -> None:
+    page = parsed(client.get(path).text)
+    assert len(page.all("h1")) == len(page.all("main")) == 1
+    assert page.all("meta", name="description")[0].attributes["content"]
+    assert page.all("meta", property="og:title")[0].attributes["content"] in page.all("title")[0].text
+    assert page.all("link", rel="canonical")[0].attributes["href"].startswith("http://testserver/")
+    assert len(set(page.ids())) == len(page.ids())
+    assert page.all("a", **{"data-key": "?"})
+    for table in re.findall(r"<table.*?</table>", client.get(path).text, re.DOTALL):
+        assert "<caption" in table or "cards" in table
+        assert "scope" in table
+
+
+def live(link: str) -> bool:
+    """Live pages need a worker, which test_live_pages.py waits for."""
+    return urlsplit(link).path.endswith(("/seeds", "/relation", "/prompt")) or "reading=" in link
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_links_lead_somewhere(client: "TestClient", path: str) -> None:
+    links = sorted({link for link in parsed(client.get(path).text).links() if link.startswith("/") and not live(link)})
+    for link in links[:: max(1, len(links) // LINKS)]:
+        address = urlsplit(link)
+        answer = client.get(link)
+        if "/layer/0" in address.path and GPT2 in address.path:
+            assert answer.status_code == 404  # of the unfinished model
+        else:
+            assert answer.status_code in (200, 303), link
+        if address.fragment:
+            assert address.fragment in parsed(answer.text).ids(), link
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_a_partial_is_the_inside_of_the_page(client: "TestClient", path: str) -> None:
+    whole, part = client.get(path).text, client.get(path, headers=PARTIAL).text
+    assert not {"html", "head", "body", "script"} & {element.tag for element in parsed(part).elements}
+    assert parsed(part).all("title")[0].text == parsed(whole).all("title")[0].text
+    assert part[part.index("<main") :].rstrip() in whole
+
+
+@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
+def test_tokens_are_text(client: "TestClient", path: str) -> None:
+    page = parsed(client.get(path).text)
+    assert all("src" in script.attributes for script in page.all("script"))
+    assert not page.all("style")
+    for element in page.elements:
+        assert not [name for name in element.attributes if name == "style" or name.startswith(("on", "hx-on"))]
+
+
+def test_a_hostile_token_in_title_heading_and_description(client: "TestClient") -> None:
+    page = parsed(client.get(f"/{LLAMA}/token/{SCRIPT}").text)
+    assert "<script>" in page.all("title")[0].text
+    assert "<script>" in page.all("meta", name="description")[0].attributes["content"]
+    assert any(element.text.strip() == "<script>" for element in page.all("bdi"))
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        (f"/{LLAMA}/ff/1/0", None, f"/{LLAMA}/ff/1/1"),
+        (f"/{LLAMA}/ff/1/3?lens=cosine&k=8", f"/{LLAMA}/ff/1/2?lens=cosine&k=8", f"/{LLAMA}/ff/1/4?lens=cosine&k=8"),
+        (f"/{GPT2}/head/1/3", f"/{GPT2}/head/1/2", None),
+        (f"/{GPT2}/head/1/1/qk?preset=words", f"/{GPT2}/head/1/0/qk?preset=words", f"/{GPT2}/head/1/2/qk?preset=words"),
+        (f"/{GPT2}/head/1/1/sub/7", f"/{GPT2}/head/1/1/sub/6", None),
+        (f"/{GPT2}/layer/1?page=2", f"/{GPT2}/layer/1", f"/{GPT2}/layer/1?page=3"),
+    ],
+)
+def test_neighbours(client: "TestClient", path: str, before: str | None, after: str | None) -> None:
+    page = parsed(client.get(path).text)
+    found = [[a.attributes["href"] for a in page.all("a", **{"data-key": key})] for key in "[]"]
+    assert found == [[before] if before else [], [after] if after else []]
+
+
+def test_shared_tokens_are_marked(client: "TestClient") -> None:
+    for neuron in range(20):
+        data = client.get(f"/{GPT2}/ff/1/{neuron}.json?k=30").json()
+        tops = [[t["id"] for t in data[part]["top"]] for part in ("key", "value")]
+        both = set(tops[0]) & set(tops[1])
+        html = client.get(f"/{GPT2}/ff/1/{neuron}").text
+        marked = re.findall(r"<tr id=ff_\w+-t(\d+) class=m>", html)
+        assert sorted(map(int, marked)) == sorted(token for top in tops for token in top[:25] if token in both)
+        said = f"{len(both)} of the first 30 in both" if both else "none of the first 30 in both"
+        assert said in html
+
+
+def test_every_step_has_its_style(client: "TestClient") -> None:
+    style = (folder("static") / "lexiscope.css").read_text("utf-8")
+    for name, steps in (("bar", BAR_STEPS), ("heat", HEAT_STEPS)):
+        assert all(f'[data-{name}="{step}"]' in style for step in range(steps + 1))
+        used = {
+            int(step) for path in PAGES.values() for step in re.findall(rf"data-{name}=(\d+)", client.get(path).text)
+        }
+        assert used <= set(range(steps + 1))
+
+
+@pytest.mark.parametrize(
+    ("address", "changes", "expected"),
+    [
+        ("/m/ff/1/2", {"lens": "cosine"}, "/m/ff/1/2?lens=cosine"),
+        ("/m/ff/1/2?lens=cosine&k=5", {"lens": "dot"}, "/m/ff/1/2?k=5"),
+        ("/m/layer/1?page=3&sort=norm", {"page": None}, "/m/layer/1?sort=norm"),
+        ("/m/search?q=a%26b", {"page": 2}, "/m/search?q=a%26b&page=2"),
+        ("/m/search?q=%22%C3%B6%22", {"kind": "w_q"}, "/m/search?q=%22%C3%B6%22&kind=w_q"),
+    ],
+)
+def test_turned(address: str, changes: dict[str, object], expected: str) -> None:
+    assert turned(address, **changes) == expected
+
+
+def test_every_term_is_explained_on_the_help_page(client: "TestClient") -> None:
+    ids = parsed(client.get("/-/help").text).ids()
+    assert set(TERMS) <= set(ids)
+    for key, known in TERMS.items():
+        link = parsed(term(key)).all("a")[0]
+        assert link.attributes == {"class": "term", "href": f"/-/help#{key}", "title": known.text}
+
+
+def test_the_help_page_lists_its_parts(client: "TestClient") -> None:
+    html = client.get("/-/help").text
+    contents = html[html.index('<nav class="contents"') :].partition("</nav>")[0]
+    headings = [heading.attributes["id"] for heading in parsed(html).all("h2")]
+    assert sorted(parsed(contents).links()) == sorted(f"#{heading}" for heading in headings)
+
+
+def test_home_without_models(tmp_path: Path) -> None:
+    from app.library.library import Library
+    from app.views.home import home_view
+
+    html = Renderer().page("home", False, home_view(Library(tmp_path / "none")), PageRequest("/", "/"))
+    assert "lexiscope demo" in html
+    assert parsed(html).all("section", **{"hx-trigger": "every 3s"})

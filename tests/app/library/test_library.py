@@ -1,0 +1,448 @@
+"""Indexes while they are served: layers appear, files vanish, shrink, change and come back, many threads read."""
+
+import hashlib
+import os
+import resource
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, models
+
+from app.library.library import Library
+from app.views.layer import layer_view
+from app.views.parameters import ff_view, pairs_view
+from app.views.search import search_view
+from app.views.token import token_page
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
+from precompute.index.manifest import MANIFEST, TOKENIZER
+from tests.synthetic import GPT2, LLAMA, add_layer, make_manifest, unflushed, write_index
+
+LAYERS = (0, 1, 3)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with unflushed():
+        yield
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_index(tmp_path / "data" / "tiny", make_manifest(), LAYERS)
+    return tmp_path / "data"
+
+
+def shard_path(data: Path, layer: int) -> Path:
+    return data / "tiny" / f"layer-{layer}.g1.lxs"
+
+
+def always(data: Path) -> Library:
+    """Looks at the files whenever it is asked."""
+    return Library(data, every=0)
+
+
+def ready(library: Library) -> tuple[int, ...]:
+    return library.index("tiny").layers
+
+
+def readable(library: Library) -> list[int]:
+    """The layers whose pages can be made."""
+    found = []
+    for layer in range(GPT2.n_layers):
+        try:
+            ff_view(library.index("tiny"), layer, 0)
+        except LexiscopeError:
+            continue
+        found.append(layer)
+    return found
+
+
+def test_an_index_is_opened_once(data: Path) -> None:
+    library = Library(data, every=60)
+    assert library.index("tiny") is library.index("tiny")
+    assert always(data).index("tiny").layers == LAYERS
+
+
+def test_an_unchanged_index_stays(data: Path) -> None:
+    library = always(data)
+    index = library.index("tiny")
+    index.tokens.texts[3]
+    assert library.index("tiny") is index
+
+
+def test_new_layers_appear(data: Path) -> None:
+    library = always(data)
+    before = library.index("tiny")
+    version = library.version("tiny")
+    home = library.version()
+    add_layer(data / "tiny", before.manifest, 2).save(data / "tiny")
+    assert ready(library) == (0, 1, 2, 3)
+    assert library.version("tiny") != version
+    assert library.version() != home
+    assert library.index("tiny").tokens is before.tokens  # with the texts that were made
+    assert before.layers == LAYERS
+
+
+def test_new_layers_wait_for_the_next_look(data: Path) -> None:
+    library = Library(data, every=60)
+    manifest = library.index("tiny").manifest
+    add_layer(data / "tiny", manifest, 2).save(data / "tiny")
+    assert ready(library) == LAYERS
+
+
+def vanish(path: Path) -> None:
+    path.unlink()
+
+
+def shrink(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def empty(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def grow(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"x")
+
+
+def alter(path: Path) -> None:
+    """One byte in the middle, the size as before."""
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 255]))
+    os.utime(path, ns=(0, 0))
+
+
+def replace_by_another(path: Path) -> None:
+    os.replace(shutil.copy(path.with_name("layer-0.g1.lxs"), path.with_suffix(".copy")), path)
+
+
+def make_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+HARMS = [vanish, shrink, empty, grow, alter, replace_by_another, make_a_folder]
+
+
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("every", [0, 60])
+def test_a_layer_that_is_harmed_says_so_and_comes_back(data: Path, harm: Callable[[Path], None], every: int) -> None:
+    library = Library(data, every)
+    path = shard_path(data, 1)
+    saved = path.read_bytes()
+    assert readable(library) == [0, 1, 3]
+    version = library.version("tiny")
+    harm(path)
+    with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs"):
+        ff_view(library.index("tiny"), 1, 0)
+    assert readable(library) == [0, 3]
+    assert ready(library) == (0, 3)
+    assert list(library.index("tiny").faults) == [1]
+    assert library.version("tiny") != version
+    if path.is_dir():
+        path.rmdir()
+    path.write_bytes(saved)
+    library.every = 0
+    assert readable(library) == [0, 1, 3]
+    assert not library.index("tiny").faults
+    assert library.version("tiny") == version
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_an_index_in_hand_refuses_the_layer(data: Path, harm: Callable[[Path], None]) -> None:
+    """Nothing was looked at since: the old file must not be read, and nothing may crash."""
+    index = Library(data, every=60).index("tiny")
+    ff_view(index, 1, 0)
+    harm(shard_path(data, 1))
+    views: list[Callable[[], object]] = [
+        lambda: ff_view(index, 1, 0),
+        lambda: layer_view(index, 1),
+        lambda: pairs_view(index, "vo", 1, 0),
+    ]
+    for view in views:
+        with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs"):
+            view()
+    assert index.changed
+    assert token_page(index, 40).missing == (1, 2)
+    assert search_view(index, "e").missing == (1, 2)
+    assert ff_view(index, 0, 0).neuron == 0
+
+
+@pytest.mark.parametrize("harm", [shrink, empty])
+def test_a_file_cut_short_in_the_middle_of_a_page(data: Path, harm: Callable[[Path], None]) -> None:
+    index = Library(data, every=60).index("tiny")
+    shard = index.shard(1)
+    harm(shard_path(data, 1))
+    with pytest.raises(ShardDamaged, match="was cut short while it was served"):
+        shard.vector("w_v", 0, "dot")
+    with pytest.raises(ShardDamaged, match="was cut short while it was served"):
+        shard.paired(3, "dot", "top")
+
+
+@pytest.mark.parametrize("harm", [vanish, shrink, empty])
+def test_tokens_stay_while_their_file_is_gone(data: Path, harm: Callable[[Path], None]) -> None:
+    index = Library(data, every=60).index("tiny")
+    harm(data / "tiny" / "vocabulary.g1.lxs")
+    assert token_page(index, 65).token == {"id": 65, "token": "A"}
+    assert search_view(index, "dog").words[0].tokens
+
+
+def test_a_touched_file_is_still_good(data: Path) -> None:
+    library = always(data)
+    assert readable(library) == [0, 1, 3]
+    os.utime(shard_path(data, 1), ns=(1, 1))
+    with pytest.raises(ShardDamaged, match="Ask again"):
+        library._seen["tiny"].found.shard(1)  # type: ignore[union-attr]
+    assert readable(library) == [0, 1, 3]
+
+
+def test_a_harmed_layer_stays_out_when_others_come(data: Path) -> None:
+    library = always(data)
+    manifest = library.index("tiny").manifest
+    alter(shard_path(data, 1))
+    assert ready(library) == (0, 3)
+    add_layer(data / "tiny", manifest, 2).save(data / "tiny")
+    assert ready(library) == (0, 2, 3)
+    assert "checksum" in str(library.index("tiny").faults[1])
+
+
+@contextmanager
+def few_files(spare: int) -> Iterator[None]:
+    """A process that may open that many more files."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 20, before[1]))
+    held: list[int] = []
+    try:
+        while True:
+            try:
+                held.append(os.open(os.devnull, os.O_RDONLY))
+            except OSError:
+                break
+        for _ in range(spare):
+            os.close(held.pop())
+        yield
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("spare", [4, 5, 6])
+@pytest.mark.parametrize("opened", [True, False])
+def test_a_fault_of_the_system_passes(data: Path, opened: bool, spare: int) -> None:
+    library = always(data)
+    if opened:
+        version = library.version("tiny")
+        os.utime(shard_path(data, 1), ns=(1, 1))
+    with few_files(spare):
+        assert "cannot be read: Too many open files" in str(library.index("tiny").faults)
+        library.index("tiny")  # still so
+    assert ready(library) == LAYERS
+    assert not library.index("tiny").faults
+    assert library.index("tiny") is library.index("tiny")
+    assert not opened or library.version("tiny") == version
+
+
+def test_a_file_that_could_not_be_read_must_still_be_the_one_that_was_built(data: Path) -> None:
+    library = always(data)
+    library.index("tiny")
+    alter(shard_path(data, 1))
+    with few_files(4):
+        assert 1 not in ready(library)
+    assert ready(library) == (0, 3)
+    assert "checksum" in str(library.index("tiny").faults[1])
+
+
+def test_a_change_that_hides_its_time_is_seen(data: Path) -> None:
+    library = always(data)
+    library.index("tiny")
+    path = shard_path(data, 1)
+    times = path.stat()
+    alter(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert ready(library) == (0, 3)
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_reloads_while_a_layer_is_harmed_leave_nothing_open(data: Path, harm: Callable[[Path], None]) -> None:
+    library = always(data)
+    library.index("tiny")
+    harm(shard_path(data, 1))
+    n_open = []
+    for time_ in range(1, 9):
+        os.utime(data / "tiny" / MANIFEST, ns=(time_, time_))
+        assert list(library.index("tiny").faults) == [1]
+        n_open.append(len(os.listdir("/proc/self/fd")))
+    assert n_open[-1] <= n_open[1]
+    assert all(fault.__cause__ is None is fault.__context__ for fault in library.index("tiny").faults.values())
+
+
+def test_an_index_that_is_built_anew(data: Path) -> None:
+    library = always(data)
+    version = library.version("tiny")
+    shutil.rmtree(data / "tiny")
+    with pytest.raises(NotFound, match="no index of 'tiny'"):
+        library.index("tiny")
+    assert library.cards() == ()
+    write_index(data / "tiny", make_manifest(LLAMA), (0,))
+    assert ready(library) == (0,)
+    assert library.index("tiny").shape == LLAMA
+    assert library.version("tiny") != version
+
+
+def test_a_broken_manifest_hides_no_other_model(data: Path) -> None:
+    write_index(data / "small", make_manifest(LLAMA, "small"))
+    library = always(data)
+    assert library.names() == ("small", "tiny")
+    (data / "tiny" / MANIFEST).write_text("{")
+    with pytest.raises(ManifestDamaged):
+        library.index("tiny")
+    cards = {card.model: card for card in library.cards()}
+    assert "is damaged" in cards["tiny"].faults[0]
+    assert (cards["tiny"].n_layers, cards["small"].n_layers) == (0, 3)
+    assert library.version() != library.version("small")
+
+
+@pytest.mark.parametrize("name", ["docs", "index", "favicon.svg", "tiny.json"])
+def test_a_folder_whose_name_a_page_has(data: Path, name: str) -> None:
+    write_index(data / name, make_manifest(model=name), (0,))
+    library = always(data)
+    with pytest.raises(ManifestDamaged, match="a name that a page of the explorer has already"):
+        library.index(name)
+    assert {card.model: len(card.faults) for card in library.cards()} == {name: 1, "tiny": 0}
+
+
+def test_a_folder_with_another_models_index(data: Path) -> None:
+    shutil.copytree(data / "tiny", data / "copied")
+    with pytest.raises(ManifestDamaged, match="is of another model, tiny"):
+        always(data).index("copied")
+
+
+@pytest.mark.parametrize("name", ["none", "", ".", "..", "../tiny", "tiny/", "tiny\0", "/etc", "ti ny", "é", ".cache"])
+def test_no_such_model(data: Path, name: str) -> None:
+    with pytest.raises(NotFound, match="built: tiny"):
+        always(data).index(name)
+
+
+def test_another_case(data: Path) -> None:
+    with pytest.raises(NotFound, match="did you mean tiny"):
+        always(data).index("Tiny")
+
+
+def test_unknown_names_are_not_kept(data: Path) -> None:
+    library = Library(data, every=60)
+    for number in range(50):
+        with pytest.raises(NotFound):
+            library.index(f"none{number}")
+    assert set(library._seen) <= {"tiny"}
+
+
+def test_cards(data: Path) -> None:
+    (card,) = always(data).cards()
+    assert (card.model, card.architecture, card.n_layers, card.layers) == ("tiny", "gpt2", 4, LAYERS)
+    assert card.bytes == always(data).index("tiny").n_bytes
+    assert card.faults == ()
+
+
+@pytest.mark.parametrize("make", [Path.resolve, Path.mkdir, Path.touch])
+def test_no_models(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    make(tmp_path / "data")
+    library = always(tmp_path / "data")
+    assert (library.cards(), library.names(), library.version()) == ((), (), "")
+    with pytest.raises(NotFound, match="built: none"):
+        library.index("tiny")
+
+
+def test_tokenizer(data: Path) -> None:
+    library = always(data)
+    tokenizer = library.tokenizer("tiny")
+    assert tokenizer is library.tokenizer("tiny")
+    (data / "tiny" / TOKENIZER).write_text("{")
+    assert always(data).tokenizer("tiny") is None
+    (data / "tiny" / TOKENIZER).unlink()
+    assert always(data).tokenizer("tiny") is None
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def other_tokenizer(path: Path) -> None:
+    """A whole one, but not the model's: ids would mean other tokens."""
+    path.write_text(Tokenizer(models.WordLevel({"a": 0}, "a")).to_str())
+
+
+@pytest.mark.parametrize("harm", [vanish, shrink, empty, grow, make_a_folder, pipe, other_tokenizer])
+def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path], None]) -> None:
+    saved = Tokenizer(models.WordLevel({"dog": 0, "the": 1}, "the")).to_str().encode()
+    manifest = replace(make_manifest(), tokenizer_sha256=hashlib.sha256(saved).hexdigest())
+    write_index(tmp_path / "tiny", manifest, (0,))
+    path = tmp_path / "tiny" / TOKENIZER
+    path.write_bytes(saved)
+    assert always(tmp_path).tokenizer("tiny")
+    harm(path)
+    library = always(tmp_path)
+    assert library.tokenizer("tiny") is None
+    assert search_view(library.index("tiny"), "the dog", tokenizer=library.tokenizer("tiny")).pieces == ()
+    if path.is_dir():
+        path.rmdir()
+    path.unlink(missing_ok=True)
+    path.write_bytes(saved)
+    assert library.tokenizer("tiny")
+
+
+def test_a_tokenizer_that_fails(data: Path) -> None:
+    none = Tokenizer(models.WordLevel({"a": 0}, "missing"))  # it has no token for what it does not know
+    assert search_view(always(data).index("tiny"), "dog", tokenizer=none).pieces == ()
+
+
+def test_threads_while_files_come_and_go(data: Path) -> None:
+    """Every answer is right or names the file; in the end all is well."""
+    library = always(data)
+    expected = ff_view(library.index("tiny"), 1, 0).json_bytes()
+    page = token_page(library.index("tiny"), 101, size=1000)
+    saved = shard_path(data, 1).read_bytes()
+    wrong: list[object] = []
+    end = time.monotonic() + 2
+
+    def read() -> None:
+        while time.monotonic() < end:
+            try:
+                view = token_page(library.index("tiny"), 101)
+                if view.missing == page.missing and view != page:
+                    wrong.append(view)
+                if ff_view(library.index("tiny"), 1, 0).json_bytes() != expected:
+                    wrong.append("another neuron")
+            except IndexFault as fault:
+                if "layer-1.g1.lxs" not in str(fault):
+                    wrong.append(fault)
+            except Exception as error:
+                wrong.append(error)
+
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    path = shard_path(data, 1)
+    while time.monotonic() < end - 0.2:
+        for harm in (shrink, vanish):
+            harm(path)
+            time.sleep(0.01)
+            path.with_suffix(".new").write_bytes(saved)
+            path.with_suffix(".new").replace(path)
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert readable(library) == [0, 1, 3]

@@ -1,0 +1,206 @@
+"""The OpenAPI document: complete, with examples that have the declared shapes, and true for random requests."""
+
+import copy
+import itertools
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from starlette.testclient import TestClient
+
+from app.formats.faces import MEDIA_TYPES
+from app.html.glossary import tip
+from app.routes import openapi_text
+from app.routes.arguments import FACES
+from app.routes.examples import EXAMPLES
+from app.routes.live_examples import LIVE_EXAMPLES
+from app.routes.live_pages import LIVE
+from app.routes.pages import HOME, MODEL, PAGES
+from app.server import create_app
+from app.settings import Settings as SiteSettings
+from precompute.shape import PRESETS
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, visit
+
+EXAMPLES_EACH = 8
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+
+
+@pytest.fixture(scope="session")
+def document(client: TestClient) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/openapi.json").json()
+    return found
+
+
+def validator(document: dict[str, Any], operation: dict[str, Any]) -> Any:
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    return jsonschema_rs.validator_for({**schema, "components": document["components"]})
+
+
+def test_every_page_is_there_in_every_face(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
+    assert len(set(ids)) == len(ids)
+    assert {f"{page.name}_{face}" for page in (HOME, MODEL, *PAGES) for face in MEDIA_TYPES} < set(ids)
+    assert {f"{page.name}_{face}" for page in LIVE for face in ("html", *page.faces)} < set(ids)
+    assert {"health", "settings", "metrics", "random"} < set(ids)
+
+
+def test_everything_is_described(document: dict[str, Any]) -> None:
+    assert document["info"]["description"]
+    for path, item in document["paths"].items():
+        for operation in item.values():
+            assert operation["summary"], path
+            assert operation["description"], path
+            named = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "path"}
+            assert named == {part[1:].partition("}")[0] for part in path.split("/") if part.startswith("{")}
+            for parameter in operation.get("parameters", ()):
+                assert parameter["description"], (path, parameter)
+                assert parameter["in"] == "query" or parameter["schema"]["examples"], (path, parameter)
+
+
+@pytest.mark.parametrize("name", [page.name for page in (HOME, MODEL, *PAGES, *LIVE)])
+def test_examples_have_the_declared_shapes(document: dict[str, Any], name: str) -> None:
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    operation = next(operation for operation in operations if operation["operationId"] == f"{name}_json")
+    assert operation["responses"]["200"]["content"]["application/json"]["example"] == (EXAMPLES | LIVE_EXAMPLES)[name]
+    validator(document, operation).validate((EXAMPLES | LIVE_EXAMPLES)[name])
+
+
+def test_examples_are_of_one_model() -> None:
+    """An id has one text, vectors differ, and numbers are those that the arguments give as examples."""
+    texts: dict[int, set[str]] = {}
+
+    def walk(value: Any) -> None:
+        if isinstance(value, dict):
+            if value.keys() >= {"id", "token"} and isinstance(value["token"], str):
+                texts.setdefault(value["id"], set()).add(value["token"])
+            for part in value.values():
+                walk(part)
+        elif isinstance(value, list):
+            for part in value:
+                walk(part)
+
+    walk(EXAMPLES)
+    assert texts
+    assert [found for found in texts.items() if len(found[1]) > 1] == []
+    neuron, subhead = EXAMPLES["neuron"], EXAMPLES["subhead"]
+    for vectors in ([neuron[name] for name in ("key", "value", "up")], [subhead[name] for name in "qkvo"]):
+        assert all(first != second for first, second in itertools.combinations(vectors, 2))
+    token = EXAMPLES["token"]
+    assert token["bytes"] == token["token"]["token"].encode().hex(" ")
+    assert EXAMPLES["search"]["matches"][0]["tokens"][0] in EXAMPLES["search"]["words"][0]["tokens"]
+
+
+@pytest.mark.parametrize("name", [page.name for page in (MODEL, *PAGES)])
+def test_examples_answer_the_example_request(document: dict[str, Any], name: str) -> None:
+    operations = [operation for item in document["paths"].values() for operation in item.values()]
+    operation = next(operation for operation in operations if operation["operationId"] == f"{name}_json")
+    answer = EXAMPLES[name]
+    for parameter in operation["parameters"]:
+        said = openapi_text.example(parameter)
+        held = answer.get(parameter["name"], said)
+        if parameter["name"] == "token" and name == "token":
+            held = held["id"]
+        if parameter["in"] == "path" or (parameter["name"] != "k" and said != ""):
+            assert held == said, parameter["name"]
+
+
+def test_every_page_has_a_link_to_try(client: TestClient, tmp_path: Path) -> None:
+    page = client.get("/docs").text
+    links = [link for link in parsed(page).links() if link.startswith(f"/{GPT2}")]
+    assert len(links) >= len(PAGES) + 2  # the model, and a random neuron
+    live = tuple(f"/{GPT2}/{page.name}" for page in LIVE)
+    assert all("?" in link for link in links if link.startswith(live))
+    for link in links:
+        assert link.startswith(live) or client.get(link).status_code in (200, 303), link
+    with visit(tmp_path) as visitor:
+        assert "{model}" in visitor.get("/docs").text
+        assert not [link for link in parsed(visitor.get("/docs").text).links() if "model}" in link]
+
+
+@pytest.mark.parametrize("model", [GPT2, LLAMA])
+def test_answers_have_the_declared_shapes(client: TestClient, document: dict[str, Any], model: str) -> None:
+    numbers = {"layer": 1, "neuron": 3, "head": 2, "subhead": 1, "token": 300, "matrix": "qk", "model": model}
+    for path, item in document["paths"].items():
+        if path.endswith((".json", "/-/health")):
+            for query in ("", "?lens=cosine&preset=words&q=dog&kind=w_q"):
+                answer = client.get(path.format(**numbers) + query)
+                assert answer.status_code == 200, (path, answer.text)
+                validator(document, item["get"]).validate(answer.json())
+
+
+# Random requests: schemathesis makes them from the document, some that should work and some that should not.
+
+
+def narrowed(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a site whose models and numbers are those of the small index, and a few that are not.
+
+    Live pages and readings need a worker: they are for test_live_pages.py."""
+    document = copy.deepcopy(document)
+    document["paths"] = {
+        path: item for path, item in document["paths"].items() if "live pages" not in item["get"].get("tags", ())
+    }
+    for item in document["paths"].values():
+        asked = item["get"].get("parameters", [])
+        asked[:] = [parameter for parameter in asked if parameter["name"] != "reading"]
+        for parameter in asked:
+            if parameter["name"] == "model":
+                parameter["schema"] = {"enum": [GPT2, LLAMA, LLAMA, "gpt3"]}
+            elif parameter["in"] == "path" and parameter["schema"]["type"] == "integer":
+                parameter["schema"]["maximum"] = 4
+    return document
+
+
+@pytest.fixture(scope="session")
+def operations(site_data: Path, document: dict[str, Any]) -> dict[str, Any]:
+    schema: Any = schemathesis.openapi.from_dict(narrowed(document))
+    schema.app = create_app(SiteSettings(data=site_data, worker="off"))  # each request starts and ends it
+    return {result.ok().path: result.ok() for result in schema.get_all_operations()}
+
+
+@pytest.mark.parametrize("mode", list(schemathesis.GenerationMode))
+@pytest.mark.parametrize("face", ["", *FACES])
+def test_random_requests_are_answered_as_promised(operations: dict[str, Any], face: str, mode: Any) -> None:
+    seen: set[int] = set()
+    for path, operation in operations.items():
+        if path.rpartition(".")[2] == face if face else "." not in path:
+            _try(operation, mode, seen)
+    assert (200 in seen) if mode.is_positive else seen & {404, 422}
+
+
+def _try(operation: Any, mode: Any, seen: set[int]) -> None:
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=EXAMPLES_EACH, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+    )
+    def check(case: Any) -> None:
+        response = case.call(allow_redirects=False)
+        seen.add(response.status_code)
+        case.validate_response(response, checks=CHECKS)
+
+    with suppress(Unsatisfiable):  # an address without arguments cannot be wrong
+        check()
+
+
+def test_presets_are_told_as_on_the_help_page(document: dict[str, Any]) -> None:
+    told = [
+        parameter["description"]
+        for path in document["paths"].values()
+        for parameter in path["get"].get("parameters", ())
+        if parameter["name"] == "preset"
+    ]
+    assert told
+    for text in told:
+        assert all(tip(preset) in text for preset in PRESETS)
+        assert "three or more ASCII letters" in text

@@ -1,0 +1,336 @@
+"""The explorer over HTTP: every page in every face, cold, by HEAD, again with its ETag, and in parts.
+What goes wrong is for test_error_pages.py, what is in the tables for test_tables.py."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.formats.faces import MEDIA_TYPES
+from app.guard import HEADERS
+from app.routes.pages import HOME, MODEL, PAGES
+from app.views.token_text import shown
+from app.views.view_types import View
+from precompute.index.manifest import TOKENIZER
+from tests.pages import parsed
+from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
+
+PATHS = {
+    HOME: ("/",),
+    MODEL: (f"/{GPT2}", f"/{LLAMA}"),
+    PAGES[0]: (f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47"),
+    PAGES[1]: (f"/{GPT2}/head/1/3/vo", f"/{LLAMA}/head/1/2/qk"),
+    PAGES[2]: (f"/{GPT2}/head/2/0/sub/7", f"/{LLAMA}/head/0/3/sub/0"),
+    PAGES[3]: (f"/{GPT2}/token/{SCRIPT}", f"/{LLAMA}/token/300"),
+    PAGES[4]: (f"/{GPT2}/search?q=dog", f"/{LLAMA}/search?q=the+dog", f"/{GPT2}/search"),
+    PAGES[5]: (f"/{GPT2}/head/1/3", f"/{LLAMA}/head/1/2"),
+    PAGES[6]: (f"/{GPT2}/layer/1", f"/{LLAMA}/layer/0"),
+}
+SYSTEM = ("/-/help", "/-/settings", "/docs")
+DATA = ("/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg")
+ALL_PATHS = [path for paths in PATHS.values() for path in paths]
+
+
+def twin(path: str, face: str) -> str:
+    if face == "html":
+        return path
+    path, mark, query = path.partition("?")
+    return f"{'/index' if path == '/' else path}.{face}{mark}{query}"
+
+
+def test_every_page_of_the_table_is_tried() -> None:
+    assert set(PATHS) == {HOME, MODEL, *PAGES}
+
+
+@pytest.mark.parametrize("face", MEDIA_TYPES)
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_every_page_in_every_face(client: TestClient, path: str, face: str) -> None:
+    answer = client.get(twin(path, face))
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == MEDIA_TYPES[face]
+    assert HEADERS.items() <= answer.headers.items()
+    assert answer.headers["cache-control"] == "no-cache"
+    links = answer.headers["link"]
+    assert f'<{path}>; rel="canonical"' in links
+    assert all(f'<{twin(path, face)}>; rel="alternate"' in links for face in MEDIA_TYPES if face != "html")
+    assert int(answer.headers["content-length"]) == len(answer.content)
+
+    head = client.head(twin(path, face))
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers == answer.headers
+
+    again = client.get(twin(path, face), headers={"If-None-Match": f'"other", {answer.headers["etag"]}'})
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["etag"] == answer.headers["etag"]
+    assert HEADERS.items() <= again.headers.items()
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_json_has_the_declared_shape(client: TestClient, path: str) -> None:
+    shape = next(page.shape for page, paths in PATHS.items() if path in paths)
+    fields = client.get(twin(path, "json")).json()
+    hidden = {name for name, field in shape.model_fields.items() if field.exclude}
+    optional = {name for name, field in shape.model_fields.items() if field.exclude_if}
+    assert shape.model_fields.keys() - hidden - optional <= fields.keys() <= shape.model_fields.keys() - hidden
+
+
+@pytest.mark.parametrize("path", ALL_PATHS)
+def test_csv_is_a_table(client: TestClient, path: str) -> None:
+    rows = list(csv.reader(io.StringIO(client.get(twin(path, "csv")).text, newline="")))
+    assert len({len(row) for row in rows}) <= 1
+    assert len(rows) > 1 or path.endswith("/search")
+
+
+@pytest.mark.parametrize("path", [*ALL_PATHS, *SYSTEM])
+def test_html_is_a_page_or_a_part_of_it(client: TestClient, path: str) -> None:
+    page = client.get(path)
+    assert page.headers["content-type"] == MEDIA_TYPES["html"]
+    assert page.text.startswith("<!doctype html>")
+    assert page.text.rstrip().endswith("</html>")
+    part = client.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#page"})
+    assert part.status_code == 200
+    assert "<html" not in part.text
+    title, _, inside = part.text.strip().partition("\n")
+    assert title in page.text
+    assert inside in page.text
+    for answer in (page, part):
+        assert {"HX-Request", "HX-Request-Type"} <= set(answer.headers["vary"].split(", "))
+    if "etag" in page.headers:
+        assert part.headers["etag"] != page.headers["etag"]
+    full = client.get(path, headers={"HX-Request": "true", "HX-Request-Type": "full"})
+    assert full.content == page.content
+
+
+@pytest.mark.parametrize("path", [*SYSTEM, *DATA])
+def test_the_system_answers(client: TestClient, path: str) -> None:
+    answer, head = client.get(path), client.head(path)
+    assert answer.status_code == head.status_code == 200
+    assert answer.content
+    assert head.content == b""
+    assert HEADERS.items() <= answer.headers.items()
+
+
+@pytest.mark.parametrize("path", [path for path in ALL_PATHS if path != "/"])
+def test_a_permalink_opens_cold(site_data: Path, client: TestClient, path: str) -> None:
+    with visit(site_data) as stranger:
+        assert stranger.get(path).content == client.get(path).content
+
+
+@pytest.mark.parametrize(("path", "canonical"), [
+    (f"/{GPT2}/ff/1/5?lens=dot&k=25", f"/{GPT2}/ff/1/5"),
+    (f"/{GPT2}/ff/01/005", f"/{GPT2}/ff/1/5"),
+    (f"/{GPT2}/ff/1/5?utm_source=chat&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine"),
+    (f"/{GPT2}/ff/1/5?k=7&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine&k=7"),
+    (f"/{GPT2}/head/1/3/vo?k=50&preset=words", f"/{GPT2}/head/1/3/vo?preset=words"),
+    (f"/{GPT2}/head/1/3/vo?k=25", f"/{GPT2}/head/1/3/vo?k=25"),
+    (f"/{GPT2}/layer/1?sort=-norm&page=1&token=", f"/{GPT2}/layer/1?sort=-norm"),
+    (f"/{GPT2}/search?q=d%C3%B6g%20%26", f"/{GPT2}/search?q=d%C3%B6g+%26"),
+])  # fmt: skip
+def test_one_view_has_one_address(client: TestClient, path: str, canonical: str) -> None:
+    answer, direct = client.get(path), client.get(canonical)
+    assert answer.status_code == 200
+    assert f'<{canonical}>; rel="canonical"' in answer.headers["link"]
+    assert answer.headers["etag"] == direct.headers["etag"]
+    assert f'rel="canonical" href="http://testserver{canonical.replace("&", "&amp;")}"' in direct.text
+
+
+def test_arguments_are_heard(client: TestClient) -> None:
+    def get(path: str, **query: Any) -> Any:
+        return client.get(f"/{GPT2}/{path}.json", params=query).json()
+
+    assert len(get("ff/1/5")["key"]["top"]) == 25
+    assert len(get("ff/1/5", k=K)["key"]["bottom"]) == K
+    assert get("ff/1/5", lens="cosine")["key"] != get("ff/1/5")["key"]
+    assert len(get("head/1/3/qk")["pairs"]) == 50
+    assert len(get("head/1/3/qk", k=PAIRS)["pairs"]) == PAIRS
+    assert get("head/1/3/qk", preset="distinct")["preset"] == "distinct"
+    assert get("layer/1", page=2)["rows"][0]["neuron"] == 50
+    assert get("token/300", kind="ff_key")["kind"] == "ff_key"
+
+
+@pytest.mark.parametrize(("setting", "path", "rows"), [
+    ("layer_rows", f"/{GPT2}/layer/1.json", "rows"),
+    ("search_rows", f"/{GPT2}/search.json?q=dog", "matches"),
+])  # fmt: skip
+def test_pages_are_as_long_as_the_settings_say(site_data: Path, setting: str, path: str, rows: str) -> None:
+    with visit(site_data, **{setting: 3}) as visitor:
+        view = visitor.get(path).json()
+        assert len(view[rows]) == min(3, view["total"])
+        assert view["pages"] == max(1, -(-view["total"] // 3))
+
+
+@pytest.mark.parametrize("face", MEDIA_TYPES)
+def test_a_search_without_the_tokenizer_is_not_unchanged_once_it_is_there(
+    site_data: Path, tmp_path: Path, face: str
+) -> None:
+    """Without it, nobody knows the pieces of a word."""
+    data = copied(site_data, tmp_path)
+    file = data / GPT2 / TOKENIZER
+    kept = file.rename(file.with_suffix(".kept"))
+    path = twin(f"/{GPT2}/search?q=horsing", face)
+    with visit(data) as visitor:
+        without = visitor.get(path)
+        again = visitor.get(path, headers={"If-None-Match": without.headers["etag"]})
+        assert (without.status_code, again.status_code) == (200, 304)
+        kept.rename(file)
+        answer = visitor.get(path, headers={"If-None-Match": without.headers["etag"]})
+        assert answer.status_code == 200
+        assert (answer.content != without.content) == (face in ("html", "json"))  # which show the pieces
+        assert visitor.get(path, headers={"If-None-Match": answer.headers["etag"]}).status_code == 304
+
+
+def test_an_etag_is_of_one_face_one_host_one_program(client: TestClient, site_data: Path) -> None:
+    path = f"/{GPT2}/ff/1/5"
+    tags = [client.get(twin(path, face)).headers["etag"] for face in MEDIA_TYPES]
+    tags.append(client.get(path, headers={"Host": "elsewhere.example"}).headers["etag"])
+    with visit(site_data, layer_rows=7) as other:
+        tags.append(other.get(path).headers["etag"])
+    assert len(set(tags)) == len(tags)
+
+
+def test_a_neuron_by_chance(client: TestClient) -> None:
+    answer = client.get(f"/{GPT2}/random")
+    assert answer.status_code == 303
+    assert answer.headers["cache-control"] == "no-store"
+    assert client.get(answer.headers["location"]).status_code == 200
+
+
+def test_a_neuron_by_chance_keeps_the_lens(client: TestClient) -> None:
+    assert f'href="/{GPT2}/random"' in client.get(f"/{GPT2}/ff/1/5").text
+    assert f'href="/{GPT2}/random?lens=cosine"' in client.get(f"/{GPT2}/ff/1/5?lens=cosine").text
+    assert client.get(f"/{GPT2}/random?lens=cosine").headers["location"].endswith("?lens=cosine")
+    assert client.get(f"/{GPT2}/random?lens=round").status_code == 422
+
+
+def test_titles_tell_tokens_with_and_without_a_space_apart(client: TestClient) -> None:
+    views = [client.get(f"/{GPT2}/token/{token}.json").json()["token"] for token in range(256, 470)]
+    token = next(view for view in views if view["token"].startswith(" ") and view["token"].strip().isalpha())
+    title = f"<title>Token “␣{token['token'].strip()}” in {GPT2}"
+    assert title in client.get(f"/{GPT2}/token/{token['id']}").text
+
+
+def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
+    path = f"/{GPT2}/search?q=L1N5"
+    answer = client.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/{GPT2}/ff/1/5")
+    assert client.get(twin(path, "json")).json()["jump"] == f"/{GPT2}/ff/1/5"
+    partial = {"HX-Request": "true", "HX-Request-Type": "partial"}
+    typed = client.get(path, headers={**partial, "HX-Target": "div#suggestions"})
+    assert typed.status_code == 200
+    assert f'href="/{GPT2}/ff/1/5"><b>Neuron 5 of layer 1</b>' in typed.text
+    assert "<html" not in typed.text
+    assert "HX-Target" in typed.headers["vary"]
+
+
+def test_a_pasted_address_of_another_model_says_where_it_is(client: TestClient) -> None:
+    absent = client.get(f"/{GPT2}/search", params={"q": "http://127.0.0.1:8000/gpt3/ff/1/5"}).text
+    assert f"<b>gpt3</b> is not built here; there is {GPT2}, {LLAMA}." in absent
+    assert "the tokenizer splits it" not in absent
+    there = client.get(f"/{GPT2}/search", params={"q": f"/{LLAMA}/ff/1/5"}).text
+    href = re.search(r'<a href="([^"]+)">open it there', there)
+    assert href
+    assert client.get(href[1]).headers["location"] == f"/{LLAMA}/ff/1/5"
+
+
+@pytest.mark.parametrize("face", ["", ".json", ".csv"])
+@pytest.mark.parametrize("word", ["%23300", "300"])
+def test_a_layer_filtered_by_a_word_goes_to_the_id(client: TestClient, face: str, word: str) -> None:
+    answer = client.get(f"/{GPT2}/layer/1{face}?token={word}&lens=cosine&page=1")
+    where = f"/{GPT2}/layer/1{face}?lens=cosine&token=300"
+    if word == "300":
+        assert answer.status_code == 200
+    else:
+        assert (answer.status_code, answer.headers["location"]) == (303, where)
+    assert client.get(f"/{GPT2}/layer/1{face}?token=xyzzyqq").status_code == 404
+
+
+def test_help_is_found_where_people_look(client: TestClient) -> None:
+    answer = client.get("/help")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/-/help")
+
+
+def test_static_files_never_change_under_their_address(client: TestClient) -> None:
+    page = client.get("/").text
+    address = next(part for part in page.split('"') if part.startswith("/static/lexiscope.css?v="))
+    answer = client.get(address)
+    assert answer.headers["content-type"] == "text/css; charset=utf-8"
+    assert "immutable" in answer.headers["cache-control"]
+    stale = client.get("/static/lexiscope.css?v=old")
+    assert (stale.content, stale.headers["cache-control"]) == (answer.content, "no-cache")
+    held = client.get("/static/lexiscope.css", headers={"If-None-Match": answer.headers["etag"]})
+    assert held.status_code == 304
+
+
+def test_a_token_is_text(client: TestClient) -> None:
+    """The vocabulary holds <script>: on its own page it must not become one."""
+    view = client.get(f"/{GPT2}/token/{SCRIPT}.json").json()
+    assert view["token"] == {"id": SCRIPT, "token": "<script>"}
+    for path in (f"/{GPT2}/token/{SCRIPT}", f"/{GPT2}/search?q=%3Cscript%3E", f"/{GPT2}/%3Cscript%3E"):
+        page = client.get(path).text
+        assert "&lt;script&gt;" in page
+        assert "<script>" not in page
+
+
+def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
+    for data in (tmp_path, tmp_path / "not-yet"):
+        with visit(data) as visitor:
+            home = visitor.get("/")
+            assert home.status_code == 200
+            assert "lexiscope precompute" in home.text
+            assert visitor.get("/index.json").json() == {"models": [], "start": None}
+            assert visitor.get("/-/health").json() == {"status": "ok", "models": []}
+
+
+def test_health_says_what_is_ready(client: TestClient) -> None:
+    assert client.get("/-/health").json() == {
+        "status": "ok",
+        "models": [
+            {"model": GPT2, "layers_ready": 2, "n_layers": 3, "faults": []},
+            {"model": LLAMA, "layers_ready": 2, "n_layers": 2, "faults": []},
+        ],
+    }
+
+
+def test_robots_leave_endless_addresses_alone(client: TestClient) -> None:
+    lines = client.get("/robots.txt").text.splitlines()
+    assert lines[0] == "User-agent: *"
+    assert {"Disallow: /*/random", "Disallow: /*/search"} < set(lines)
+
+
+def test_views_of_the_table_are_views() -> None:
+    assert all(issubclass(page.shape, View) for page in PATHS)
+
+
+@pytest.mark.parametrize("path", [f"/{GPT2}", f"/{GPT2}/ff/1/5", "/docs", "/-/help"])
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
+def test_a_slash_too_many_leads_to_no_other_host(client: TestClient, path: str, method: str) -> None:
+    answer = client.request(method, f"{path}/", headers={"Host": "elsewhere.example"})
+    assert answer.status_code in (404, 405)
+    assert "location" not in answer.headers
+
+
+def test_a_star_names_no_version(client: TestClient) -> None:
+    assert client.get(f"/{GPT2}/ff/1/5", headers={"If-None-Match": "*"}).status_code == 200
+    assert client.get(f"/{GPT2}/ff/99/5", headers={"If-None-Match": "*"}).status_code == 404
+
+
+@pytest.mark.parametrize("face", ["md", "tex"])
+def test_a_title_stays_on_its_line(client: TestClient, face: str) -> None:
+    text = client.get(f"/{GPT2}/search.{face}", params={"q": "a\r\n# b\x1b[31m\u2028c"}).text
+    title = next(line for line in text.splitlines() if "tokens like" in line)
+    assert "b" in title
+    assert "c" in title.partition("tokens like")[2]
+    assert "\x1b" not in text
+
+
+def test_cosines_of_nearest_tokens_say_what_they_are(client: TestClient) -> None:
+    view = client.get(f"/{LLAMA}/token/300.json").json()
+    spans = parsed(client.get(f"/{LLAMA}/token/300").text).all("span", **{"class": "near"})
+    assert len(spans) == len(view["nearest"]) > 0
+    for span, near in zip(spans, view["nearest"], strict=True):
+        named = f"{shown(near['token'])}, its embedding centred, with that of {shown(view['token']['token'])}"
+        assert span.attributes["title"] == f"The cosine of {named}: {near['score']:.3f}"

@@ -1,0 +1,60 @@
+"""Settings: from arguments, else the environment; documented where they are defined, and in the README."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from app.settings import PREFIX, Settings, described, load
+from precompute.errors import ServeError
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(PREFIX + name.upper(), raising=False)
+
+
+def test_arguments_before_the_environment_before_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEXISCOPE_PORT", "9000")
+    monkeypatch.setenv("LEXISCOPE_HOST", "0.0.0.0")
+    monkeypatch.setenv("LEXISCOPE_DATA", "")
+    settings = load(host="::1", port=None)
+    assert (settings.host, settings.port, settings.data) == ("::1", 9000, Path("data"))
+
+
+@pytest.mark.parametrize(("chosen", "said"), [
+    ({"port": 65536}, "LEXISCOPE_PORT = 65536"),
+    ({"port": "http"}, "LEXISCOPE_PORT = 'http'"),
+    ({"refresh": -1}, "LEXISCOPE_REFRESH = -1"),
+    ({"log_level": "loud"}, "'debug', 'info', 'warning' or 'error'"),
+    ({"url_limit": 0}, "LEXISCOPE_URL_LIMIT = 0"),
+    ({"layer_rows": 10**9}, "LEXISCOPE_LAYER_ROWS"),
+])  # fmt: skip
+def test_a_wrong_value_is_named(chosen: dict[str, Any], said: str) -> None:
+    with pytest.raises(ServeError, match=re.escape(said)):
+        load(**chosen)
+
+
+def test_every_setting_says_what_it_means() -> None:
+    for setting in described(Settings()):
+        assert setting["description"]
+        assert setting["value"] == setting["default"]
+
+
+def test_every_setting_is_shown(client: TestClient, site_data: Path) -> None:
+    shown = client.get("/-/settings.json").json()["settings"]
+    assert [setting["name"] for setting in shown] == list(Settings.model_fields)
+    assert shown[0]["value"] == str(site_data)
+    page = client.get("/-/settings").text
+    assert all(setting["variable"] in page and setting["description"] in page for setting in shown)
+
+
+def test_every_setting_is_in_the_readme() -> None:
+    """A row `| VARIABLE | default | meaning |` for each, and none for others."""
+    rows = dict(re.findall(rf"^\| `({PREFIX}\w+)` \| `(.*?)` \|", README.read_text(), re.MULTILINE))
+    assert rows == {setting["variable"]: str(setting["default"]) for setting in described(Settings())}

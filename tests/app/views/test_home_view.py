@@ -1,0 +1,68 @@
+"""The home page's data."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from app import addresses
+from app.library.library import Library
+from app.views.home import home_view
+from tests.pages import parsed
+from tests.site import GPT2 as TINY
+from tests.site import visit
+from tests.synthetic import GPT2, LLAMA, make_manifest, unflushed, write_index
+
+
+def test_home(tmp_path: Path) -> None:
+    with unflushed():
+        write_index(tmp_path / "tiny", make_manifest(GPT2, "tiny"), (3,))
+        write_index(tmp_path / "small", make_manifest(LLAMA, "small"), ())
+    (tmp_path / "small" / "vocabulary.g1.lxs").unlink()
+    content = json.loads(home_view(Library(tmp_path)).json_bytes())
+    small, tiny = content["models"]
+    assert (tiny["model"], tiny["layers"], tiny["n_layers"], tiny["faults"]) == ("tiny", [3], 4, [])
+    assert (small["model"], small["layers"], small["n_layers"]) == ("small", [], 0)
+    assert "is missing" in small["faults"][0]
+
+
+def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
+    hub = replace(make_manifest(GPT2, "tiny"), source="owner/Tiny", revision="607a30d783df")
+    local = replace(make_manifest(GPT2, "mine"), source="/somewhere/mine", revision="")
+    with unflushed():
+        write_index(tmp_path / "tiny", hub, (3,))
+        write_index(tmp_path / "mine", local, (3,))
+    with visit(tmp_path) as visitor:
+        assert [(card["model"], card["name"]) for card in visitor.get("/index.json").json()["models"]] == [
+            ("mine", ""), ("tiny", "owner/Tiny"),
+        ]  # fmt: skip
+        names = [small.text.strip() for small in parsed(visitor.get("/").text).all("small")]
+        assert names == ["owner/Tiny"]
+        assert "<small>owner/Tiny</small>" in visitor.get("/tiny").text
+        assert "<h1>mine</h1>" in visitor.get("/mine").text
+
+
+def test_where_to_start(client: TestClient) -> None:
+    """In the first model, by what its own page calls worth reading."""
+    start = client.get("/index.json").json()["start"]
+    view = client.get(f"/{TINY}.json").json()
+    assert (start["model"], start["lens"]) == (TINY, "dot")
+    assert start["neuron"] == (view["agreeing"][0] if view["agreeing"] else None)
+    assert start["head"] in (view["heads"] or [None])
+    shown = parsed(client.get("/").text).links()
+    assert addresses.model(TINY) in shown
+    sentence = addresses.prompt(TINY, "The capital of France is")
+    assert sentence in shown
+    assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link != sentence)
+
+
+def test_no_sentence_to_run_where_no_worker_is(site_data: Path) -> None:
+    with visit(site_data, worker="off") as visitor:
+        links = parsed(visitor.get("/").text).links()
+    assert addresses.model(TINY) in links
+    assert not [link for link in links if "/prompt" in link]
+
+
+def test_no_models(tmp_path: Path) -> None:
+    assert home_view(Library(tmp_path / "none")).models == ()

@@ -1,0 +1,152 @@
+"""What a person types or pastes to get to a parameter."""
+
+import pytest
+
+from app.views.jumps import examples, jump, offers, out_of_range, pasted_model
+from precompute.shape import Shape
+from tests.synthetic import D_VOCAB, GPT2, LLAMA
+
+# GPT2 of the tests: 4 layers, 2 heads of 4, 6 neurons.
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("L3", "/tiny/layer/3"),
+        ("layer 3", "/tiny/layer/3"),
+        ("Layer3", "/tiny/layer/3"),
+        ("L4", None),
+        ("layers 3", None),
+        ("L3N5", "/tiny/ff/3/5"),
+        (" l3n5 ", "/tiny/ff/3/5"),
+        ("L3N6", None),
+        ("L4N0", None),
+        ("3.5", "/tiny/ff/3/5"),
+        ("3.1", "/tiny/head/3/1"),
+        ("3.6", None),
+        ("L3H1", "/tiny/head/3/1"),
+        ("L3H2", None),
+        ("L3H1.3", "/tiny/head/3/1/sub/3"),
+        ("3.1.3", "/tiny/head/3/1/sub/3"),
+        ("3.1.4", None),
+        ("3.2.0", None),
+        ("٣.١", None),
+        ("3", None),
+        ("3.1.3.1", None),
+        ("9999999999.1", None),
+        ("/tiny", "/tiny"),
+        ("/tiny/", "/tiny"),
+        ("tiny", None),
+        ("/other/ff/3/5", None),
+        ("/tiny/layer/2", "/tiny/layer/2"),
+        ("/tiny/layer/2?sort=-norm&page=3&x=1", "/tiny/layer/2?sort=-norm&page=3"),
+        ("/tiny/layer/2?sort=neuron&page=1&lens=dot", "/tiny/layer/2"),
+        ("/tiny/ff/3/5", "/tiny/ff/3/5"),
+        ("tiny/ff/3/5", "/tiny/ff/3/5"),
+        ("/tiny/ff/3/5.json?k=7", "/tiny/ff/3/5?k=7"),
+        ("/tiny/token/5?token=7&name=x&kind=ff_key", "/tiny/token/5?kind=ff_key"),
+        ("/tiny/layer/2?token=7&layer=1&k=3", "/tiny/layer/2?token=7"),
+        ("/tiny/head/1/1/vo?matrix=qk&head=0&group=from", "/tiny/head/1/1/vo?group=from"),
+        ("/tiny?name=x&q=7&lens=cosine", "/tiny?lens=cosine"),
+        ("/tiny/ff/3/6", None),
+        ("/tiny/ff/3/x", None),
+        ("/tiny/ff/3/-1", None),
+        ("/tiny/head/1/1", "/tiny/head/1/1"),
+        ("/tiny/head/1/1/vo?preset=words", "/tiny/head/1/1/vo?preset=words"),
+        ("/tiny/head/1/1/ov", None),
+        ("/tiny/head/1/1/sub/2.csv", "/tiny/head/1/1/sub/2"),
+        ("/tiny/head/1/1/sub/4", None),
+        (f"/tiny/token/{D_VOCAB - 1}", f"/tiny/token/{D_VOCAB - 1}"),
+        (f"/tiny/token/{D_VOCAB}", None),
+        ("/tiny/search?q=a+b%26", "/tiny/search?q=a+b%26"),
+        ("/tiny/search?q=7", "/tiny/search?q=7"),
+        ("http://127.0.0.1:8000/tiny/ff/3/5?lens=cosine#key", "/tiny/ff/3/5?lens=cosine"),
+        ("https://example.org/tiny/head/1/0/qk.tex", "/tiny/head/1/0/qk"),
+        ("//evil.example/tiny/ff/3/5", "/tiny/ff/3/5"),
+        ("http://[/tiny/ff/3/5", None),
+        ("/tiny/../tiny/ff/3/5", None),
+        ("/tiny//evil.example", None),
+        ("/%74iny/ff/3/5", "/tiny/ff/3/5"),
+        ("/", None),
+        ("", None),
+        ("dog", None),
+    ],
+)
+def test_jumps(text: str, path: str | None) -> None:
+    assert jump("tiny", GPT2, text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "path"), [("L2H2–3.1", "/small/head/2/2/sub/1"), ("L2H0-1.2", "/small/head/2/0/sub/2")]
+)
+def test_the_name_of_what_heads_share(text: str, path: str) -> None:
+    assert jump("small", LLAMA, text) == path
+
+
+@pytest.mark.parametrize(
+    ("text", "titles"),
+    [
+        ("3.1", ["Head 1 of layer 3", "Neuron 1 of layer 3"]),
+        (" 3.5 ", ["Neuron 5 of layer 3"]),
+        ("3.1.3", ["Subhead 3 of head 1 of layer 3"]),
+        ("L3H1", ["Head 1 of layer 3"]),
+        ("layer 3", ["Layer 3"]),
+        ("/tiny/head/3/1/vo?preset=words", ["VO of head 1 of layer 3"]),
+        ("/tiny/token/5", ["Token #5"]),
+        ("/tiny/search?q=dog", ["Search"]),
+        ("/tiny", ["Layers and heads"]),
+        ("9.1", []),
+        ("dog", []),
+    ],
+)
+def test_pages_that_a_text_may_mean(text: str, titles: list[str]) -> None:
+    made = offers("tiny", GPT2, text)
+    assert [title for _, title in made] == titles
+    assert [path for path, _ in made[:1]] == ([jump("tiny", GPT2, text)] if titles else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "model"),
+    [
+        ("http://127.0.0.1:8000/gpt2/ff/3/5?lens=cosine", "gpt2"),
+        ("https://example.org/gpt2", "gpt2"),
+        ("/gpt2/search?q=dog", "gpt2"),
+        ("gpt2/layer/3.json", "gpt2"),
+        ("him/head", None),
+        ("and/or", None),
+        ("/gpt2", None),
+        ("https://example.org/", None),
+        ("http://[/gpt2/ff/3/5", None),
+        ("/<b>/ff/3/5", None),
+        ("dog", None),
+        ("", None),
+    ],
+)
+def test_the_model_of_a_pasted_address(text: str, model: str | None) -> None:
+    assert pasted_model(text) == model
+
+
+@pytest.mark.parametrize("text", ["L99", "L99N0", "L0N999", "L0H99", "0.1.99", " 99.1 "])
+def test_what_is_out_of_range(text: str) -> None:
+    said = out_of_range("tiny", GPT2, text)
+    assert said == "tiny has layers 0 to 3, neurons 0 to 5, heads 0 to 1, subheads 0 to 3"
+
+
+@pytest.mark.parametrize("text", ["L0N0", "0.1", "dog", "", "/tiny/ff/99/0"])
+def test_what_is_not(text: str) -> None:
+    assert out_of_range("tiny", GPT2, text) is None
+
+
+@pytest.mark.parametrize("shape", [GPT2, LLAMA])
+def test_examples_exist(shape: Shape) -> None:
+    assert all(jump("tiny", shape, name) for name in examples(shape).values())
+
+
+def test_a_pasted_page_may_take_what_jumps_keep() -> None:
+    """The arguments that jumps keep are those of the routes."""
+    from app.routes.pages import MODEL, PAGES
+    from app.views.jumps import _ARGUMENTS
+
+    for page in (*PAGES, MODEL):
+        given = [name for name, at in page.signature.parameters.items() if at.default is not at.empty]
+        assert sorted(_ARGUMENTS[page.address]) == sorted(given), page.name

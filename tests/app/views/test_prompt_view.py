@@ -1,0 +1,45 @@
+"""A worker's answer beside the stored lists; runs themselves are tested in test_live_*.py."""
+
+from pathlib import Path
+
+import pytest
+
+from app.formats.csv_rows import csv_rows
+from app.views.live_types import PromptView
+from app.views.prompt import FIRST_OF_CHOSEN, prompt_page
+from app.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
+from precompute.index.index import Index
+from tests.site import GPT2, LLAMA
+
+
+def page_of(index: Index, layer: int, neuron: int) -> PromptView:
+    chosen = ChosenNeuron(
+        layer=layer, neuron=neuron, coefficient=-0.5, strength=1.0, first_only=False, rank=7, coefficients=(0.25, -0.5)
+    )
+    answer = PromptAnswer(
+        tokens=(300, 301), position=1, layer=layer, prediction=(Likely(id=5, p=0.5),), untouched=(), neuron=chosen
+    )
+    return prompt_page(index, PromptAsk(text="a text", layer=layer, neuron=neuron), "neurons", answer)
+
+
+def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> None:
+    index = Index.open(site_data / LLAMA)
+    view = page_of(index, 1, 3)
+    assert view.neuron
+    up = view.neuron["up"]
+    assert up
+    stored = index.shard(1).vector("ff_up", 3, "dot")
+    assert [token["id"] for token in up["top"]] == stored.top_ids[:FIRST_OF_CHOSEN].tolist()
+    assert [token["id"] for token in up["bottom"]] == stored.bottom_ids[:FIRST_OF_CHOSEN].tolist()
+    for end in ("top", "bottom"):
+        listed = [row["token_id"] for row in csv_rows(view) if (row["part"], row["end"]) == ("up", end)]
+        assert listed == [token["id"] for token in up[end]]
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_one_that_is_not_gated_has_none(site_data: Path, layer: int) -> None:
+    """Whether its layer is built or not."""
+    chosen = page_of(Index.open(site_data / GPT2), layer, 3).neuron
+    assert chosen
+    assert chosen["up"] is None
+    assert bool(chosen["key"]) == bool(layer)

@@ -1,0 +1,313 @@
+"""Searches against all lists of a small index, and the ways to say what is sought."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from app.views.page_types import SearchView
+from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_view
+from precompute.errors import BadRequest, NotFound
+from precompute.index.index import Index
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
+from tests.models import tokenizer_json
+from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with unflushed():
+        yield
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
+    return open_indexes(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def index(indexes: dict[str, Index]) -> Index:
+    return indexes["gpt2-like"]
+
+
+LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
+
+
+def matches(name: str, words: list[list[int]], lens: str, kind: str | None) -> list[dict[str, Any]]:
+    """Every list that holds a token of each word, with the best of each."""
+    shape = SHAPES[name]
+    lists: dict[tuple[str, int, int, str], dict[int, int]] = {}
+    for e in LISTINGS[name]:
+        if e.lens == lens and kind in (None, e.kind):
+            lists.setdefault((e.kind, e.layer, e.number, e.end), {})[e.token] = e.rank
+    found = []
+    for (of_kind, layer, number, end), ranks in lists.items():
+        best = [min(((ranks[t], t) for t in word if t in ranks), default=None) for word in words]
+        if None not in best:
+            order = (sum(rank for rank, _ in best), -layer, shape.kinds.index(of_kind), number, ENDS.index(end))  # type: ignore[misc]
+            found.append((order, of_kind, layer, number, end, best))
+    return [
+        {
+            "kind": of_kind,
+            "layer": layer,
+            "index": number,
+            "end": end,
+            "ranks": tuple(rank for rank, _ in best),  # type: ignore[misc]
+            "tokens": tuple(token(t) for _, t in best),  # type: ignore[misc]
+        }
+        | owner(shape, of_kind, number)
+        for _, of_kind, layer, number, end, best in sorted(found, key=lambda entry: entry[0])
+    ]
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    numbers=st.lists(st.integers(0, D_VOCAB - 1), min_size=1, max_size=3, unique=True),
+    lens=st.sampled_from(LENSES),
+    data=st.data(),
+)
+def test_matches_of_tokens(
+    indexes: dict[str, Index], name: str, numbers: list[int], lens: str, data: st.DataObject
+) -> None:
+    kind = data.draw(st.none() | st.sampled_from(SHAPES[name].kinds))
+    expected = matches(name, [[number] for number in numbers], lens, kind)
+    _check_pages(indexes[name], " ".join(f"#{number}" for number in numbers), lens, kind, expected)
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    words=st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz<0"), min_size=1, max_size=3, unique=True),
+    lens=st.sampled_from(LENSES),
+)
+def test_matches_of_words(indexes: dict[str, Index], name: str, words: list[str], lens: str) -> None:
+    """A letter stands for itself and its capital."""
+    groups = [[t for t, text in enumerate(TEXTS) if text.strip().lower() == word] for word in words]
+    _check_pages(indexes[name], ", ".join(words), lens, None, matches(name, groups, lens, None))
+
+
+def _check_pages(index: Index, q: str, lens: str, kind: str | None, expected: list[dict[str, Any]]) -> None:
+    shown: list[Any] = []
+    pages = max(1, -(-len(expected) // 4))
+    for page in range(1, pages + 1):
+        view = search_view(index, q, lens, kind, page, size=4)
+        SearchView.model_validate_json(view.json_bytes())
+        assert (view.total, view.pages, view.page) == (len(expected), pages, page)
+        shown += view.matches
+    assert shown == expected
+    with pytest.raises(NotFound, match="page"):
+        search_view(index, q, lens, kind, pages + 1, size=4)
+
+
+PAIRS = {name: list(all_pairs(shape, READY[name])) for name, shape in SHAPES.items()}
+
+
+def pair_matches(name: str, words: list[list[int]], lens: str, matrices: tuple[str, ...]) -> list[dict[str, Any]]:
+    """Every pair that holds the word, or both at different sides, in the list where its rank is best."""
+    best: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for p in PAIRS[name]:
+        if p.lens != lens or p.matrix not in matrices:
+            continue
+        first, second = p.pair
+        a, b = words[0], words[-1]
+        if len(words) == 1:
+            holds = first in a or second in a
+        else:
+            holds = (first in a and second in b) or (second in a and first in b)
+        if holds:
+            place = (p.layer, p.matrix, p.head, p.end, p.pair)
+            found = (p.rank, PRESETS.index(p.preset), p.score)
+            best[place] = min(best.get(place, found), found)
+    order = {
+        (rank, -abs(score), -layer, MATRICES.index(matrix), head, ENDS.index(end), preset, pair): {
+            "matrix": matrix, "layer": layer, "head": head, "preset": PRESETS[preset], "end": end, "rank": rank,
+            "from": token(pair[0]), "to": token(pair[1]), "score": score,
+        }
+        for (layer, matrix, head, end, pair), (rank, preset, score) in best.items()
+    }  # fmt: skip
+    return [order[place] for place in sorted(order)]
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    data=st.data(),
+    lens=st.sampled_from(LENSES),
+    kind=st.none() | st.sampled_from(MATRICES),
+)
+def test_pairs_of_one_word_or_two(
+    indexes: dict[str, Index], name: str, data: st.DataObject, lens: str, kind: str | None
+) -> None:
+    listed = data.draw(st.sampled_from(PAIRS[name])).pair
+    numbers = data.draw(
+        st.sampled_from([(listed[0],), (listed[1],), listed, listed[::-1], (listed[0], 7)])
+        | st.tuples(*[st.integers(0, D_VOCAB - 1)] * 2)
+    )
+    numbers = tuple(dict.fromkeys(numbers))
+    q = " ".join(f"#{number}" for number in numbers)
+    matrices = MATRICES if kind is None else (kind,)
+    _check_pairs(indexes[name], q, lens, kind, pair_matches(name, [[n] for n in numbers], lens, matrices))
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    words=st.lists(st.sampled_from("abcdefghijklmnopqrstuvwxyz"), min_size=1, max_size=2, unique=True),
+    lens=st.sampled_from(LENSES),
+)
+def test_pairs_of_groups(indexes: dict[str, Index], name: str, words: list[str], lens: str) -> None:
+    groups = [[t for t, text in enumerate(TEXTS) if text.strip().lower() == word] for word in words]
+    _check_pairs(indexes[name], " ".join(words), lens, None, pair_matches(name, groups, lens, MATRICES))
+
+
+def _check_pairs(index: Index, q: str, lens: str, kind: str | None, expected: list[dict[str, Any]]) -> None:
+    if kind is None:
+        view = search_view(index, q, lens)
+        assert (view.pairs_total, list(view.pairs)) == (len(expected), expected[:FIRST_PAIRS])
+        if view.pages == 1:
+            view = search_view(index, q, lens, size=max(1, view.total // 2))
+        if view.pages > 1:
+            assert search_view(index, q, lens, page=2, size=max(1, view.total // 2)).pairs == ()
+        return
+    shown: list[Any] = []
+    pages = max(1, -(-len(expected) // 4))
+    for page in range(1, pages + 1):
+        view = search_view(index, q, lens, kind, page, size=4)
+        SearchView.model_validate_json(view.json_bytes())
+        assert (view.pairs_total, view.pages, view.total, view.matches) == (len(expected), pages, 0, ())
+        shown += view.pairs
+    assert shown == expected
+    with pytest.raises(NotFound, match="page"):
+        search_view(index, q, lens, kind, pages + 1, size=4)
+
+
+def test_pairs_of_other_searches(index: Index) -> None:
+    assert search_view(index, "a b c").pairs_total == 0
+    assert search_view(index, "a b c", kind="vo").pages == 1
+    assert search_view(index, "a", kind="ff_key").pairs_total == 0
+    assert search_view(index, "a nonesuch").pairs_total == 0
+    assert suggest_view(index, "a").pairs == ()
+
+
+@pytest.mark.parametrize(
+    ("q", "words"),
+    [
+        ("dog", {"dog": [" dog", " Dog", "dog"]}),
+        ("  DOG,dog ,Dog ", {"dog": [" dog", " Dog", "dog"]}),
+        ("horse,decade", {"horse": [" horse"], "decade": [" decade"]}),
+        ('"no such" horse', {"no such": [], "horse": [" horse"]}),
+        ('" horse "', {"horse": [" horse"]}),
+        ('"', {'"': ['"']}),
+        ('"></', {'"></': ['"></']}),
+        (",", {",": [","]}),
+        ('" "', {" ": [" "]}),
+        ('"\n"', {"\n": ["\n"]}),
+        ("#7", {"#7": ["\x07"]}),
+        ('"#7"', {"#7": []}),
+        (f"#{D_VOCAB}", {f"#{D_VOCAB}": []}),
+        ("#", {"#": ["#"]}),
+        ("日本語", {"日本語": ["日本語"]}),
+        ("\\xe2\\x80", {"\\xe2\\x80": ["\\xe2\\x80"]}),
+        ("", {}),
+        ("  \n ", {}),
+    ],
+)
+def test_words(index: Index, q: str, words: dict[str, list[str]]) -> None:
+    for view in (search_view(index, q), suggest_view(index, q)):
+        assert {group.surface: [t["token"] for t in group.tokens] for group in view.words} == words
+        assert view.q == q
+
+
+def test_tokens_like_the_last_word(index: Index) -> None:
+    view = search_view(index, "horse dec")
+    assert [(group.surface, group.match) for group in view.tokens] == [("decade", "prefix"), ("decades", "prefix")]
+    assert view.tokens == suggest_view(index, "horse dec").tokens
+    assert [(group.surface, group.match) for group in search_view(index, "OG").tokens] == [
+        ("dog", "substring"),
+        ("dogs", "substring"),
+    ]
+    assert [group.match for group in search_view(index, "o").tokens][:1] == ["exact"]
+    assert all(len(search_view(index, letter).tokens) <= GROUPS for letter in "\\abcx ")
+
+
+def test_pieces_of_words_that_are_no_tokens(index: Index) -> None:
+    tokenizer = Tokenizer.from_str(tokenizer_json())
+    pieces = search_view(index, "horsing dog", tokenizer=tokenizer).pieces
+    assert [piece["id"] for piece in pieces] == [i for i in tokenizer.encode(" horsing").ids if i < D_VOCAB]
+    assert search_view(index, "dog", tokenizer=tokenizer).pieces == ()
+    assert search_view(index, "horsing").pieces == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ({"q": "a" * (LONGEST + 1)}, BadRequest, "201 characters: it has at most 200"),
+        ({"q": "\ud800"}, BadRequest, "Unicode"),
+        ({"q": "dog", "lens": "x"}, NotFound, "dot, cosine"),
+        ({"q": "dog", "kind": "x"}, NotFound, "ff_key, ff_value, w_q, w_k, w_v, w_o, vo, qk"),
+        ({"q": "dog", "page": 10**9}, NotFound, "page"),
+        ({"q": "none", "page": 2}, NotFound, "only page 1"),
+        ({"q": "", "page": 2}, NotFound, "only page 1"),
+    ],
+)
+def test_what_cannot_be_answered(index: Index, arguments: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        search_view(index, **arguments)
+
+
+@given(st.text(max_size=LONGEST))
+def test_any_text_has_an_answer(index: Index, q: str) -> None:
+    try:
+        view = search_view(index, q)
+    except BadRequest:
+        assert any("\ud800" <= character <= "\udfff" for character in q)
+    else:
+        SearchView.model_validate_json(view.json_bytes())
+
+
+def test_many_words(index: Index) -> None:
+    q = " ".join(chr(33 + n) for n in range(100))
+    assert len(q) <= LONGEST
+    assert search_view(index, q).total == 0
+
+
+def test_the_longest_lists_agree_in_any_order(index: Index) -> None:
+    totals = {search_view(index, " ".join(order)).total for order in itertools.permutations(("a", "b", "e"))}
+    assert len(totals) == 1
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        ("inverted.offsets", 2**32 - 1),
+        ("inverted.vector", 60000),
+        ("ff_key.ids", D_VOCAB),
+        ("paired.offsets", 2**32 - 1),
+        ("paired.place", 60000),
+        ("paired.rank", 60000),
+        ("vo.ids", D_VOCAB),
+        ("vo.ids", 0),
+        ("vo.count", 0),
+        ("vo.scores", np.nan),
+    ],
+)
+def test_a_damaged_layer_is_left_out(tmp_path: Path, array: str, value: int) -> None:
+    folder = tmp_path / "tiny"
+    manifest = write_index(folder, make_manifest(), (0, 1))
+    arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}
+    arrays[array][...] = np.array(value).astype(arrays[array].dtype)
+    rewrite_shard(folder, manifest, 1, arrays)
+    view = search_view(Index.open(folder), "e", size=1000)
+    assert view.missing == (1, 2, 3)
+    assert {match["layer"] for match in view.matches} == {0}
+
+
+def test_nothing_is_built_yet(tmp_path: Path) -> None:
+    write_index(tmp_path / "tiny", make_manifest(), ())
+    view = search_view(Index.open(tmp_path / "tiny"), "dog e")
+    assert (view.total, view.missing) == (0, (0, 1, 2, 3))
+    assert view.words[0].tokens

@@ -1,0 +1,112 @@
+"""What visitors type into live pages: read as meant, written back in one way, refused with a reason."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.views.terms import (
+    parse_off,
+    parse_pairs,
+    parse_set,
+    parse_terms,
+    write_off,
+    write_pairs,
+    write_set,
+    write_terms,
+)
+from app.wire import HeadOff, NeuronSet, Term
+from precompute.errors import BadRequest
+
+
+@pytest.mark.parametrize(("typed", "meant", "written"), [
+    ("horse,dog,lion", [("horse", 1), ("dog", 1), ("lion", 1)], "horse,dog,lion"),
+    (" horse  dog, ,lion ", [("horse", 1), ("dog", 1), ("lion", 1)], "horse,dog,lion"),
+    ("king - man + woman", [("king", 1), ("man", -1), ("woman", 1)], "king - man + woman"),
+    ("king -man +woman", [("king", 1), ("man", -1), ("woman", 1)], "king - man + woman"),
+    ("-man + king", [("man", -1), ("king", 1)], "-man + king"),
+    ("king − man", [("king", 1), ("man", -1)], "king - man"),
+    ("2*dog", [("dog", 2)], "2*dog"),
+    ("2 * dog, .5×cat - 1.50·cow", [("dog", 2), ("cat", 0.5), ("cow", -1.5)], "2*dog + 0.5*cat - 1.5*cow"),
+    ("a - -b", [("a", 1), ("b", 1)], "a,b"),
+    ('"New York" well-known c++', [("New York", 1), ("well-known", 1), ("c++", 1)], '"New York",well-known,c++'),
+    ('"+", "2*dog"', [("+", 1), ("2*dog", 1)], '"+","2*dog"'),
+    ("дом,犬", [("дом", 1), ("犬", 1)], "дом,犬"),
+    ("", [], ""),
+])  # fmt: skip
+def test_words_with_weights(typed: str, meant: list[tuple[str, float]], written: str) -> None:
+    terms = parse_terms(typed)
+    assert [(term.word, term.weight) for term in terms] == meant
+    assert write_terms(terms) == written
+    assert parse_terms(written) == terms
+
+
+@pytest.mark.parametrize(("typed", "said"), [
+    ("dog -", "missing at the end"),
+    ("2*", "missing at the end"),
+    ('dog, ""', "a word is missing"),
+    ("a" * 101, "101 characters"),
+    ("1e7*dog 9999999*cat", "too large"),
+    ("0*dog", "nothing is left"),
+    ("do\udcffg", "is no text"),
+])  # fmt: skip
+def test_words_that_say_nothing(typed: str, said: str) -> None:
+    with pytest.raises(BadRequest, match=said):
+        parse_terms(typed)
+
+
+WORDS = st.text(st.characters(exclude_characters='"', exclude_categories=("Cs", "Cc")), min_size=1, max_size=20)
+WEIGHTS = st.one_of(st.just(1.0), st.integers(-50, 50).filter(bool).map(lambda n: n / 4))
+
+
+@given(st.lists(st.builds(Term, word=WORDS.filter(str.strip), weight=WEIGHTS), min_size=1))
+def test_whatever_is_written_is_read_again(terms: list[Term]) -> None:
+    assert parse_terms(write_terms(terms)) == tuple(terms)
+
+
+READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
+    "words": (parse_terms, write_terms), "pairs": (parse_pairs, write_pairs),
+    "off": (parse_off, write_off), "set": (parse_set, write_set),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", READERS)
+@given(text=st.text(max_size=60))
+def test_any_text_is_read_or_refused(what: str, text: str) -> None:
+    read, write = READERS[what]
+    try:
+        found = read(text)
+    except BadRequest:
+        return
+    assert read(write(found)) == found
+
+
+def test_pairs() -> None:
+    pairs = parse_pairs("France>Paris, Italy -> Rome\nUnited States → Washington;")
+    assert [(p.source, p.target) for p in pairs] == [
+        ("France", "Paris"), ("Italy", "Rome"), ("United States", "Washington"),
+    ]  # fmt: skip
+    assert write_pairs(pairs) == "France>Paris,Italy>Rome,United States>Washington"
+    for wrong in ("France", "France>", ">Paris", "a>b>c"):
+        with pytest.raises(BadRequest):
+            parse_pairs(wrong)
+
+
+def test_changes() -> None:
+    off = parse_off("10.2361, 8.h11 L3H2 l4n5 10.2361")
+    assert off == (
+        NeuronSet(layer=10, neuron=2361), HeadOff(layer=8, head=11), HeadOff(layer=3, head=2),
+        NeuronSet(layer=4, neuron=5),
+    )  # fmt: skip
+    assert write_off(off) == "10.2361,8.h11,3.h2,4.5"
+    changed = parse_set("10.5:2.5,L3N4=-1 10.5:3")
+    assert changed == (NeuronSet(layer=10, neuron=5, value=3.0), NeuronSet(layer=3, neuron=4, value=-1.0))
+    assert write_set(changed) == "10.5:3,3.4:-1"
+    for wrong in ("10", "x.3", "8.h", "1.2:3"):
+        with pytest.raises(BadRequest):
+            parse_off(wrong)
+    for wrong in ("10.5", "10.5:", "10.5:x", "8.h1:3", "1.1:1e9"):
+        with pytest.raises(BadRequest):
+            parse_set(wrong)

@@ -1,0 +1,78 @@
+"""Finding tokens by text, against looking at every one of them."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.views.token_search import TokenSearch, token_search
+from precompute.index.tokens import TokenTable
+from tests.synthetic import raw_tokens
+
+TABLE = TokenTable.of(raw_tokens())
+SEARCH = TokenSearch(TABLE)
+TEXTS = [TABLE.text(token) for token in range(len(TABLE))]
+
+
+def surface(text: str) -> str:
+    return text.strip().lower()
+
+
+def like(text: str, limit: int, texts: list[str]) -> list[tuple[str, str]]:
+    key = surface(text)
+    surfaces = list(dict.fromkeys(surface(text) for text in texts if surface(text)))
+    found = dict.fromkeys((other for other in surfaces if other == key), "exact")
+    for kind, test in (("prefix", str.startswith), ("substring", str.__contains__)):
+        found |= {other: kind for other in surfaces if test(other, key) and other not in found}
+    return list(found.items())[:limit] if key else []
+
+
+@given(st.sampled_from(TEXTS) | st.text(st.sampled_from("dogse c\\x9 <S\n"), max_size=4), st.integers(0, 12))
+def test_like(text: str, limit: int) -> None:
+    assert SEARCH.like(text, limit) == like(text, limit, TEXTS)
+
+
+@given(
+    st.lists(st.text(st.sampled_from("abAB \n\uffff"), max_size=3), max_size=12),
+    st.text(st.sampled_from("abAB "), max_size=2),
+)
+def test_like_in_any_vocabulary(texts: list[str], text: str) -> None:
+    table = TokenTable.of([text.encode() for text in texts])
+    assert TokenSearch(table).like(text, 5) == like(text, 5, texts)
+
+
+@given(st.sampled_from(TEXTS))
+def test_tokens_of_a_text(text: str) -> None:
+    expected = [token for token, other in enumerate(TEXTS) if surface(other) == surface(text) and other]
+    if not surface(text):
+        expected = [token for token, other in enumerate(TEXTS) if other == text and other][:1]
+    assert list(SEARCH.tokens(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "variants"), [(" dog", [" Dog", "dog"]), ("dog", [" dog", " Dog"]), (" ", []), ("\\xe2", []), ("", [])]
+)
+def test_variants(text: str, variants: list[str]) -> None:
+    assert [TEXTS[token] for token in SEARCH.variants(TEXTS.index(text))] == variants
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n", "\uffff", "no such token"])
+def test_nothing_is_like(text: str) -> None:
+    assert SEARCH.like(text, 20) == []
+
+
+def test_a_vocabulary_is_read_once() -> None:
+    assert token_search(TABLE) is token_search(TABLE)
+
+
+def test_fast_enough_to_suggest() -> None:
+    """Generous: what takes half a millisecond must not take five on a busy machine."""
+    table = TokenTable.of([f" {chr(97 + n % 26)}{n:x}".encode() for n in range(50_000)])
+    search = TokenSearch(table)
+    times = []
+    for text in ("a", "c350", "fff", "none like it"):
+        start = time.process_time()
+        search.like(text, 20)
+        times.append(time.process_time() - start)
+    assert max(times) < 0.005

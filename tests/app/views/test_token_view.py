@@ -1,0 +1,307 @@
+"""Token pages against all lists of a small index, one by one."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.library import file_array
+from app.library.live_index import LiveIndex
+from app.views import slices
+from app.views.page_types import TokenPageView
+from app.views.token import FIRST_PAIRS, FIRST_PLACES, HUB, token_page
+from precompute.build.inverted import invert_pairs
+from precompute.errors import NotFound
+from precompute.index.index import Index
+from precompute.project import coherence
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from tests.builds import quick_build, small_gpt2
+from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
+from tests.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
+
+ROLES = {
+    ("reads", "top"): "reads",
+    ("reads", "bottom"): "avoids",
+    ("writes", "top"): "writes",
+    ("writes", "bottom"): "suppresses",
+    ("ff_up", "top"): "positive",  # its sign is that of the activation
+    ("ff_up", "bottom"): "negative",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with unflushed():
+        yield
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
+    return open_indexes(tmp_path_factory.mktemp("data"))
+
+
+LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
+PAIRS = {name: list(all_pairs(shape, READY[name])) for name, shape in SHAPES.items()}
+
+
+def places(name: str, number: int, lens: str, kind: str, end: str) -> list[dict[str, object]]:
+    """What one role list holds in full."""
+    shape = SHAPES[name]
+    found = [
+        entry
+        for entry in LISTINGS[name]
+        if (entry.token, entry.lens, entry.kind, entry.end) == (number, lens, kind, end)
+    ]
+    found.sort(key=lambda entry: (entry.rank, -abs(entry.score), entry.layer, entry.number))
+    return [
+        {"kind": kind, "layer": e.layer, "index": e.number, "rank": e.rank, "score": e.score}
+        | owner(shape, kind, e.number)
+        for e in found
+    ]
+
+
+def pairs(name: str, number: int, lens: str, preset: str, matrices: tuple[str, ...]) -> list[dict[str, object]]:
+    found = []
+    for e in PAIRS[name]:
+        if (e.lens, e.preset) == (lens, preset) and e.matrix in matrices:
+            for side in range(2):
+                if e.pair[side] == number and not (side and e.pair[0] == number):  # a pair with itself counts once
+                    order = (e.rank, -abs(e.score), e.layer, e.head, MATRICES.index(e.matrix), side, ENDS.index(e.end))
+                    found.append((order, e, side))
+    return [
+        {
+            "matrix": e.matrix,
+            "layer": e.layer,
+            "head": e.head,
+            "side": ("from", "to")[side],
+            "end": e.end,
+            "rank": e.rank,
+            "score": e.score,
+            "other": token(e.pair[1 - side]),
+        }
+        for _, e, side in sorted(found)
+    ]
+
+
+questions = {
+    "name": st.sampled_from(sorted(SHAPES)),
+    "number": st.integers(0, D_VOCAB - 1),
+    "lens": st.sampled_from(LENSES),
+}
+
+
+@given(**questions, preset=st.sampled_from(PRESETS))
+def test_all_kinds(indexes: dict[str, Index], name: str, number: int, lens: str, preset: str) -> None:
+    view = token_page(indexes[name], number, lens, preset)
+    TokenPageView.model_validate_json(view.json_bytes())
+    kinds = SHAPES[name].kinds
+    assert {(role.kind, role.end) for role in view.roles} == {(kind, end) for kind in kinds for end in ENDS}
+    assert [role.role for role in view.roles] == sorted(
+        (role.role for role in view.roles), key=list(ROLES.values()).index
+    )
+    for role in view.roles:
+        expected = places(name, number, lens, role.kind, role.end)
+        assert role.role == ROLES[role.kind if role.kind == "ff_up" else SIDES[role.kind], role.end]
+        assert (role.total, list(role.places)) == (len(expected), expected[:FIRST_PLACES])
+    by_matrix = {matrix: pairs(name, number, lens, preset, (matrix,)) for matrix in MATRICES}
+    assert view.totals == {matrix: len(found) for matrix, found in by_matrix.items()}
+    assert view.pairs_total == sum(view.totals.values())
+    assert list(view.pairs) == [place for found in by_matrix.values() for place in found[:FIRST_PAIRS]]
+    assert (view.page, view.pages, view.kind) == (1, 1, None)
+    assert view.missing == tuple(sorted(set(range(SHAPES[name].n_layers)) - set(READY[name])))
+
+
+@given(**questions, size=st.integers(1, 5), data=st.data())
+def test_one_kind_in_pages(
+    indexes: dict[str, Index], name: str, number: int, lens: str, size: int, data: st.DataObject
+) -> None:
+    kind = data.draw(st.sampled_from(SHAPES[name].kinds))
+    expected = {end: places(name, number, lens, kind, end) for end in ENDS}
+    longest = max(map(len, expected.values()))
+    view = token_page(indexes[name], number, lens, kind=kind, size=size)
+    assert view.pages == max(1, -(-longest // size))
+    assert (view.pairs, view.pairs_total, view.kind) == ((), 0, kind)
+    page = data.draw(st.integers(1, view.pages))
+    part = slice((page - 1) * size, page * size)
+    view = token_page(indexes[name], number, lens, kind=kind, page=page, size=size)
+    assert [(role.end, role.total, list(role.places)) for role in view.roles] == [
+        (end, len(expected[end]), expected[end][part]) for end in ENDS
+    ]
+    with pytest.raises(NotFound, match="page"):
+        token_page(indexes[name], number, lens, kind=kind, page=view.pages + 1, size=size)
+
+
+@given(**questions, preset=st.sampled_from(PRESETS), matrix=st.sampled_from(MATRICES), size=st.integers(1, 5))
+def test_pairs_of_one_matrix_in_pages(
+    indexes: dict[str, Index], name: str, number: int, lens: str, preset: str, matrix: str, size: int
+) -> None:
+    expected = pairs(name, number, lens, preset, (matrix,))
+    pages = max(1, -(-len(expected) // size))
+    shown: list[object] = []
+    for page in range(1, pages + 1):
+        view = token_page(indexes[name], number, lens, preset, matrix, page, size)
+        assert (view.pages, view.pairs_total, view.roles) == (pages, len(expected), ())
+        shown += view.pairs
+    assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("number", "raw", "text"),
+    [(0, "00", "\x00"), (0xE2, "e2", "\\xe2"), (256, "3c 73 63 72 69 70 74", "<script"), (D_VOCAB - 1, "", "")],
+)
+def test_any_token_has_a_page(indexes: dict[str, Index], number: int, raw: str, text: str) -> None:
+    view = token_page(indexes["gpt2-like"], number)
+    assert (view.bytes, view.token) == (raw, {"id": number, "token": text})
+
+
+def test_variants_differ_in_case_and_space(indexes: dict[str, Index]) -> None:
+    texts = {text: number for number, text in enumerate(TEXTS)}
+    view = token_page(indexes["gpt2-like"], texts[" Dog"])
+    assert [variant["token"] for variant in view.variants] == [" dog", "dog"]
+
+
+@pytest.mark.parametrize("number", [ord(" "), ord("\n"), 0xE2, D_VOCAB - 1, D_VOCAB - PADDING])
+def test_blank_and_broken_tokens_have_no_variants(indexes: dict[str, Index], number: int) -> None:
+    assert token_page(indexes["gpt2-like"], number).variants == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"token": D_VOCAB}, f"tokens 0 to {D_VOCAB - 1}"),
+        ({"token": -1}, "tokens 0 to"),
+        ({"token": 10**30}, "tokens 0 to"),
+        ({"token": 1, "lens": "x"}, "dot, cosine"),
+        ({"token": 1, "preset": "x"}, "all, distinct, words"),
+        ({"token": 1, "kind": "x"}, "ff_key, ff_value, w_q, w_k, w_v, w_o, vo, qk"),
+        ({"token": 1, "kind": "ff_up"}, "ff_key, ff_value"),
+        ({"token": 1, "page": 2}, "only page 1"),
+        ({"token": 1, "page": 0}, "only page 1"),
+        ({"token": 1, "kind": "ff_key", "page": 10**9}, "page 1000000000"),
+        ({"token": 1, "kind": "vo", "page": 10**9}, "page 1000000000"),
+    ],
+)
+def test_what_does_not_exist_is_named(indexes: dict[str, Index], arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(NotFound, match=said):
+        token_page(indexes["gpt2-like"], **arguments)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("open_index", [Index.open, LiveIndex.open])
+@pytest.mark.parametrize("as_long_as", [0, 100, 4096])
+def test_many_places_are_looked_up_as_few_are(
+    indexes: dict[str, Index],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    open_index: Callable[[Path], Index],
+    as_long_as: int,
+) -> None:
+    """Layer by layer, row by row or whole arrays, instead of one by one."""
+    expected = [token_page(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
+    index = open_index(indexes[name].folder)
+    monkeypatch.setattr(slices, "FEW", 0)
+    monkeypatch.setattr(file_array, "AS_LONG_AS", as_long_as)
+    assert [token_page(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
+
+
+@pytest.mark.parametrize("few", [0, 256])
+@pytest.mark.parametrize("layers", [(), (2,)])
+def test_a_build_that_has_just_begun(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, layers: tuple[int, ...], few: int
+) -> None:
+    monkeypatch.setattr(slices, "FEW", few)
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    write_index(folder, make_manifest(), layers)
+    view = token_page(Index.open(folder), 40)
+    assert set(view.missing) == set(range(4)) - set(layers)
+    assert token_page(Index.open(folder), 40, kind="vo").pages >= 1
+    if not layers:
+        assert not any(role.total for role in view.roles)
+
+
+@pytest.mark.parametrize(
+    ("array", "at", "value"),
+    [
+        ("inverted.offsets", (0, 0, 41), 2**32 - 1),
+        ("inverted.vector", slice(None), 60000),
+        ("inverted.vector", slice(None), 1),
+        ("inverted.rank", slice(None), 200),
+        ("paired.offsets", (0, 0, 41), 2**32 - 1),
+        ("paired.place", slice(None), 60000),
+        ("paired.place", (slice(None), 3), 2),
+        ("paired.rank", slice(None), 2**32 - 1),
+        ("ff_key.scores", slice(None), np.nan),
+        ("ff_value.ids", slice(None), D_VOCAB),
+        ("vo.ids", slice(None), D_VOCAB),
+        ("qk.scores", slice(None), np.inf),
+        ("vo.count", slice(None), 2**32 - 1),
+    ],
+)
+@pytest.mark.parametrize("few", [0, 256])
+def test_a_damaged_layer_is_left_out(
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    array: str,
+    at: Any,
+    value: float,
+    few: int,
+) -> None:
+    """Whatever is wrong with it: the others still show what they have."""
+    monkeypatch.setattr(slices, "FEW", few)
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    manifest = write_index(folder, make_manifest(), (0, 1))
+    arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}
+    arrays[array][at] = value
+    rewrite_shard(folder, manifest, 1, arrays)
+    index = Index.open(folder)
+    views = {number: token_page(index, number) for number in range(D_VOCAB)}
+    left_out = [number for number, view in views.items() if 1 in view.missing]
+    assert left_out or array == "vo.count"  # a count that is too large hides nothing that is listed
+    for number in left_out[:3]:
+        expected = [e for e in all_listings(manifest.shape, (0,)) if (e.token, e.lens) == (number, "dot")]
+        assert sum(role.total for role in views[number].roles) == len(expected)
+
+
+def test_a_pair_with_itself_is_there_once(tmp_path: Path) -> None:
+    manifest = write_index(tmp_path / "tiny", make_manifest(), (0,))
+    arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape).items()}
+    arrays["vo.ids"][...], arrays["qk.ids"][...] = (40, 41), (40, 40)
+    ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
+    rewrite_shard(tmp_path / "tiny", manifest, 0, arrays | invert_pairs(ids, counts, D_VOCAB))
+    view = token_page(Index.open(tmp_path / "tiny"), 40)
+    assert {(p["side"], p["other"]["id"]) for p in view.pairs if p["matrix"] == "qk"} == {("from", 40)}
+    assert view.totals["qk"] == arrays["qk.count"][:, 0, 0].sum()
+
+
+def test_a_token_in_very_many_lists_is_a_hub(tmp_path: Path) -> None:
+    built = quick_build(small_gpt2(tmp_path / "model", n_layers=1), tmp_path / "data")
+    index = Index.open(built)
+    lists = sum(map(index.shape.count, index.shape.kinds)) * len(ENDS)
+    for number in range(index.shape.d_vocab):
+        view = token_page(index, number)
+        times = sum(role.total for role in view.roles) / (lists * index.manifest.k / index.shape.d_vocab)
+        assert view.hub == (pytest.approx(times) if times > HUB else None)
+    assert HUB == coherence.HUB
+
+
+def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
+    """None until they are built, and None again if their file cannot be read: the page does without."""
+    assert token_page(indexes["gpt2-like"], 40).nearest is None
+    built = quick_build(small_gpt2(tmp_path / "model", n_layers=1), tmp_path / "data")
+    index = LiveIndex.open(built)
+    nearest = token_page(index, 40).nearest
+    stored = Index.open(built).neighbours(40)
+    assert nearest is not None
+    assert stored is not None
+    ids, scores = stored
+    assert [(near["id"], near["score"]) for near in nearest] == list(zip(ids.tolist(), scores.tolist(), strict=True))
+    (path,) = (built / entry.file for entry in [index.manifest.neighbours] if entry)
+    os.truncate(path, 100)
+    assert token_page(index, 40).nearest is None
+    assert index.changed
+    assert token_page(index.current(), 40).nearest is None

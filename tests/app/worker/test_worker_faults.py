@@ -1,0 +1,237 @@
+"""Bad luck behind live pages, over HTTP: the worker killed, frozen, flooded, gone or another one; visitors who leave.
+The server answers throughout, with the right page, and recovers by itself."""
+
+import contextlib
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+from fastapi import FastAPI
+
+from app.site import Site
+from app.wire import PromptAnswer, SeedsAnswer
+from app.workers.keeper import Keeper
+from app.workers.paths import WEIGHTS
+from tests.site import GPT2, LLAMA
+from tests.workers import PROMPT, SEEDS, HeldEngine, asking_site, get, held_engine, in_thread, listening, post, until
+from tests.workers import worker_app as worker_around
+
+FAST = {"worker_silence": 1.5, "request_seconds": 20}
+
+
+@pytest.fixture(scope="module")
+def own(site_data: Path) -> Iterator[tuple[str, Site]]:
+    """A server that runs its workers itself."""
+    app, site = asking_site(site_data, **FAST)
+    with listening(app) as url:
+        yield url, site
+    assert not site.live._supervisor.running()
+
+
+def keeper_of(site: Site) -> Keeper:
+    return site.live._supervisor.running()[GPT2]
+
+
+def recovered(url: str) -> None:
+    """As a page that retries by itself: it has an answer in the end, and is told to wait until then."""
+    deadline = time.monotonic() + 60
+    while (answer := post(f"{url}/{GPT2}/seeds", SEEDS)).status_code != 200:
+        assert answer.status_code == 503, answer.text
+        assert int(answer.headers["retry-after"]) >= 1
+        assert time.monotonic() < deadline, answer.text
+        time.sleep(0.2)
+    SeedsAnswer.model_validate_json(answer.content)
+
+
+def test_frozen_and_killed(own: tuple[str, Site]) -> None:
+    """One after the other, because loading a model takes its time."""
+    url, site = own
+    assert site.live.serves(GPT2)
+    recovered(url)  # the first visitor waits for the worker to start
+    keeper = keeper_of(site)
+    first = keeper.pid
+    assert first
+
+    os.kill(first, signal.SIGSTOP)
+    started = time.monotonic()
+    frozen = post(f"{url}/{GPT2}/seeds", SEEDS)
+    assert frozen.status_code == 503
+    assert int(frozen.headers["retry-after"]) >= 1
+    assert time.monotonic() - started < 15  # worker_silence and a little, not request_seconds
+    assert get(f"{url}/still").text == '"here"'
+    recovered(url)
+    second = keeper.pid
+    assert second not in (None, first)
+
+    os.kill(second or 0, signal.SIGSTOP)  # so that requests are under way, and stay so
+    visitor, found = in_thread(lambda: post(f"{url}/{GPT2}/prompt", PROMPT))
+    page, shown = in_thread(lambda: post(f"{url}/{GPT2}/prompt", PROMPT, {"accept": "text/html"}))
+    until(lambda: keeper.users == 2)
+    time.sleep(0.1)
+    os.kill(second or 0, signal.SIGKILL)
+    assert get(f"{url}/still").text == '"here"'
+    for thread in (visitor, page):
+        thread.join()
+    assert found[0].status_code == shown[0].status_code == 503
+    assert "stopped before it had an answer" in found[0].json()["error"]["detail"]
+    after = found[0].headers["retry-after"]
+    assert f'<meta http-equiv="refresh" content="{after}">' in shown[0].text
+    until(lambda: keeper.pid not in (None, first, second))  # by itself; nobody has asked again
+    assert keeper_of(site) is keeper
+
+
+def test_the_other_model_has_another_worker(own: tuple[str, Site], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only so many at once: the one that is idle makes room."""
+    url, site = own
+    keeper = site.live._supervisor.keeper(GPT2)
+    until(lambda: keeper.pid)
+    old = keeper.pid
+    monkeypatch.setattr(site.live._supervisor, "_settings", site.settings.model_copy(update={"workers": 1}))
+    monkeypatch.setattr("app.workers.client.START_WAIT", 0.1)
+    loading = post(f"{url}/{LLAMA}/seeds", SEEDS)
+    assert (loading.status_code, loading.headers["retry-after"]) == (503, "2")
+    assert "is loading the model" in loading.json()["error"]["detail"]
+    assert list(site.live._supervisor.running()) == [LLAMA]
+    until(lambda: not _exists(old or 0))
+
+
+def _exists(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+@pytest.fixture(scope="module")
+def loaded(site_data: Path) -> tuple[HeldEngine, str]:
+    return held_engine(site_data, GPT2)
+
+
+@pytest.fixture(scope="module")
+def remote(site_data: Path, loaded: tuple[HeldEngine, str]) -> Iterator[tuple[str, str]]:
+    """A server, and the worker that it was told to use."""
+    engine, weights = loaded
+    with listening(worker_around(engine, GPT2, weights, queue=3, prompt_tokens=30)) as worker:
+        app, _ = asking_site(site_data, worker_url=worker, request_seconds=1)
+        with listening(app) as url:
+            yield url, worker
+
+
+@pytest.fixture
+def engine(loaded: tuple[HeldEngine, str]) -> Iterator[HeldEngine]:
+    engine = loaded[0]
+    engine.batches.clear()
+    engine.given_up.clear()
+    yield engine
+    engine.hold.clear()
+
+
+def test_flooded(site_data: Path, loaded: tuple[HeldEngine, str], engine: HeldEngine) -> None:
+    with listening(worker_around(engine, GPT2, loaded[1], queue=3)) as worker:
+        app, _ = asking_site(site_data, worker_url=f"{GPT2}={worker}")
+        with listening(app) as url, ThreadPoolExecutor(20) as threads:
+            engine.hold.set()
+            answers = [threads.submit(post, f"{url}/{GPT2}/prompt", PROMPT)]
+            until(lambda: engine.batches)
+            answers += [threads.submit(post, f"{url}/{GPT2}/prompt", PROMPT) for _ in range(19)]
+            until(lambda: sum(answer.done() for answer in answers) == 16)
+            assert get(f"{url}/still").text == '"here"'
+            engine.hold.clear()
+            found = [answer.result() for answer in answers]
+    assert sorted(answer.status_code for answer in found) == [200] * 4 + [503] * 16
+    full = next(answer for answer in found if answer.status_code == 503)
+    assert full.json()["error"]["detail"] == "3 requests wait already (the setting queue)"
+    assert int(full.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("path", ["prompt", "events"])
+def test_a_visitor_who_leaves_is_cancelled(remote: tuple[str, str], engine: HeldEngine, path: str) -> None:
+    url, worker = remote
+    engine.hold.set()
+    thread, found = in_thread(lambda: post(f"{url}/{GPT2}/{path}", PROMPT, timeout=0.3))
+    thread.join()
+    assert isinstance(found[0], httpx2.ReadTimeout)
+    until(lambda: engine.given_up, 10)
+    until(lambda: not get(f"{worker}/health").json()["busy"], 10)
+    engine.hold.clear()
+    assert post(f"{url}/{GPT2}/{path}", PROMPT).status_code == 200
+
+
+def test_the_worker_says_that_it_takes_too_long(remote: tuple[str, str], engine: HeldEngine) -> None:
+    """The server is less patient here: 1 second, and the two that a worker has to say so."""
+    engine.hold.set()
+    late = post(f"{remote[0]}/{GPT2}/prompt", PROMPT)
+    assert late.status_code == 503
+    assert "within 1 seconds (the setting request_seconds)" in late.json()["error"]["detail"]
+    assert late.headers["retry-after"] == "10"
+
+
+def test_answers_and_streams(remote: tuple[str, str]) -> None:
+    answer = post(f"{remote[0]}/{GPT2}/prompt", PROMPT)
+    PromptAnswer.model_validate_json(answer.content)
+    lines = post(f"{remote[0]}/{GPT2}/events", PROMPT).text.split()
+    assert set(lines[:-1]) == {"Progress"}
+    assert lines[-1] == "PromptAnswer"
+
+
+@pytest.mark.parametrize(("path", "ask", "status", "said"), [
+    ("prompt", {"text": "dog " * 200}, 413, r"has \d+ tokens: up to 30 are read"),
+    ("events", {"text": "dog " * 200}, 413, r"has \d+ tokens: up to 30 are read"),
+    ("seeds", {**SEEDS, "terms": [{"word": "dog"}] * 65}, 413, "65 words: up to 64"),
+    ("prompt", {"text": "dog", "layer": 9}, 404, "layer 9"),
+    ("seeds", {**SEEDS, "terms": [{"word": " "}]}, 404, "has no tokens"),
+])  # fmt: skip
+def test_what_is_wrong_is_passed_on(remote: tuple[str, str], path: str, ask: object, status: int, said: str) -> None:
+    answer = post(f"{remote[0]}/{GPT2}/{path}", ask)
+    assert answer.status_code == status, answer.text
+    assert re.search(said, answer.json()["error"]["detail"])
+    assert "retry-after" not in answer.headers
+
+
+def test_a_worker_of_another_model(remote: tuple[str, str]) -> None:
+    answer = post(f"{remote[0]}/{LLAMA}/seeds", SEEDS)
+    assert answer.status_code == 503
+    assert f"the worker has {GPT2} with the weights" in answer.json()["error"]["detail"]
+
+
+@pytest.mark.parametrize("settings", [
+    {"worker": "off"},
+    {"worker": "off", "worker_url": "http://127.0.0.1:9"},
+    {"worker_url": f"{LLAMA}=http://127.0.0.1:9"},
+])  # fmt: skip
+def test_no_live_pages(site_data: Path, settings: dict[str, str]) -> None:
+    app, site = asking_site(site_data, **settings)
+    assert not site.live.serves(GPT2)
+    with listening(app) as url:
+        answer = post(f"{url}/{GPT2}/seeds", SEEDS)
+    assert answer.status_code == 404
+    assert "LEXISCOPE_WORKER" in answer.json()["error"]["detail"]
+
+
+def test_nobody_or_something_else_at_the_address(site_data: Path, tmp_path: Path) -> None:
+    something = FastAPI()
+    something.add_api_route("/{path}", lambda: "It works!", methods=["POST"])
+    with listening(something) as worker:
+        for address, said in (
+            ("http://127.0.0.1:9", "cannot be reached"),
+            (f"unix:{tmp_path}/nothing.sock", "cannot be reached"),
+            (worker, "is no worker of this version"),
+        ):
+            app, _ = asking_site(site_data, worker_url=address)
+            with listening(app) as url:
+                answer = post(f"{url}/{GPT2}/seeds", SEEDS)
+                assert answer.status_code == post(f"{url}/{GPT2}/events", PROMPT).status_code == 503
+            assert said in answer.json()["error"]["detail"]
+            assert answer.headers["retry-after"] == "10"
+
+
+def test_the_weights_are_named(remote: tuple[str, str], loaded: tuple[HeldEngine, str]) -> None:
+    """Whoever asks the worker directly may leave them out."""
+    assert post(f"{remote[1]}/seeds", SEEDS).status_code == 200
+    assert post(f"{remote[1]}/seeds", SEEDS, {WEIGHTS: loaded[1]}).status_code == 200

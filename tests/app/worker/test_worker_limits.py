@@ -1,0 +1,56 @@
+"""The numbers that one live request may not exceed, each named when it is."""
+
+import re
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from app.wire import HeadOff, PromptAsk, RelationAsk, SeedsAsk, Term, WordPair
+from app.worker.limits import Limits
+from app.workers.errors import TooLarge
+
+LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3))
+PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(layer=0, head=0)
+
+
+@pytest.mark.parametrize(("ask", "said"), [
+    (SeedsAsk(terms=(TERM,) * 3, kinds=("ff_key",), n=5), None),
+    (SeedsAsk(terms=(TERM,) * 4, kinds=("ff_key",), n=5), "4 words: up to 3 are taken (the setting seeds_limit)"),
+    (SeedsAsk(terms=(TERM,), kinds=("ff_key",) * 100, n=5), "100 kinds"),
+    (RelationAsk(pairs=(PAIR,) * 3), None),
+    (RelationAsk(pairs=(PAIR,) * 4), "4 pairs: up to 3"),
+    (PromptAsk(text="a", k=5, interventions=(OFF,) * 4), "4 changes: up to 3"),
+])  # fmt: skip
+def test_numbers_of_things(ask: Any, said: str | None) -> None:
+    if said is None:
+        LIMITS.check_lists(ask)
+        return
+    with pytest.raises(TooLarge, match=re.escape(said)):
+        LIMITS.check_lists(ask)
+
+
+def test_a_text_that_is_too_long_for_any_tokens_is_not_split() -> None:
+    LIMITS.check_text("a" * 700, longest_token=7)
+    with pytest.raises(TooLarge, match=r"701 characters, too many for 100 tokens.*the setting prompt_tokens"):
+        LIMITS.check_text("a" * 701, longest_token=7)
+
+
+@pytest.mark.parametrize(("tokens", "n_positions", "said"), [
+    (100, 1024, None),
+    (101, 1024, "101 tokens: up to 100 are read (the setting prompt_tokens)"),
+    (65, 64, "65 tokens: up to 64 are read (the model's positions)"),
+])  # fmt: skip
+def test_tokens_of_a_prompt(tokens: int, n_positions: int, said: str | None) -> None:
+    if said is None:
+        LIMITS.check_tokens(tokens, n_positions)
+        return
+    with pytest.raises(TooLarge, match=re.escape(said)):
+        LIMITS.check_tokens(tokens, n_positions)
+
+
+def test_attention_that_fits_no_page() -> None:
+    LIMITS.check_attention(100, 270)
+    with pytest.raises(TooLarge, match=r"attention of 720 heads over 256 tokens .* up to 104 tokens"):
+        LIMITS.check_attention(256, 720)
+    LIMITS.check_attention(104, 720)

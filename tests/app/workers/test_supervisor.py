@@ -1,0 +1,201 @@
+"""Workers as processes: `lexiscope worker`, and those that a server starts, watches, and takes along when it ends.
+What a worker answers is for test_worker_service.py, faults behind pages for test_worker_faults.py."""
+
+import logging
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.cli import main
+from app.settings import Settings
+from app.workers import child, keeper
+from app.workers.connections import places
+from app.workers.keeper import Keeper
+from precompute.errors import ServeError
+from precompute.index.manifest import Manifest
+from tests.app.commands.test_serve import serving
+from tests.builds import quick_build, small_gpt2
+from tests.site import GPT2
+from tests.workers import SEEDS, asking_site, listening, post, until
+
+
+def source(site_data: Path) -> str:
+    return Manifest.load(site_data / GPT2).source
+
+
+def test_a_worker_at_a_socket(site_data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "w.sock"
+    with socket.socket(socket.AF_UNIX) as left_over:
+        left_over.bind(str(path))  # by one that was killed
+    words = child.command(["worker", "--model", GPT2, "--data", str(site_data), "--socket", str(path)])
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout
+        assert worker.stdout.readline() == f"The worker of {GPT2} is at unix:{path} (Ctrl-C ends it)\n"
+        assert path.stat().st_mode & 0o077 == 0
+        with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path)), base_url="http://worker") as client:
+            assert client.get("/health").json()["model"] == GPT2
+            assert client.post("/seeds", json=SEEDS).status_code == 200
+        worker.send_signal(signal.SIGINT)
+        assert worker.communicate(timeout=30) == ("", "")
+        assert worker.returncode in (0, 130)
+    assert not path.exists()
+
+
+def other_weights(data: Path, tmp_path: Path) -> list[str]:
+    copied = Path(shutil.copytree(data / GPT2, tmp_path / "data" / GPT2)).parent
+    small_gpt2(Path(source(data)).with_name("other") / GPT2)
+    manifest = copied / GPT2 / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(source(data), str(Path(source(data)).with_name("other") / GPT2)))
+    return ["--model", GPT2, "--data", str(copied)]
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (lambda *_: ["--model", "./nothing"], "There is no folder or file './nothing'"),
+    (other_weights, "holds other weights than the index"),
+    (lambda data, _: ["--model", source(data), "--device", "warp"], "warp"),
+    (lambda data, _: ["--model", source(data), "--host", "256.1.1.1"], "cannot listen at 256.1.1.1"),
+    (lambda data, _: ["--model", source(data), "--socket", "/nowhere/w.sock"], "cannot listen at /nowhere/w.sock"),
+    (lambda data, _: ["--model", source(data), "--socket", "/tmp/" + "x" * 200], "cannot listen at /tmp/xxx"),
+])  # fmt: skip
+def test_a_worker_that_cannot_start_says_why(
+    site_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Callable[..., list[str]], said: str
+) -> None:
+    assert main(["worker", *words(site_data, tmp_path)]) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.startswith("lexiscope: ")
+    assert err.count("\n") == 1
+
+
+def test_the_page_says_why_a_worker_cannot_start(tmp_path: Path) -> None:
+    weights = small_gpt2(tmp_path / "weights", n_layers=1)
+    data = quick_build(weights, tmp_path / "data").parent
+    shutil.rmtree(weights)
+    app, _ = asking_site(data)
+    with listening(app) as url:
+        until(lambda: "is loading the model" not in post(f"{url}/weights/seeds", SEEDS).text)
+        refused = post(f"{url}/weights/seeds", SEEDS)
+        assert refused.status_code == 503
+        assert int(refused.headers["retry-after"]) >= 1
+        said = refused.json()["error"]["detail"]
+        assert said.startswith("the worker of weights cannot start: There is no folder or file")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_worker_ends_with_its_server(site_data: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """However that ends, and while the model is still being loaded."""
+    monkeypatch.setenv("LEXISCOPE_WORKER", "start")
+    monkeypatch.setenv("LEXISCOPE_WORKERS", "1")
+    with serving("--data", site_data) as (server, _):
+        until(lambda: children(server.pid))
+        workers = children(server.pid)
+        assert len(workers) == 1
+        server.send_signal(number)
+        _, err = server.communicate(timeout=20)
+        assert err == ""
+    until(lambda: not any(map(alive, workers)))
+
+
+def children(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Another program in the worker's place."""
+    monkeypatch.setattr(child, "command", lambda _: [sys.executable, "-c", code])
+
+
+def test_pauses_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    run_instead(monkeypatch, "import sys; print('lexiscope: no such weights'); sys.exit(1)")
+    assert (keeper.FIRST_PAUSE, keeper.LONGEST_PAUSE) == (1, 60)
+    monkeypatch.setattr(keeper, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(keeper, "LONGEST_PAUSE", 0.05)
+    with caplog.at_level(logging.WARNING):
+        kept = Keeper("gpt2", Settings(), tmp_path / "w.sock")
+        until(lambda: caplog.text.count("started again in") >= 5)
+        kept.close()
+    assert re.findall(r"again in (\S+) s", caplog.text)[:5] == ["0.01", "0.02", "0.04", "0.05", "0.05"]
+    assert "the worker of gpt2 cannot start: no such weights; it is" in caplog.text
+    assert kept.state.place is None
+
+
+def test_a_worker_that_hangs_while_it_loads_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_instead(monkeypatch, "import time; time.sleep(60)")
+    monkeypatch.setattr(keeper, "LOADING_SILENCE", 0.2)
+    kept = Keeper("gpt2", Settings(worker_silence=0.1), tmp_path / "w.sock")
+    until(lambda: "no sign of life" in caplog.text)
+    kept.close()
+
+
+@pytest.mark.parametrize("code", [
+    "import time; time.sleep(60)",
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",  # does not want to
+])  # fmt: skip
+def test_ending_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    run_instead(monkeypatch, code)
+    monkeypatch.setattr(keeper, "GRACE", 0.3)
+    kept = Keeper("gpt2", Settings(), tmp_path / "w.sock")
+    until(lambda: kept.pid)
+    pid = kept.pid
+    time.sleep(0.2)
+    started = time.monotonic()
+    kept.close()
+    assert time.monotonic() - started < 5
+    assert pid
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("", {}),
+    ("http://gpu:8100", {"": "http://gpu:8100"}),
+    ("http://gpu:8100/", {"": "http://gpu:8100"}),
+    ("gpt2=http://a:1, smollm2-135m=https://b", {"gpt2": "http://a:1", "smollm2-135m": "https://b"}),
+    ("gpt2=unix:/run/w.sock", {"gpt2": "unix:/run/w.sock"}),
+])  # fmt: skip
+def test_addresses_of_workers(text: str, found: dict[str, str]) -> None:
+    assert places(text) == found
+
+
+@pytest.mark.parametrize("text", [
+    "gpu:8100", "http://", "http://user:word@gpu", "ftp://gpu", "unix:relative", "http://gpu:x", "=http://gpu",
+    "a=http://b,a=http://c", "http://a,http://b", "http://a,m=http://b", "http://gpu/path", "http://gpu?x=1",
+])  # fmt: skip
+def test_what_is_no_address_of_a_worker(text: str) -> None:
+    with pytest.raises(ServeError, match="worker_url"):
+        places(text)
+
+
+@pytest.mark.parametrize(("chosen", "said"), [
+    ({"worker": "on"}, "'auto', 'start' or 'off'"),
+    ({"queue": 0}, "LEXISCOPE_QUEUE = 0"),
+    ({"request_seconds": 0}, "LEXISCOPE_REQUEST_SECONDS = 0"),
+])  # fmt: skip
+def test_settings_are_checked(chosen: dict[str, Any], said: str) -> None:
+    from app.settings import load
+
+    with pytest.raises(ServeError, match=re.escape(said)):
+        load(**chosen)

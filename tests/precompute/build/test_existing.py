@@ -1,0 +1,134 @@
+"""The build job where an index is already: another one, a damaged one, one whose weights have moved."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from precompute.errors import (
+    LexiscopeError,
+    ManifestDamaged,
+    NewerFormat,
+    OptionsDiffer,
+)
+from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from tests.builds import (
+    SHARD,
+    VOCABULARY,
+    Listener,
+    contents,
+    copy,
+    quick_build,
+    small_gpt2,
+)
+
+
+def _other_weights(folder: Path) -> Path:
+    return small_gpt2(folder, seed=9)
+
+
+def _other_tokenizer(folder: Path) -> Path:
+    path = small_gpt2(folder) / TOKENIZER
+    path.write_text(path.read_text() + "\n")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "said"),
+    [
+        (small_gpt2, {"k": 9}, "its k is 8, not 9"),
+        (small_gpt2, {"pairs": 11}, "its pairs is 12, not 11"),
+        (_other_weights, {}, "its weights' hash is"),
+        (_other_tokenizer, {}, "its tokenizer's hash is"),
+        (lambda folder: small_gpt2(folder, n_layers=2), {}, "its n_layers is 3, not 2"),
+    ],
+)
+def test_another_build_is_in_the_way(
+    built: Path, tmp_path: Path, make: Callable[[Path], Path], options: dict[str, Any], said: str
+) -> None:
+    index = copy(built, tmp_path)
+    before = contents(index)
+    with pytest.raises(OptionsDiffer, match=said) as caught:
+        quick_build(make(tmp_path / "other" / "tiny"), tmp_path, **options)
+    assert "--force" in str(caught.value)
+    assert contents(index) == before
+
+
+def test_manifest_of_another_model_is_in_the_way(source: Path, built: Path, tmp_path: Path) -> None:
+    copy(built, tmp_path).rename(tmp_path / "mine")
+    shutil.copytree(source, tmp_path / "source" / "mine")
+    with pytest.raises(OptionsDiffer, match="its model is tiny, not mine"):
+        quick_build(tmp_path / "source" / "mine", tmp_path)
+
+
+def _cut(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def _flip_header(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[80] ^= 1
+    path.write_bytes(content)
+
+
+def _foreign(path: Path) -> None:
+    path.write_bytes((path.parent / "layer-2.g1.lxs").read_bytes())
+
+
+@pytest.mark.parametrize("name", [SHARD, VOCABULARY, TOKENIZER])
+@pytest.mark.parametrize("damage", [Path.unlink, _cut, _flip_header, _foreign])
+def test_damaged_files_are_made_again(
+    source: Path, built: Path, tmp_path: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    index = copy(built, tmp_path)
+    damage(index / name)
+    listener = Listener()
+    quick_build(source, tmp_path, listener)
+    assert listener.layers == ([1] if name == SHARD else [])
+    assert "nothing to do" not in listener.text.getvalue()
+    assert contents(index) == contents(built)
+
+
+def test_layers_that_were_not_asked_for_are_left_alone(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    _cut(index / SHARD)
+    before = contents(index)
+    quick_build(source, tmp_path, layers=(2,))
+    assert contents(index) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "error"),
+    [
+        (MANIFEST, (b'"k": 8', b'"k": 7'), ManifestDamaged),
+        (MANIFEST, (b'"format_version": 1', b'"format_version": 2'), NewerFormat),
+        (SHARD, (b"lexiscope shard\n\x01", b"lexiscope shard\n\x02"), NewerFormat),
+    ],
+)
+def test_what_cannot_be_repaired_safely_says_what_to_do(
+    source: Path, built: Path, tmp_path: Path, name: str, change: tuple[bytes, bytes], error: type[LexiscopeError]
+) -> None:
+    index = copy(built, tmp_path)
+    (index / name).write_bytes((index / name).read_bytes().replace(*change, 1))
+    before = contents(index)
+    with pytest.raises(error, match="lexiscope precompute tiny") as caught:
+        quick_build(source, tmp_path)
+    assert str(index / name) in str(caught.value)
+    assert contents(index) == before
+    if name == MANIFEST:
+        quick_build(source, tmp_path, force=True)
+    else:
+        (index / name).unlink()
+        quick_build(source, tmp_path)
+    assert contents(index) == contents(built)
+
+
+def test_a_moved_source_is_remembered(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    moved = Path(shutil.copytree(source, tmp_path / "elsewhere" / "tiny"))
+    quick_build(moved, tmp_path)
+    assert Manifest.load(index).source == str(moved)
+    assert Manifest.load(index).shards == Manifest.load(built).shards

@@ -1,0 +1,120 @@
+"""What the build job makes of real tiny models: lists as brute force gives them, layer by layer, as much as was asked.
+Signals and messages of the command are for test_commands.py."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from precompute.build.job import Options, identify
+from precompute.errors import (
+    BuildError,
+    IndexMissing,
+    NotFound,
+)
+from precompute.index.index import Index
+from precompute.index.layout import shard_size
+from precompute.weights.architectures import describe
+from precompute.weights.checkpoint import Checkpoint
+from tests.builds import PAIRS, SHARD, K, Listener, contents, copy, quick_build, small_gpt2, stamps
+from tests.models import tiny_gpt2, tiny_llama
+from tests.precompute.build.checks import problems
+
+
+def test_gpt2_is_what_brute_force_gives(source: Path, built: Path) -> None:
+    assert Index.open(built).layers == (0, 1, 2)
+    assert problems(built, source) == []
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_llama_is_what_brute_force_gives(tmp_path: Path, tied: bool) -> None:
+    source = tiny_llama(tmp_path / "llama", tied=tied, n_layers=1, n_heads=2, n_kv_heads=1, d_model=8, d_mlp=6, seed=3)
+    index = quick_build(source, tmp_path / "data")
+    assert Index.open(index).layers == (0,)
+    assert problems(index, source) == []
+
+
+def test_upper_layers_come_first_and_serve_at_once(source: Path, built: Path, tmp_path: Path) -> None:
+    seen = []
+
+    class Reader(Listener):
+        def look(self) -> None:
+            index = Index.open(tmp_path / "tiny")
+            seen.append(index.layers)
+            index.shard(self.layers[-1]).vector("ff_value", 0, "dot")
+
+    with pytest.raises(IndexMissing):
+        Index.open(tmp_path / "tiny")
+    listener = Reader()
+    quick_build(source, tmp_path, listener)
+    assert listener.layers == [2, 1, 0]
+    assert seen == [(2,), (1, 2), (0, 1, 2)]
+    assert contents(tmp_path / "tiny") == contents(built)
+
+
+def test_some_layers_then_the_rest_on_any_number_of_threads(source: Path, built: Path, tmp_path: Path) -> None:
+    index = quick_build(source, tmp_path, layers=(1,), threads=1)
+    assert Index.open(index).layers == (1,)
+    before = stamps(index)[SHARD]
+    listener = Listener()
+    quick_build(source, tmp_path, listener, threads=3)
+    assert listener.layers == [2, 0]
+    assert stamps(index)[SHARD] == before
+    assert contents(index) == contents(built)
+
+
+def test_same_command_twice_does_nothing_and_says_so(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    before = stamps(index)
+    listener = Listener()
+    quick_build(source, tmp_path, listener)
+    assert "nothing to do" in listener.text.getvalue()
+    assert stamps(index) == before
+    quick_build(source, tmp_path, k=None, pairs=None)  # what is not said is as it was
+    assert stamps(index) == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        (Options(), (100, 500)),
+        (Options(k=10**9, pairs=10**15), (480, 480**2)),
+        (Options(k=1, pairs=1), (1, 1)),
+    ],
+)
+def test_no_more_is_listed_than_the_vocabulary_has(tmp_path: Path, asked: Options, given: tuple[int, int]) -> None:
+    source = small_gpt2(tmp_path / "tiny", n_layers=1, d_vocab=480)
+    manifest = identify(describe(Checkpoint.open(source)), asked)
+    assert (manifest.k, manifest.pairs) == given
+
+
+def test_lists_of_the_whole_vocabulary(tmp_path: Path) -> None:
+    source = small_gpt2(tmp_path / "tiny", n_layers=1)
+    index = quick_build(source, tmp_path / "data", k=10**6)
+    d_vocab = Index.open(index).shape.d_vocab
+    assert Index.open(index).manifest.k == d_vocab
+    top = Index.open(index).shard(0).vector("w_q", 0, "cosine").top_ids
+    assert sorted(top.tolist()) == list(range(d_vocab))
+
+
+def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> None:
+    manifest = identify(describe(Checkpoint.open(source)), Options(K, PAIRS))
+    n_bytes, entries = shard_size(manifest.shape, K, PAIRS)
+    container = Index.open(built).shard(0)._container
+    assert container.n_bytes - 8192 <= sum(array.nbytes for array in container.arrays.values()) <= n_bytes
+    assert n_bytes < 1.5 * container.n_bytes
+    assert entries >= max(len(container.arrays[f"{name}.rank"]) for name in ("inverted", "paired"))
+
+
+@pytest.mark.parametrize("options", [{"k": 10**9}, {"pairs": 10**9}])
+def test_lists_too_long_for_a_shard_are_refused_at_once(tmp_path: Path, options: dict[str, Any]) -> None:
+    source = tiny_gpt2(tmp_path / "tiny", n_layers=1, n_heads=4, d_model=4, d_mlp=50_000, d_vocab=20_000)
+    with pytest.raises(BuildError, match=r"--k \d+ and --pairs \d+ make layers of up to .* GB.*shorter"):
+        quick_build(source, tmp_path / "data", **options)
+    assert [path.name for path in (tmp_path / "data" / "tiny").iterdir()] == [".lock"]
+
+
+def test_layers_that_do_not_exist(source: Path, tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="layer 3: tiny has layers 0 to 2"):
+        quick_build(source, tmp_path, layers=(0, 3))
+    assert not (tmp_path / "tiny").exists()

@@ -1,0 +1,128 @@
+"""Bytes of a layer that were spoilt before the server opened its file: every face of a page says so, and tells nobody
+where on the machine the file is. What can be wrong with a list is in test_index.py, files that change in
+test_library.py."""
+
+import logging
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.library.file_array import FileShard
+from precompute.index.index import Index
+from precompute.index.layout import shard_file
+from tests.site import visit
+from tests.synthetic import LLAMA, K, make_manifest, unflushed, write_index
+
+FACES = ("", ".json", ".csv", ".md", ".tex")
+BAD = np.array([np.inf], np.float32).tobytes()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    with unflushed():
+        write_index(tmp_path / "data" / "tiny", make_manifest(LLAMA))
+    return tmp_path / "data"
+
+
+def spoil(data: Path, name: str, place: int, spoilt: bytes) -> None:
+    """Other bytes in the file of layer 1, from this entry of an array on."""
+    index = Index.open(data / "tiny")
+    file, offset, size = FileShard(index.shard(1))._where[name]
+    with file.path.open("r+b") as opened:
+        opened.seek(offset + place * size)
+        opened.write(spoilt)
+
+
+NEURON, SUBHEAD, VO, QK, HEAD = (
+    f"/tiny/{page}" for page in ("ff/1/0", "head/1/0/sub/0", "head/1/0/vo", "head/1/0/qk", "head/1/0")
+)
+ZEROS = bytes(4 * K)  # as disks leave them
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "spoilt", "page", "said"),
+    [
+        ("ff_key.ids", 3, bytes(8), NEURON, "ff_key 0 (dot, top) lists token 0 twice"),
+        ("ff_value.ids", K + 4, b"\xff\xff", NEURON, "ff_value 0 (dot, bottom) lists token 65535"),
+        ("ff_up.ids", K - 2, bytes(4), NEURON, "ff_up 0 (dot, top) lists token 0 twice"),
+        ("ff_key.scores", 3, BAD, NEURON, "ff_key 0 (dot, top) has a score that is no number"),
+        ("ff_value.scores", 2, b"\xff" * 8, NEURON, "ff_value 0 (dot, top) has a score that is no number"),
+        ("ff_up.scores", 3, bytes(4), NEURON, "ff_up 0 (dot, top) has ranks 4 and 5 in the wrong order"),
+        ("ff_key.scores", K, ZEROS, NEURON, "ff_key 0 (dot, bottom) has ranks"),
+        ("ff.similarity", 0, BAD, NEURON, "the similarity of neuron 0 is inf"),
+        ("w_q.ids", 2, bytes(6), SUBHEAD, "w_q 0 (dot, top) lists token 0 twice"),
+        ("w_k.scores", 5, bytes(4), SUBHEAD, "w_k 0 (dot, top) has ranks 6 and 7 in the wrong order"),
+        ("w_v.ids", K, b"\xff\xff", SUBHEAD, "w_v 0 (dot, bottom) lists token 65535"),
+        ("w_o.scores", 0, BAD, SUBHEAD, "w_o 0 (dot, top) has a score that is no number"),
+        ("w_o.ids", 1, bytes(6), HEAD, "w_o 0 (dot, top) lists token 0 twice"),
+        ("ff_value.ids", 1, bytes(6), "/tiny/layer/1", "ff_value 0 (dot, top) lists token 0 twice"),
+        ("vo.ids", 4, bytes(12), VO, "vo of head 0 (dot, all, top) lists the pair [0, 0] twice"),
+        ("vo.ids", 4, bytes(12), HEAD, "vo of head 0 (dot, all, top) lists the pair [0, 0] twice"),
+        ("qk.ids", 1, b"\xff\xff", QK, "qk of head 0 (dot, all, top) lists token 65535"),
+        ("qk.scores", 1, bytes(4), QK, "qk of head 0 (dot, all, top) has ranks 2 and 3 in the wrong order"),
+        ("vo.scores", 2, BAD, VO, "vo of head 0 (dot, all, top) has a score that is no number"),
+        ("vo.count", 1, b"\xff\xff\xff\xff", VO, "vo of head 0 claims 4294967295 pairs"),
+        ("inverted.offsets", 11, b"\xff\xff\xff\xff", "/tiny/layer/1?token=10", "inverted.offsets of token 10 are"),
+    ],
+)  # fmt: skip
+def test_every_face_says_what_is_damaged(
+    data: Path, caplog: pytest.LogCaptureFixture, name: str, place: int, spoilt: bytes, page: str, said: str
+) -> None:
+    spoil(data, name, place, spoilt)
+    path, mark, query = page.partition("?")
+    with visit(data, worker="off") as visitor, caplog.at_level(logging.WARNING):
+        for face in FACES:
+            answer = visitor.get(f"{path}{face}{mark}{query}", headers={} if face else {"Accept": "application/json"})
+            assert answer.status_code == 503
+            assert answer.json()["error"]["detail"].startswith(f"tiny/{shard_file(1, 1)} is damaged: {said}")
+            assert str(data) not in answer.text
+        html = visitor.get(page)
+        assert (html.status_code, html.headers["content-type"]) == (503, "text/html; charset=utf-8")
+        assert shard_file(1, 1) in html.text
+        assert str(data) not in html.text
+        assert visitor.get(page.replace("/1", "/2", 1)).status_code == 200  # another layer
+    assert str(data / "tiny" / shard_file(1, 1)) in caplog.text
+
+
+@pytest.mark.parametrize("name", ["ff_key.norm", "ff_key.coherence"])
+def test_what_json_does_not_show_does_not_spoil_it(data: Path, name: str) -> None:
+    spoil(data, name, 0, BAD)
+    with visit(data, worker="off") as visitor:
+        assert visitor.get(f"{NEURON}.json").status_code == 200
+        assert visitor.get(NEURON).status_code == 503
+
+
+@pytest.mark.parametrize(("name", "spoilt"), [
+    ("vo.ids", bytes(8)), ("vo.scores", BAD), ("qk.ids", b"\xff\xff"), ("qk.count", b"\xff\xff\xff\xff"),
+])  # fmt: skip
+def test_the_map_of_a_model_names_the_layer_and_no_folder(data: Path, name: str, spoilt: bytes) -> None:
+    spoil(data, name, 0, spoilt)
+    with visit(data, worker="off") as visitor:
+        rows = {row["layer"]: row for row in visitor.get("/tiny.json").json()["rows"]}
+        assert rows[1]["fault"].startswith(f"tiny/{shard_file(1, 1)} is damaged: {name[:2]} of head 0")
+        assert [rows[0]["fault"], rows[2]["fault"]] == [None, None]
+        assert str(data) not in visitor.get("/tiny").text
+
+
+def test_a_card_names_a_file_without_its_folder(data: Path) -> None:
+    os.truncate(data / "tiny" / shard_file(1, 1), 100)
+    (data / "other").mkdir()
+    (data / "other" / "manifest.json").write_text("{}")
+    with visit(data, worker="off") as visitor:
+        for path in ("/", "/index.json", "/-/health"):
+            answer = visitor.get(path)
+            assert f"tiny/{shard_file(1, 1)} is cut short" in answer.text
+            assert "other/manifest.json is damaged" in answer.text
+            assert str(data) not in answer.text
+
+
+def test_ties_are_no_damage(data: Path) -> None:
+    """Equal scores stand in the order of their tokens, which is where damage would show."""
+    shard = FileShard(Index.open(data / "tiny").shard(1))
+    ids = np.sort(shard.array("ff_key.ids")[0, 0, 0])
+    spoil(data, "ff_key.ids", 0, ids.tobytes())
+    spoil(data, "ff_key.scores", 0, np.ones(K, np.float32).tobytes())
+    with visit(data, worker="off") as visitor:
+        assert [entry["id"] for entry in visitor.get(f"{NEURON}.json").json()["key"]["top"]] == ids.tolist()

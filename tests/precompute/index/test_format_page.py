@@ -1,0 +1,120 @@
+"""FORMAT.md says what the code does."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precompute.files import PARTIAL
+from precompute.index import container, layout, manifest_fields
+from precompute.index.manifest import MANIFEST, TOKENIZER
+from precompute.project import coherence
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
+from precompute.verify import brute_coherence
+from precompute.verify import sample as verify
+from tests.synthetic import GPT2, LLAMA, make_manifest, shard_arrays, write_index
+
+PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return re.split(r"^## ", PAGE, flags=re.MULTILINE)[[*re.findall(r"^## (.+)$", PAGE, re.MULTILINE)].index(title) + 1]
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """The cells of the table whose first heading this is."""
+    table = text.split(f"| {heading} |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    return [[cell.strip().replace("`", "") for cell in line.strip("|").split("|")] for line in table]
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+@pytest.mark.parametrize(
+    ("title", "tables"),
+    [
+        ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
+        ("Nearest tokens", (layout.NEIGHBOURS,)),
+        ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED)),
+    ],
+)
+def test_arrays(title: str, tables: tuple[dict[str, tuple[str, str]], ...]) -> None:
+    code = [[name, dtype, shape] for table in tables for name, (dtype, shape) in table.items()]
+    assert rows(section(title), "array") == code
+
+
+def test_axes_kinds_and_types() -> None:
+    axes = dict(rows(section("Shard"), "axis"))
+    for axis, names in {"L": LENSES, "E": ENDS, "P": PRESETS, "M": MATRICES}.items():
+        assert axes[axis].split(": ")[1] == ", ".join(names)
+    sentence = section("Shard").split("The kinds are")[1].split(". ")[0]
+    assert words(sentence) == list(SIDES)
+    assert layout.number_dtype(65536) == "uint16"
+    assert layout.number_dtype(65537) == "uint32"
+    assert layout.rank_dtype(256) == "uint8"
+    assert layout.rank_dtype(257) == "uint16"
+
+
+def test_similarity_and_coherence() -> None:
+    text = " ".join(section("Shard").split())
+    assert f"from the first {coherence.DEPTH} tokens of a list" in text
+    assert f"first {coherence.FIRST} tokens that are not hubs" in text
+    assert f"more than {coherence.HUB} times as many" in text
+    assert f"{coherence.HUB} × {coherence.DEPTH} / d_vocab" in text
+    assert verify.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
+    assert (brute_coherence.FIRST, brute_coherence.HUB) == (coherence.FIRST, coherence.HUB)
+
+
+def test_container() -> None:
+    text = section("Container (`.lxs`)")
+    table = {row[0]: row[1:] for row in rows(text, "bytes")}
+    assert list(table) == ["0-15", "16-19", "20-23", "24-31", "32-63", "64-", "then"]
+    assert table["0-15"][1].encode().decode("unicode_escape").encode() == container.MAGIC
+    assert str(container.MAX_HEADER) in table["20-23"][1]
+    assert f"multiple of {container.ALIGNMENT}" in table["20-23"][1]
+    sentence = text.split("`dtype` is one of")[1].split(". ")[0]
+    assert words(sentence) == list(container.DTYPES)
+    assert f"Format version {container.VERSION}." in PAGE
+    assert container.VERSION == manifest_fields.FORMAT_VERSION
+
+
+def test_files_and_fields(tmp_path: Path) -> None:
+    names = [row[0] for row in rows(PAGE, "file")]
+    listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.shard_file(11, 1)]
+    assert names == [MANIFEST, *listed, TOKENIZER]
+    assert f"`{PARTIAL}`" in PAGE
+    fields = {row[0]: row[1] for row in rows(section("Manifest"), "field")}
+    write_index(tmp_path, make_manifest(), layers=(0,))
+    stored = json.loads((tmp_path / MANIFEST).read_text())
+    assert set(fields) == set(stored) == set(manifest_fields.FIELDS)
+    assert tuple(fields)[: len(manifest_fields.IDENTITY)] == manifest_fields.IDENTITY
+    assert fields["shape"].split(", ") == [field.name for field in dataclasses.fields(Shape)]
+    assert {path.name for path in tmp_path.iterdir()} == {
+        MANIFEST,
+        TOKENIZER,
+        layout.vocabulary_file(1),
+        layout.shard_file(0, 1),
+    }
+
+
+@pytest.mark.parametrize("shape", [GPT2, LLAMA])
+def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Shape) -> None:
+    """Nothing of the package is used to read here, only what the page says."""
+    write_index(tmp_path, make_manifest(shape), layers=(2,))
+    raw = (tmp_path / "layer-2.g1.lxs").read_bytes()
+    assert raw[:16] == b"lexiscope shard\n"
+    assert int.from_bytes(raw[24:32], "little") == len(raw)
+    start = 64 + int.from_bytes(raw[20:24], "little")
+    header = json.loads(raw[64:start])
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert header["about"] == {"model": "tiny", "build": manifest["build"], "layer": 2}
+    expected = shard_arrays(shape, seed=2)
+    assert header["arrays"].keys() == expected.keys()
+    for name, entry in header["arrays"].items():
+        dtype = np.dtype(entry["dtype"]).newbyteorder("<")
+        found = np.frombuffer(raw, dtype, int(np.prod(entry["shape"])), start + entry["offset"]).reshape(entry["shape"])
+        assert np.array_equal(found, expected[name])

@@ -1,0 +1,391 @@
+"""Opening an index: damaged, foreign and vanishing files, which never stop the others; layers that appear.
+What an intact one holds is for test_index_lists.py, finding one by its name for test_index_models.py."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from precompute.build.shard_writer import write_shard, write_vocabulary
+from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
+from precompute.index.container import About, write_container
+from precompute.index.index import Index
+from precompute.index.layout import shard_file, vocabulary_file
+from precompute.index.manifest import MANIFEST, Manifest
+from tests.synthetic import (
+    D_VOCAB,
+    GPT2,
+    PAIRS,
+    K,
+    add_layer,
+    make_manifest,
+    rewrite_shard,
+    shard_arrays,
+    unflushed,
+    vocabulary_arrays,
+    write_index,
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with unflushed():
+        yield
+
+
+@pytest.fixture(scope="module")
+def half_built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    write_index(folder, make_manifest(), layers=(1, 3))
+    return folder
+
+
+@pytest.fixture
+def folder(half_built: Path, tmp_path: Path) -> Path:
+    """A copy that a test may harm."""
+    return Path(shutil.copytree(half_built, tmp_path / "tiny"))
+
+
+@pytest.mark.parametrize(
+    ("read", "said"),
+    [
+        (lambda shard: shard.vector("ff_gate", 0, "dot"), "kind 'ff_gate': there are ff_key, "),
+        (lambda shard: shard.vector("ff_key", -1, "dot"), "ff_key -1: layer 1 has ff_key 0 to 5"),
+        (lambda shard: shard.vector("ff_key", 6, "dot"), "0 to 5"),
+        (lambda shard: shard.vector("w_o", 8, "dot"), "w_o 8: layer 1 has w_o 0 to 7"),
+        (lambda shard: shard.vector("ff_up", 0, "dot"), "kind 'ff_up': there are ff_key, ff_value, w_q"),
+        (lambda shard: shard.vector("ff_key", 0, "l2"), "lens 'l2': there are dot, cosine"),
+        (lambda shard: shard.similarity(6, "dot"), "neuron 6: layer 1 has neuron 0 to 5"),
+        (lambda shard: shard.pairs("ov", 0, "dot", "all", "top"), "matrix 'ov': there are vo, qk"),
+        (lambda shard: shard.pairs("vo", 2, "dot", "all", "top"), "head 2: layer 1 has head 0 to 1"),
+        (lambda shard: shard.pairs("vo", -1, "dot", "all", "top"), "head -1"),
+        (lambda shard: shard.pairs("vo", 0, "dot", "some", "top"), "preset 'some': there are all, distinct, words"),
+        (lambda shard: shard.pairs("vo", 0, "dot", "all", "left"), "end 'left': there are top, bottom"),
+        (lambda shard: shard.listed(D_VOCAB, "dot", "top"), f"token {D_VOCAB}: layer 1 has token 0 to {D_VOCAB - 1}"),
+        (lambda shard: shard.paired(-1, "dot", "top"), "token -1"),
+    ],
+)
+def test_what_does_not_exist_says_what_does(folder: Path, read: Callable[[Any], Any], said: str) -> None:
+    with pytest.raises(NotFound, match=said):
+        read(Index.open(folder).shard(1))
+
+
+def test_layers_that_are_not_built_and_layers_there_are_not(folder: Path) -> None:
+    index = Index.open(folder)
+    assert index.layers == (1, 3)
+    ready = r"layer 0 of tiny is not built yet: 2 of 4 layers are ready \(1, 3\)\. "
+    with pytest.raises(NotBuilt, match=ready + "If no build is running, `lexiscope precompute someone/tiny`"):
+        index.shard(0)
+    for layer in (-1, 4):
+        with pytest.raises(NotFound, match=f"layer {layer}: tiny has layers 0 to 3"):
+            index.shard(layer)
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.unlink()
+    path.write_bytes(content)
+
+
+def cut(path: Path, length: int) -> None:
+    path.write_bytes(path.read_bytes()[:length])
+
+
+def empty(path: Path) -> None:
+    """As after a loss of power: the file has its length and its beginning, and nothing else was written."""
+    data = path.read_bytes()
+    start = 64 + int.from_bytes(data[20:24], "little")
+    path.write_bytes(data[:start] + bytes(len(data) - start))
+
+
+def swap(path: Path, other: Path) -> None:
+    shutil.copy(other, path)
+
+
+def newer(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[16] = 9
+    path.write_bytes(content)
+
+
+def become_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+@pytest.mark.parametrize(
+    ("harm", "error", "said"),
+    [
+        (lambda path: cut(path, 1000), ShardDamaged, "is cut short"),
+        (lambda path: cut(path, 0), ShardDamaged, "is cut short"),
+        (lambda path: flip(path, 200), ShardDamaged, "checksum"),
+        (lambda path: flip(path, 0), ShardDamaged, "not a Lexiscope shard"),
+        (empty, ShardDamaged, "inverted.offsets do not fit"),
+        (newer, NewerFormat, "format version 9.*Upgrade lexiscope"),
+        (lambda path: path.unlink(), ShardDamaged, "is missing. Run `lexiscope precompute someone/tiny`"),
+        (become_folder, ShardDamaged, "not a regular file"),
+        (lambda path: swap(path, path.with_name(shard_file(3, 1))), ShardDamaged, "belongs to another build"),
+        (lambda path: swap(path, path.with_name(vocabulary_file(1))), ShardDamaged, "belongs to another build"),
+        (lambda path: swap(path, path.with_name(MANIFEST)), ShardDamaged, "not a Lexiscope shard"),
+    ],
+)
+def test_a_harmed_shard_is_named_and_the_others_serve(
+    folder: Path, harm: Callable[[Path], None], error: type[Exception], said: str
+) -> None:
+    path = folder / shard_file(1, 1)
+    harm(path)
+    index = Index.open(folder)
+    assert index.layers == (3,)
+    assert index.faults.keys() == {1}
+    for _ in range(2):
+        with pytest.raises(error, match=said) as caught:
+            index.shard(1)
+        assert str(path) in str(caught.value)
+        assert "`lexiscope precompute someone/tiny`" in str(caught.value)
+    index.shard(3).vector("ff_key", 0, "dot")
+
+
+def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> None:
+    """Opening reads a few numbers; verifying reads all."""
+    flip(folder / shard_file(1, 1), -100)
+    index = Index.open(folder)
+    assert index.layers == (1, 3)
+    with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs is damaged: its contents do not have the checksum"):
+        index.manifest.shards[1].check_sum(folder)
+    index.manifest.shards[3].check_sum(folder)
+
+
+@pytest.mark.parametrize(
+    ("foreign", "said"),
+    [
+        (make_manifest(model="other"), "'model': 'other'"),
+        (make_manifest(k=K - 1), "'build'"),
+        (make_manifest(pairs=PAIRS + 1), "'build'"),
+        (make_manifest(replace(GPT2, d_mlp=7)), "'build'"),
+        (replace(make_manifest(), revision="1"), "'build'"),
+    ],
+)
+def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifest, said: str) -> None:
+    """The sizes may even agree, as those of two revisions of one model do."""
+    write_index(tmp_path / "foreign", foreign, layers=(1,))
+    mine = Manifest.load(folder)
+    swap(folder / shard_file(1, 1), tmp_path / "foreign" / shard_file(1, 1))
+    theirs = Manifest.load(tmp_path / "foreign").shards[1]
+    mine.with_shard(1, theirs).save(folder)
+    index = Index.open(folder)
+    assert index.layers == (3,)
+    with pytest.raises(ShardDamaged, match=f"layer-1.g1.lxs belongs to another build: .*{said}"):
+        index.shard(1)
+
+
+def test_a_shard_of_another_layer(folder: Path) -> None:
+    manifest = Manifest.load(folder)
+    manifest.with_shard(1, manifest.shards[3]).save(folder)
+    with pytest.raises(ShardDamaged, match=r"layer-3\.g1\.lxs is layer 3, not layer 1\. Delete"):
+        Index.open(folder).shard(1)
+
+
+def test_a_manifest_of_another_build(folder: Path, tmp_path: Path) -> None:
+    foreign = write_index(tmp_path / "foreign", replace(make_manifest(), revision="1"), layers=(1,))
+    assert foreign.vocabulary
+    swap(folder / MANIFEST, tmp_path / "foreign" / MANIFEST)
+    with pytest.raises(ManifestDamaged, match=r"manifest\.json is of build .* copied from another index"):
+        Index.open(folder)
+
+
+def test_a_shard_whose_arrays_do_not_fit_the_manifest(folder: Path) -> None:
+    manifest = Manifest.load(folder)
+    about: About = {"model": manifest.model, "build": manifest.build, "layer": 1}
+    whole = shard_arrays(GPT2)
+    changes: list[tuple[dict[str, NDArray[Any]], str]] = [
+        ({name: array for name, array in whole.items() if name != "vo.count"}, "it lacks the array vo.count"),
+        (whole | {"surprise": np.zeros(1, np.uint8)}, "its array surprise is unknown"),
+        (whole | {"ff_key.ids": whole["ff_key.ids"].astype(np.uint32)}, "ff_key.ids is uint32"),
+        (whole | {"ff_key.norm": whole["ff_key.norm"][:-1]}, r"ff_key.norm is float32 \[5\], not float32 \[6\]"),
+        (whole | {"inverted.rank": whole["inverted.rank"][:-1]}, "inverted.rank"),
+        (whole | {"paired.place": whole["paired.place"][:, :3]}, "paired.place"),
+    ]
+    for arrays, said in changes:
+        _, n_bytes = write_container(folder / shard_file(1, 1), arrays, about)
+        entry = replace(manifest.shards[1], bytes=n_bytes)
+        manifest.with_shard(1, entry).save(folder)
+        with pytest.raises(ShardDamaged, match=f"does not fit the manifest: .*{said}"):
+            Index.open(folder).shard(1)
+        with pytest.raises(TypeError, match=said):
+            write_shard(folder, manifest, 1, arrays)
+
+
+def spoil(name: str, value: Any, at: Any = ...) -> Callable[[dict[str, NDArray[Any]]], None]:
+    def change(arrays: dict[str, NDArray[Any]]) -> None:
+        arrays[name][at] = value
+
+    return change
+
+
+def read_vector(shard: Any) -> None:
+    shard.vector("w_v", 2, "dot")
+
+
+def read_pairs(shard: Any) -> None:
+    shard.pairs("vo", 0, "dot", "all", "top")
+
+
+def read_listed(shard: Any) -> None:
+    for token in range(D_VOCAB):
+        shard.listed(token, "dot", "top")
+
+
+def read_paired(shard: Any) -> None:
+    for token in range(D_VOCAB):
+        shard.paired(token, "dot", "top")
+
+
+@pytest.mark.parametrize(
+    ("change", "read", "said"),
+    [
+        (
+            spoil("w_v.ids", D_VOCAB),
+            read_vector,
+            rf"w_v 2 \(dot, top\) lists token {D_VOCAB}; the last",
+        ),
+        (spoil("w_v.ids", 65535, (2, 0, 1, -1)), read_vector, "lists token 65535"),
+        (spoil("w_v.scores", np.nan, (2, 0, 0, 3)), read_vector, "no number"),
+        (spoil("w_v.scores", np.inf, (2, 0, 1, 0)), read_vector, "no number"),
+        (spoil("w_v.norm", np.nan), read_vector, "norm of w_v 2"),
+        (spoil("w_v.norm", -1), read_vector, "norm of w_v 2"),
+        (spoil("w_v.coherence", 1.1, (2, 0, 0)), read_vector, "coherence of w_v 2 is 1.1"),
+        (spoil("w_v.coherence", -np.inf, (2, 0, 1)), read_vector, "coherence of w_v 2 is -inf"),
+        (spoil("vo.coherence", 7, (0, 0, 0, 0)), read_pairs, "coherence of vo of head 0 is 7.0"),
+        (spoil("ff.similarity", np.nan), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0 is nan"),
+        (spoil("ff.similarity", 2), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0"),
+        (spoil("vo.ids", D_VOCAB), read_pairs, r"vo of head 0 \(dot, all, top\) lists token"),
+        (spoil("vo.scores", np.nan), read_pairs, "no number"),
+        (spoil("vo.count", PAIRS + 1), read_pairs, f"claims {PAIRS + 1} pairs in a list of {PAIRS}"),
+        (spoil("vo.count", 2**32 - 1), read_pairs, "claims 4294967295 pairs"),
+        (spoil("inverted.offsets", 2**32 - 1), read_listed, "inverted.offsets do not fit"),
+        (spoil("inverted.offsets", 2**32 - 1, (0, 0, 5)), read_listed, "inverted.offsets of token 4 are .* to 4294"),
+        (spoil("inverted.offsets", 3, (0, 0, 0)), read_listed, "inverted.offsets do not fit"),
+        (spoil("inverted.offsets", 3, (0, 1, 0)), read_listed, "inverted.offsets do not fit"),
+        (spoil("inverted.offsets", 0, (0, 0, 200)), read_listed, "inverted.offsets of token"),
+        (spoil("inverted.offsets", 2**31, (0, 0, -1)), read_listed, "inverted.offsets do not fit"),
+        (spoil("paired.offsets", 0, (1, 1, -1)), read_paired, "paired.offsets do not fit"),
+        (spoil("w_v.ids", 7), read_vector, r"w_v 2 \(dot, top\) lists token 7 twice"),
+        (spoil("vo.ids", 0), read_pairs, r"vo of head 0 \(dot, all, top\) lists the pair \[0, 0\] twice"),
+        (spoil("inverted.vector", 65535), read_listed, "points at no list"),
+        (spoil("inverted.vector", 0, 0), read_listed, "points at another token"),
+        (spoil("inverted.rank", K), read_listed, "points outside the lists"),
+        (spoil("inverted.rank", 255, 5), read_listed, "points outside the lists"),
+        (spoil("paired.offsets", 2**32 - 1, (0, 0, 1)), read_paired, "paired.offsets of token"),
+        (spoil("paired.place", 9, (0, 0)), read_paired, "points outside the lists"),
+        (spoil("paired.place", 9, (0, 1)), read_paired, "point at no list"),
+        (spoil("paired.place", 9, (0, 2)), read_paired, "points outside the lists"),
+        (spoil("paired.place", 9, (0, 3)), read_paired, "points outside the lists"),
+        (spoil("paired.rank", PAIRS, 0), read_paired, "points outside the lists"),
+        (spoil("vo.count", 0), read_paired, "points behind the pairs"),
+    ],
+)
+def test_impossible_values_are_damage_and_never_another_token(
+    folder: Path, change: Callable[[dict[str, NDArray[Any]]], None], read: Callable[[Any], None], said: str
+) -> None:
+    arrays = {name: array.copy() for name, array in shard_arrays(GPT2, seed=1).items()}
+    change(arrays)
+    rewrite_shard(folder, Manifest.load(folder), 1, arrays)
+    index = Index.open(folder)
+    with pytest.raises(ShardDamaged, match=said) as caught:
+        read(index.shard(1))
+    assert "layer-1.g1.lxs" in str(caught.value)
+    read_vector(index.shard(3))
+
+
+@pytest.mark.parametrize(
+    ("harm", "error", "said"),
+    [
+        (lambda path: cut(path, 500), ShardDamaged, "cut short"),
+        (lambda path: path.unlink(), ShardDamaged, "is missing"),
+        (newer, NewerFormat, "Upgrade"),
+        (lambda path: swap(path, path.with_name(shard_file(1, 1))), ShardDamaged, "belongs to another build"),
+    ],
+)
+def test_an_index_without_its_vocabulary(
+    folder: Path, harm: Callable[[Path], None], error: type[Exception], said: str
+) -> None:
+    harm(folder / vocabulary_file(1))
+    with pytest.raises(error, match=said) as caught:
+        Index.open(folder)
+    assert vocabulary_file(1) in str(caught.value)
+
+
+def test_a_vocabulary_with_impossible_offsets(folder: Path) -> None:
+    manifest = Manifest.load(folder)
+    arrays = vocabulary_arrays(GPT2)
+    arrays["token.offsets"][5] = 2**31
+    manifest.with_vocabulary(write_vocabulary(folder, manifest, arrays)).save(folder)
+    with pytest.raises(ShardDamaged, match="offsets of the tokens"):
+        Index.open(folder)
+
+
+def test_files_of_another_length_than_the_manifest_says(folder: Path) -> None:
+    manifest = Manifest.load(folder)
+    manifest.with_shard(1, replace(manifest.shards[1], bytes=77)).save(folder)
+    with pytest.raises(ShardDamaged, match="bytes, the manifest says 77"):
+        Index.open(folder).shard(1)
+
+
+def test_shards_that_vanish_after_opening_still_serve(folder: Path) -> None:
+    index = Index.open(folder)
+    shutil.rmtree(folder)
+    assert (
+        index.shard(1).vector("ff_key", 0, "dot").top_ids.tolist()
+        == shard_arrays(GPT2, seed=1)["ff_key.ids"][0, 0, 0].tolist()
+    )
+    assert index.tokens.raw(65) == b"A"
+    assert index.stale()
+    with pytest.raises(IndexMissing):
+        index.refreshed()
+
+
+def test_a_layer_appears_when_it_is_finished(folder: Path) -> None:
+    index = Index.open(folder)
+    assert not index.stale()
+    assert index.refreshed() is index
+    add_layer(folder, index.manifest, 2).save(folder)
+    assert index.stale()
+    assert index.layers == (1, 3)
+    fresh = index.refreshed()
+    assert fresh.layers == (1, 2, 3)
+    assert not fresh.stale()
+    assert fresh.shard(1) is index.shard(1)
+    fresh.shard(2).vector("ff_key", 0, "dot")
+
+
+def test_a_rebuild_replaces_every_layer(folder: Path) -> None:
+    index = Index.open(folder)
+    write_index(folder, make_manifest(k=K - 2, generation=2), layers=(3,))
+    fresh = index.refreshed()
+    assert fresh.layers == (3,)
+    assert len(fresh.shard(3).vector("ff_key", 0, "dot").top_ids) == K - 2
+    assert len(index.shard(3).vector("ff_key", 0, "dot").top_ids) == K
+
+
+@pytest.mark.parametrize("coherence", [np.nan, 1.0005, -1])
+def test_coherences_at_the_edge_of_what_is_possible(folder: Path, coherence: float) -> None:
+    arrays = shard_arrays(GPT2, seed=1)
+    for name in ("w_v.coherence", "vo.coherence"):
+        arrays[name][:] = coherence
+    rewrite_shard(folder, Manifest.load(folder), 1, arrays)
+    shard = Index.open(folder).shard(1)
+    found = shard.vector("w_v", 2, "dot").coherence_bottom, shard.pairs("vo", 0, "dot", "all", "top").coherence
+    assert np.allclose(found, coherence, equal_nan=True)
+
+
+def test_an_index_in_the_working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    (folder / shard_file(1, 1)).unlink()
+    with pytest.raises(ShardDamaged, match="`lexiscope precompute someone/tiny`"):
+        Index.open(Path()).shard(1)

@@ -1,0 +1,154 @@
+"""An intact index: its lists are those that were stored, read without copying, with numpy alone."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precompute.build.shard_writer import write_vocabulary
+from precompute.index.index import Index
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from tests.synthetic import (
+    D_VOCAB,
+    GPT2,
+    LLAMA,
+    PAIRS,
+    add_layer,
+    make_manifest,
+    raw_tokens,
+    shard_arrays,
+    unflushed,
+    vocabulary_arrays,
+    write_index,
+)
+
+SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    with unflushed():
+        yield
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Index:
+    folder = tmp_path_factory.mktemp("data") / request.param
+    write_index(folder, make_manifest(SHAPES[request.param], request.param))
+    return Index.open(folder)
+
+
+def test_vectors_are_the_stored_ones(built: Index) -> None:
+    for layer in range(built.shape.n_layers):
+        arrays, shard = shard_arrays(built.shape, seed=layer), built.shard(layer)
+        for kind in built.shape.kinds:
+            for row in range(built.shape.count(kind)):
+                for at, lens in enumerate(LENSES):
+                    found = shard.vector(kind, row, lens)
+                    assert np.array_equal([found.top_ids, found.bottom_ids], arrays[f"{kind}.ids"][row, at])
+                    assert np.array_equal([found.top_scores, found.bottom_scores], arrays[f"{kind}.scores"][row, at])
+                    assert found.norm == arrays[f"{kind}.norm"][row]
+                    coherence = [found.coherence_top, found.coherence_bottom]
+                    assert coherence == arrays[f"{kind}.coherence"][row, at].tolist()
+
+
+def test_reading_copies_nothing(built: Index) -> None:
+    shard = built.shard(0)
+    lists, pairs = shard.vector("w_q", 1, "cosine"), shard.pairs("qk", 0, "dot", "words", "top")
+    for array in (lists.top_ids, lists.bottom_scores, pairs.ids, pairs.scores):
+        assert not array.flags.owndata
+        assert not array.flags.writeable
+    assert np.shares_memory(lists.top_ids, shard.array("w_q.ids"))
+
+
+def test_similarities_are_the_stored_ones(built: Index) -> None:
+    stored = shard_arrays(built.shape)["ff.similarity"]
+    found = [[built.shard(0).similarity(n, lens) for lens in LENSES] for n in range(built.shape.d_mlp)]
+    assert np.array_equal(found, stored)
+
+
+def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
+    arrays, shard = shard_arrays(built.shape, seed=1), built.shard(1)
+    lengths = set()
+    for matrix in MATRICES:
+        for at in np.ndindex(built.shape.n_heads, 2, 3, 2):
+            head, lens, preset, end = at
+            found = shard.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
+            count = arrays[f"{matrix}.count"][at]
+            assert np.array_equal(found.ids, arrays[f"{matrix}.ids"][at][:count])
+            assert np.array_equal(found.scores, arrays[f"{matrix}.scores"][at][:count])
+            assert found.coherence == arrays[f"{matrix}.coherence"][at]
+            lengths.add(len(found.scores))
+    assert {0, PAIRS} <= lengths
+
+
+def test_a_token_finds_every_list_that_holds_it(built: Index) -> None:
+    shard, shape = built.shard(2), built.shape
+    for lens in LENSES:
+        for end in ENDS:
+            expected: dict[int, list[tuple[int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
+            for number, kind in enumerate(shape.kinds):
+                for row in range(shape.count(kind)):
+                    lists = shard.vector(kind, row, lens)
+                    ids = lists.top_ids if end == "top" else lists.bottom_ids
+                    scores = lists.top_scores if end == "top" else lists.bottom_scores
+                    for rank, (token, score) in enumerate(zip(ids.tolist(), scores.tolist(), strict=True)):
+                        expected[token].append((rank, number, row, score))
+            for token, places in expected.items():
+                found = shard.listed(token, lens, end)
+                columns = (found.rank, found.kind, found.index, found.score)
+                assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
+
+
+def test_a_token_finds_every_pair_that_holds_it(built: Index) -> None:
+    shard = built.shard(0)
+    for lens in LENSES:
+        for end in ENDS:
+            expected: dict[int, list[tuple[int, int, int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
+            for head, matrix, preset in np.ndindex(built.shape.n_heads, 2, 3):
+                pairs = shard.pairs(MATRICES[matrix], head, lens, PRESETS[preset], end)
+                for rank, (ids, score) in enumerate(zip(pairs.ids.tolist(), pairs.scores.tolist(), strict=True)):
+                    for side, token in enumerate(ids):
+                        expected[token].append((rank, head, matrix, preset, side, score))
+            for token, places in expected.items():
+                found = shard.paired(token, lens, end)
+                columns = (found.rank, found.head, found.matrix, found.preset, found.side, found.score)
+                assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
+
+
+def test_the_vocabulary(built: Index) -> None:
+    assert list(built.tokens) == raw_tokens()
+    for name, array in vocabulary_arrays(built.shape).items():
+        assert np.array_equal(built.vocabulary.arrays[name], array)
+
+
+def test_opening_needs_numpy_alone(built: Index) -> None:
+    script = (
+        "import sys, pathlib, numpy\n"
+        "from precompute.index.index import Index\n"
+        "index = Index.open(pathlib.Path(sys.argv[1]))\n"
+        "index.shard(0).vector('ff_key', 0, 'dot')\n"
+        "heavy = {'torch', 'tokenizers', 'pydantic', 'rich', 'numba', 'safetensors', 'app'} & sys.modules.keys()\n"
+        "assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", script, str(built.folder)], check=True)
+
+
+def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
+    shape = Shape("gpt2", 1, 1, 1, 2, 1, 1, 70_000, gated=False, tied=True, positions="learned")
+    manifest = make_manifest(shape, k=3, pairs=2)
+    arrays = vocabulary_arrays(replace(shape, d_vocab=D_VOCAB))
+    arrays["token.offsets"] = np.pad(arrays["token.offsets"], (0, 70_000 - D_VOCAB), mode="edge")
+    for name in ("embedding.norm", "embedding.centred_norm"):
+        arrays[name] = np.zeros(70_000, np.float32)
+    manifest = manifest.with_vocabulary(write_vocabulary(tmp_path, manifest, arrays))
+    add_layer(tmp_path, manifest, 0).save(tmp_path)
+    index = Index.open(tmp_path)
+    lists = index.shard(0).vector("ff_key", 0, "dot")
+    assert lists.top_ids.dtype == np.uint32
+    token = int(lists.top_ids[1])
+    assert 1 in index.shard(0).listed(token, "dot", "top").rank

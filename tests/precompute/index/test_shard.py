@@ -1,0 +1,194 @@
+"""The arrays of a layer of small real models: they fit the layout, and hold what brute force makes of the weights."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from precompute.build.layer import Arrays, Workbench, make_shard
+from precompute.index.layout import misfits, shard_layout
+from precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from precompute.project.coherence import FIRST
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.weights.architectures import describe
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
+from tests import brute
+from tests.models import tiny_gpt2, tiny_llama
+
+K, PAIRS, LAYER = 12, 40, 1
+MODELS = {
+    "gpt2": lambda folder: tiny_gpt2(folder),
+    "gpt2 untied": lambda folder: tiny_gpt2(folder, tied=False, n_heads=2),
+    "llama grouped": lambda folder: tiny_llama(folder),
+    "llama untied": lambda folder: tiny_llama(folder, tied=False, n_kv_heads=1, d_head=12),
+    "llama ungrouped": lambda folder: tiny_llama(folder, n_kv_heads=4, d_vocab=600),  # more rows than tokens
+}
+
+
+@dataclass(frozen=True)
+class Built:
+    model: Model
+    tokens: list[bytes]
+    arrays: Arrays
+    steps: list[float]
+
+    def embedding(self, kind: str) -> brute.Array:
+        W: brute.Array = (self.model.W_E if SIDES[kind] == "reads" else self.model.W_U).numpy()
+        return W
+
+
+def make(model: Model, tokens: list[bytes], threads: int, k: int = K, pairs: int = PAIRS) -> tuple[Arrays, list[float]]:
+    steps: list[float] = []
+    with ThreadPoolExecutor(threads) as pool:
+        bench = Workbench.of(model, tokens, k, pairs, torch.device("cpu"), pool)
+        return make_shard(bench, LAYER, steps.append), steps
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Built:
+    folder: Path = MODELS[request.param](tmp_path_factory.mktemp("model"))
+    checkpoint = Checkpoint.open(folder)
+    model = describe(checkpoint)
+    tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
+    return Built(model, tokens, *make(model, tokens, threads=2))
+
+
+def heads(built: Built, matrix: str) -> Iterator[tuple[int, int, dict[str, brute.Ends]]]:
+    """Head, lens and the true pairs; from the factors as the architecture gives them, grouped heads repeated."""
+    sides = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}[matrix]
+    source, target = (built.embedding(kind) for kind in sides)
+    left, right = (factor.numpy() for factor in built.model.factors(LAYER, matrix))
+    surface, words = distinct_classes(built.tokens), whole_words(built.tokens)
+    for head, (lens, name) in product(range(built.model.shape.n_heads), enumerate(LENSES)):
+        yield head, lens, brute.top_pairs(source, target, left[head], right[head].T, name, surface, words, PAIRS)
+
+
+def test_arrays_fit_the_layout(built: Built) -> None:
+    arrays = {name: (array.dtype, array.shape) for name, array in built.arrays.items()}
+    assert list(misfits(arrays, shard_layout(built.model.shape, K, PAIRS))) == []
+
+
+def test_lists_and_norms(built: Built) -> None:
+    for kind in built.model.shape.kinds:
+        V = built.model.vectors(LAYER, kind).numpy()
+        ids, scores = brute.vector_lists(built.embedding(kind), V, K)
+        np.testing.assert_array_equal(built.arrays[f"{kind}.ids"], ids)
+        np.testing.assert_array_equal(built.arrays[f"{kind}.scores"], scores)
+        np.testing.assert_allclose(built.arrays[f"{kind}.norm"], np.linalg.norm(V, axis=1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("matrix", MATRICES)
+def test_pairs(built: Built, matrix: str) -> None:
+    for head, lens, true in heads(built, matrix):
+        for (p, preset), end in product(enumerate(PRESETS), range(len(ENDS))):
+            at, (pairs, scores) = (head, lens, p, end), true[preset][end]
+            count = built.arrays[f"{matrix}.count"][at]
+            assert count == len(pairs)
+            np.testing.assert_array_equal(built.arrays[f"{matrix}.ids"][at][:count], pairs)
+            np.testing.assert_array_equal(built.arrays[f"{matrix}.scores"][at][:count], scores)
+            assert not built.arrays[f"{matrix}.ids"][at][count:].any()
+            assert not built.arrays[f"{matrix}.scores"][at][count:].any()
+
+
+def test_coherence_and_similarity(built: Built) -> None:
+    """Of the first 100 tokens, however few are stored."""
+    check_coherence_and_similarity(built)
+
+
+def check_coherence_and_similarity(built: Built) -> int:
+    """Returns how many tokens are hubs."""
+    shape, arrays, n_hubs = built.model.shape, built.arrays, 0
+    vectors = {kind: built.model.vectors(LAYER, kind).numpy() for kind in shape.kinds}
+    lists = {kind: brute.vector_lists(built.embedding(kind), V, 100)[0] for kind, V in vectors.items()}
+    for lens in range(len(LENSES)):
+        listed = np.concatenate([ids[:, lens].reshape(-1, 100) for ids in lists.values()])
+        hubs = np.bincount(listed.ravel(), minlength=shape.d_vocab) > 10 * 100 / shape.d_vocab * len(listed)
+        n_hubs += int(hubs.sum())
+        for kind, ids in lists.items():
+            for end in range(len(ENDS)):
+                naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), FIRST)
+                np.testing.assert_allclose(arrays[f"{kind}.coherence"][:, lens, end], naive, atol=2e-5)
+        for neuron in range(shape.d_mlp):
+            key, value = (set(lists[kind][neuron, lens, 0].tolist()) for kind in ("ff_key", "ff_value"))
+            jaccard = np.float32(len(key & value) / len(key | value))
+            assert arrays["ff.similarity"][neuron, lens] == pytest.approx(jaccard)
+    return n_hubs
+
+
+def test_what_is_stored_does_not_change_coherence_and_similarity(tmp_path: Path) -> None:
+    """In a vocabulary with tokens that are on most lists."""
+    checkpoint = Checkpoint.open(tiny_gpt2(tmp_path, n_heads=1, d_model=8, d_mlp=20, d_vocab=2500))
+    model = describe(checkpoint)
+    model.W_E[::250] *= 40
+    tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
+    made = {k: make(model, tokens, 2, k, pairs=10)[0] for k in (1, 12, 100, 300)}
+    for k, arrays in made.items():
+        assert list(misfits({n: (a.dtype, a.shape) for n, a in arrays.items()}, shard_layout(model.shape, k, 10))) == []
+        for name in ("ff.similarity", *(f"{part}.coherence" for part in (*model.shape.kinds, *MATRICES))):
+            np.testing.assert_array_equal(arrays[name], made[100][name])
+        for part in ("ids", "scores"):
+            np.testing.assert_array_equal(arrays[f"w_q.{part}"], made[300][f"w_q.{part}"][..., :k])
+    assert check_coherence_and_similarity(Built(model, tokens, made[12], []))
+
+
+def test_inverted_lists(built: Built) -> None:
+    arrays, shape = built.arrays, built.model.shape
+    every = np.concatenate([arrays[f"{kind}.ids"] for kind in shape.kinds])
+    offsets = arrays["inverted.offsets"]
+    for lens, end, token in product(range(2), range(2), range(0, shape.d_vocab, 37)):
+        part = slice(offsets[lens, end, token], offsets[lens, end, token + 1])
+        vector, rank = np.nonzero(every[:, lens, end] == token)
+        found = zip(arrays["inverted.rank"][part].tolist(), arrays["inverted.vector"][part].tolist(), strict=True)
+        assert list(found) == sorted(zip(rank.tolist(), vector.tolist(), strict=True))
+
+
+def test_inverted_pairs(built: Built) -> None:
+    arrays, shape = built.arrays, built.model.shape
+    offsets = arrays["paired.offsets"]
+    assert len(arrays["paired.rank"]) == 2 * sum(int(arrays[f"{matrix}.count"].sum()) for matrix in MATRICES)
+    for lens, end, token in product(range(2), range(2), range(0, shape.d_vocab, 37)):
+        part = slice(offsets[lens, end, token], offsets[lens, end, token + 1])
+        naive = []
+        for m, matrix in enumerate(MATRICES):
+            head, preset, rank, side = np.nonzero(arrays[f"{matrix}.ids"][:, lens, :, end] == token)
+            valid = rank < arrays[f"{matrix}.count"][head, lens, preset, end]
+            naive += [(r, h, m, p, s) for h, p, r, s, ok in zip(head, preset, rank, side, valid, strict=True) if ok]
+        found = np.column_stack([arrays["paired.rank"][part], arrays["paired.place"][part]])
+        assert [tuple(row) for row in found.tolist()] == sorted(naive)
+
+
+def test_threads_do_not_change_a_bit(built: Built) -> None:
+    before = torch.get_num_threads()
+    try:
+        for threads, of_torch in ((1, 1), (3, 2)):
+            torch.set_num_threads(of_torch)
+            arrays, _ = make(built.model, built.tokens, threads)
+            assert arrays.keys() == built.arrays.keys()
+            for name, array in arrays.items():
+                assert array.dtype == built.arrays[name].dtype
+                assert array.tobytes() == built.arrays[name].tobytes(), name
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_progress_adds_up_to_the_whole(built: Built) -> None:
+    assert min(built.steps) > 0
+    assert sum(built.steps) == pytest.approx(1)
+
+
+def test_lists_longer_than_the_vocabulary_are_cut_and_long_pair_lists_are_not_full(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.open(tiny_gpt2(tmp_path, n_layers=2, n_heads=1, d_model=4, d_mlp=5, d_vocab=30))
+    model = describe(checkpoint)
+    tokens = [b" word" if token < 2 else b" word%d" % (token // 2) for token in range(30)]
+    arrays, _ = make(model, tokens, 2, k=100, pairs=1000)
+    assert list(misfits({n: (a.dtype, a.shape) for n, a in arrays.items()}, shard_layout(model.shape, 30, 1000))) == []
+    assert np.unique(arrays["vo.count"][:, :, PRESETS.index("all")]) == [900]
+    assert np.unique(arrays["vo.count"][:, :, PRESETS.index("distinct")]) == [900 - 15 * 4]
+    assert not arrays["vo.count"][:, :, PRESETS.index("words")].any()  # one surface only is a word
+    assert np.isnan(arrays["vo.coherence"][:, :, PRESETS.index("words")]).all()

@@ -1,0 +1,104 @@
+"""The demo model live: what small random models show of every panel holds for a real one, and what it says of France.
+The checks are those of the other test_live_*.py, against `transformers` on the same weights."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
+from precompute.shape import SIDES
+from precompute.weights.checkpoint import Checkpoint
+from tests.live import Case, make_case
+from tests.precompute.live import (
+    test_live_coverage,
+    test_live_evolution,
+    test_live_forward,
+    test_live_neurons,
+    test_live_patterns,
+)
+from tests.smollm2 import smollm2  # noqa: F401
+
+FRANCE = "The capital of France is"
+ANIMALS = {"animal", "animals", "bird", "cat", "cats", "dog", "dogs", "horse", "horses", "lion", "mammal", "shark"}
+LAYERS = (0, 13, 29)
+
+
+@pytest.fixture(scope="module")
+def demo(smollm2: Checkpoint) -> Iterator[Case]:  # noqa: F811
+    threads = torch.get_num_threads()
+    yield make_case(smollm2.folder)
+    torch.set_num_threads(threads)
+
+
+def test_the_run_equals_transformers(demo: Case) -> None:
+    """Logits, attention of every head, mixed values, coefficients, the stream after each step."""
+    test_live_forward.test_everything_equals_transformers(demo)
+
+
+def test_the_last_row_of_the_evolution_holds_the_models_logits(demo: Case) -> None:
+    test_live_evolution.test_the_last_row_holds_the_models_logits(demo)
+
+
+def test_the_capital_of_france(demo: Case) -> None:
+    """Paris leads from the last layer on: after the one before, its rank is still another."""
+    answer = demo.ask(FRANCE, panels={"evolution"})
+    text = demo.engine.words.tokenizer.decode
+    assert text([answer.prediction[0].id]) == " Paris"
+    assert answer.prediction[0].p > 0.5
+    assert answer.evolution is not None
+    assert answer.appears == 29
+    ranks = {row.layer: row.answer_rank[-1] for row in answer.evolution if row.after == "ff"}
+    assert ranks[29] == 1 < ranks[28]
+    logits = demo.run(answer.tokens).logits[-1]
+    assert text([int(logits.argmax())]) == " Paris"
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_exact_patterns_give_the_models_attention(demo: Case, layer: int) -> None:
+    test_live_patterns.test_exact_patterns_give_the_models_attention(demo, layer)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_messages_and_weights_sum_to_the_attentions_output(demo: Case, layer: int) -> None:
+    test_live_patterns.test_messages_and_weights_sum_to_the_attentions_output(demo, layer)
+
+
+def test_neurons_are_the_models_activations(demo: Case) -> None:
+    test_live_neurons.test_the_strongest_neurons_of_each_layer(demo, None)
+
+
+def test_attention_of_every_head(demo: Case) -> None:
+    test_live_neurons.test_attention_of_every_head(demo)
+
+
+def test_coverage_equals_a_direct_computation(demo: Case) -> None:
+    answer = demo.ask(FRANCE, panels={"coverage"})
+    assert answer.coverage is not None
+    test_live_coverage.check(demo, answer.coverage, demo.run(answer.tokens), answer.position)
+
+
+@pytest.mark.parametrize("kind", ["ff_value", "ff_key", "w_o"])
+def test_seeds_find_animals_and_equal_brute_force(demo: Case, kind: str) -> None:
+    ask = SeedsAsk(terms=tuple(Term(word=word) for word in ("horse", "dog", "lion")), kinds=(kind,), n=20)
+    (found,) = demo.engine.seeds([ask])
+    assert isinstance(found, SeedsAnswer)
+    W = (demo.model.W_E if SIDES[kind] == "reads" else demo.model.W_U).numpy().astype(np.float64)
+    tokens = [term.tokens[0] for term in found.terms]
+    assert [demo.engine.words.tokenizer.decode([token]) for token in tokens] == [" horse", " dog", " lion"]
+    q = W[tokens].mean(axis=0) - W.mean(axis=0)
+    scores = np.stack([demo.model.vectors(layer, kind).numpy().astype(np.float64) @ q for layer in range(30)])
+    order = np.argsort(-scores, axis=None, kind="stable")[:20]
+    assert [(result.layer, result.index) for result in found.results] == [
+        divmod(int(place), scores.shape[1]) for place in order
+    ]
+    np.testing.assert_allclose([result.score for result in found.results], scores.flatten()[order], rtol=1e-9)
+    if kind == "ff_value":
+        assert all(about_animals(demo, result.layer, result.index) for result in found.results[:3])
+
+
+def about_animals(demo: Case, layer: int, neuron: int) -> bool:
+    value = demo.model.vectors(layer, "ff_value")[neuron]
+    first = (demo.model.W_U @ value).topk(10).indices.tolist()
+    return len({demo.engine.words.tokenizer.decode([token]).strip().lower() for token in first} & ANIMALS) >= 2

@@ -1,0 +1,121 @@
+"""Other readings of a head: its pairs equal brute force over the factors with the norm folded in, and over the
+vocabulary after the first MLP of `transformers`."""
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+
+from precompute.errors import NotFound
+from precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from precompute.live import readings
+from precompute.live.faults import Cancelled
+from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk
+from tests import brute
+from tests.live import Case, case, make_case  # noqa: F401
+from tests.models import tiny_gpt2
+
+Matrix = Literal["vo", "qk"]
+N = 40
+
+
+def normed_factors(case: Case, matrix: str, layer: int, head: int) -> tuple[brute.Array, brute.Array]:  # noqa: F811
+    """(d_model, d_head) each, by the gains of transformers' norms."""
+    block, final = case.blocks[layer], (case.reference.transformer.ln_f if case.gpt2 else case.reference.model.norm)
+    norm = block.ln_1 if case.gpt2 else block.input_layernorm
+    gain, final_gain = (each.weight.detach().numpy().astype(np.float64)[:, None] for each in (norm, final))
+    left, right = (part[head].numpy().astype(np.float64) for part in case.model.factors(layer, matrix))
+
+    def centred(W: brute.Array) -> brute.Array:
+        return W - W.mean(axis=0) if case.gpt2 else W
+
+    if matrix == "vo":
+        return centred(gain * left), final_gain * centred(right.T)
+    return centred(gain * left), centred(gain * right.T)
+
+
+def check(found: PairsReadingAnswer, expected: brute.Ends) -> None:
+    for pairs, (ids, scores) in zip((found.top, found.bottom), expected, strict=True):
+        assert [(pair.source, pair.target) for pair in pairs] == [tuple(pair) for pair in ids.tolist()]
+        np.testing.assert_allclose([pair.score for pair in pairs], scores, rtol=1e-4, atol=1e-5)
+
+
+def presets(
+    case: Case,  # noqa: F811
+    vocabularies: tuple[brute.Array, brute.Array],
+    factors: tuple[brute.Array, brute.Array],
+    lens: str,
+) -> dict[str, brute.Ends]:
+    tokens = token_bytes(case.folder / "tokenizer.json", case.engine.shape.d_vocab)
+    return brute.top_pairs(*vocabularies, *factors, lens, distinct_classes(tokens), whole_words(tokens), N)
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("matrix", ["vo", "qk"])
+def test_norm_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:  # noqa: F811
+    layer, head = 1, 3
+    W_E, W_U = case.model.W_E.numpy(), case.model.W_U.numpy()
+    vocabularies = W_E, (W_U if matrix == "vo" else W_E)
+    expected = presets(case, vocabularies, normed_factors(case, matrix, layer, head), lens)
+    for preset in ("all", "distinct", "words"):
+        ask = {
+            "matrix": matrix,
+            "layer": layer,
+            "head": head,
+            "reading": "norm",
+            "preset": preset,
+            "lens": lens,
+            "n": N,
+        }
+        check(case.engine.pairs_reading(PairsReadingAsk.model_validate(ask)), expected[preset])
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("matrix", ["vo", "qk"])
+def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:  # noqa: F811
+    layer, head = 0, 2
+    block, W_E = case.blocks[0], case.model.W_E
+    with torch.no_grad():
+        after = (W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))).numpy()
+    left, right = (part[head].numpy() for part in case.model.factors(layer, matrix))
+    expected = presets(case, (after, after), (left, right.T), lens)
+    for preset in ("all", "distinct", "words"):
+        ask = {"matrix": matrix, "layer": layer, "head": head, "reading": "mlp", "preset": preset}
+        ask |= {"lens": lens, "n": N}
+        check(case.engine.pairs_reading(PairsReadingAsk.model_validate(ask)), expected[preset])
+
+
+@pytest.mark.parametrize(("layer", "head", "said"), [(9, 0, "layer 9"), (0, 4, "head 4"), (0, -1, "head -1")])
+def test_what_does_not_exist(case: Case, layer: int, head: int, said: str) -> None:  # noqa: F811
+    with pytest.raises(NotFound, match=said):
+        case.engine.pairs_reading(PairsReadingAsk(matrix="vo", layer=layer, head=head, reading="norm"))
+
+
+def test_tokens_that_went_through_the_mlp_need_not_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what takes longer than a request may would never be done."""
+    monkeypatch.setattr(readings, "TOKENS", 100)
+    made = make_case(tiny_gpt2(tmp_path))
+    ask = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp", n=3)
+    before: list[float] = []
+    with pytest.raises(Cancelled):
+        made.engine.pairs_reading(ask, lambda _, share: before.append(share), lambda: len(before) == 4)
+    after: list[float] = []
+    answer = made.engine.pairs_reading(ask, lambda _, share: after.append(share))
+    assert after[1] > before[-1]  # the first says that the work begins
+    fresh = make_case(tmp_path)
+    assert fresh.engine.pairs_reading(ask) == answer
+
+
+def test_it_tells_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+    made = make_case(tiny_gpt2(tmp_path))
+    ask = PairsReadingAsk(matrix="qk", layer=0, head=0, reading="mlp", n=3)
+    steps: list[tuple[str, float]] = []
+    with pytest.raises(Cancelled):
+        made.engine.pairs_reading(ask, lambda *step: steps.append(step), lambda: len(steps) == 1)
+    assert steps == [("vocabulary", 0.0)]
+    answer = made.engine.pairs_reading(ask, lambda *step: steps.append(step))
+    assert {stage for stage, _ in steps} == {"vocabulary", "pairs"}
+    assert [share for _, share in steps[1:]] == sorted(share for _, share in steps[1:])
+    assert made.engine.pairs_reading(ask) == answer

@@ -1,0 +1,147 @@
+"""Seed words with weights: ranking against brute force in float64, in and out of company; near tokens; heads."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.live.proposals import proposals
+from precompute.live.seed_ranking import find_seed, rank_by_seeds
+from precompute.live.seeds import HEAD_TOKENS, NEAREST, Query
+from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
+from precompute.project.embedding import Float64
+from precompute.shape import SIDES
+from tests.live import Case, case  # noqa: F401
+
+EQUATION = {"horse": 1.0, "dog": -0.5, "zebra": 2.0}
+
+
+def ask(words: dict[str, float], *kinds: str, **options: Any) -> SeedsAsk:
+    terms = tuple(Term(word=word, weight=weight) for word, weight in words.items())
+    return SeedsAsk(terms=terms, kinds=kinds or ("ff_value",), **options)
+
+
+def answer_of(case: Case, question: SeedsAsk) -> SeedsAnswer:  # noqa: F811
+    (answer,) = case.engine.seeds([question])
+    assert isinstance(answer, SeedsAnswer), answer
+    return answer
+
+
+def terms_of(case: Case, words: dict[str, float], side: str) -> Float64:  # noqa: F811
+    W = (case.model.W_E if side == "reads" else case.model.W_U).numpy().astype(np.float64)
+    tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in words]
+    return np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
+
+
+def query_of(case: Case, words: dict[str, float], side: str) -> Float64:  # noqa: F811
+    weights = np.array(list(words.values()))
+    return np.asarray(weights @ terms_of(case, words, side) / np.abs(weights).sum())
+
+
+@pytest.mark.parametrize("kinds", [("ff_value",), ("ff_key", "ff_value"), ("w_o", "w_q", "w_k", "w_v", "w_q")])
+@pytest.mark.parametrize("n", [1, 20, 1000])
+def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) -> None:  # noqa: F811
+    answer = answer_of(case, ask(EQUATION, *kinds, n=n))
+    every = []
+    for kind in dict.fromkeys(kinds):
+        terms, q = (of(case, EQUATION, SIDES[kind]) for of in (terms_of, query_of))
+        for layer in range(case.engine.shape.n_layers):
+            V = case.model.vectors(layer, kind).numpy().astype(np.float64)
+            every += [
+                (score, kind, layer, index, own)
+                for index, (score, own) in enumerate(zip(V @ q, V @ terms.T, strict=True))
+            ]
+    every.sort(key=lambda row: (-row[0], *row[1:4]))
+    assert [(r.kind, r.layer, r.index) for r in answer.results] == [row[1:4] for row in every[:n]]
+    np.testing.assert_allclose([r.score for r in answer.results], [row[0] for row in every[:n]], atol=1e-12)
+    np.testing.assert_allclose([r.scores for r in answer.results], [row[4] for row in every[:n]], atol=1e-12)
+
+
+def test_without_weights_the_same_as_the_command(case: Case) -> None:  # noqa: F811
+    words = dict.fromkeys(("horse", "dog", "lion"), 1.0)
+    seeds = [find_seed(case.engine.words.tokenizer, word) for word in words]
+    answer = answer_of(case, ask(words, "ff_value", "w_v", n=30))
+    expected = rank_by_seeds(case.model, seeds, ("ff_value", "w_v"), 30)
+    assert [(r.kind, r.layer, r.index) for r in answer.results] == [(r.kind, r.layer, r.index) for r in expected]
+    assert [term.tokens for term in answer.terms] == [seed.tokens for seed in seeds]
+
+
+def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
+    """Bitwise: float32 only proposes."""
+    asks = [
+        ask({"dog": 1.0}, "ff_value", n=5),
+        ask(EQUATION, "ff_key", "w_o", n=40),
+        ask({"lion": 2.0, "Paris": 1.0}, "ff_value", "ff_key", n=17, heads=True),
+        *(ask({word: 1.0}, "ff_value") for word in ("week", "France", "river", "years", "Italy", "seas")),
+    ]
+    together, alone = case.engine.seeds(asks), [answer_of(case, each) for each in asks]
+    for one, other in zip(together, alone, strict=True):
+        assert isinstance(one, SeedsAnswer)
+        assert one.model_copy(update={"heads": ()}) == other.model_copy(update={"heads": ()})
+        assert [(h.layer, h.head) for h in one.heads] == [(h.layer, h.head) for h in other.heads]
+
+
+def test_nearest_tokens_of_the_average(case: Case) -> None:  # noqa: F811
+    answer = answer_of(case, ask(EQUATION))
+    W, q = case.model.W_E.numpy().astype(np.float64), query_of(case, EQUATION, "reads")
+    centred = W - W.mean(axis=0)
+    cosines = centred @ q / np.linalg.norm(centred, axis=1) / np.linalg.norm(q)
+    assert [token.id for token in answer.nearest] == np.argsort(-cosines, kind="stable")[:NEAREST].tolist()
+    np.testing.assert_allclose([t.score for t in answer.nearest], np.sort(cosines)[::-1][:NEAREST], atol=1e-9)
+
+
+def test_devices_find_the_same_near_tokens(case: Case) -> None:  # noqa: F811
+    search = case.engine._seeds
+    asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
+    queries = [Query(case.engine.words, case.engine.weights, each) for each in asks]
+    for each, (_, near) in zip(asks, search.near_by_product(queries), strict=True):
+        assert {token.id for token in answer_of(case, each).nearest} <= set(near.tolist())
+
+
+def test_what_every_head_makes_of_the_average(case: Case) -> None:  # noqa: F811
+    answer, s = answer_of(case, ask(EQUATION, heads=True)), case.engine.shape
+    q = torch.from_numpy(query_of(case, EQUATION, "reads"))
+    assert [(h.layer, h.head) for h in answer.heads] == [(x, y) for x in range(s.n_layers) for y in range(s.n_heads)]
+    for each in answer.heads:
+        for found, matrix, W in ((each.writes, "vo", case.model.W_U), (each.seeks, "qk", case.model.W_E)):
+            left, right = (factor[each.head].double() for factor in case.model.factors(each.layer, matrix))
+            best = (W.double() @ (q @ left @ right)).topk(HEAD_TOKENS)
+            assert [token.id for token in found] == best.indices.tolist()
+            np.testing.assert_allclose([token.score for token in found], best.values, atol=1e-4)
+    assert answer_of(case, ask(EQUATION)).heads == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "kind", "said"),
+    [
+        (ask({"dog": 1.0}, "ff_wrong"), NotFound, "only ff_key"),
+        (ask({"\n": 1.0}), NotFound, "has no tokens"),
+        (ask({"dog": 0.0}), BadRequest, "weight 0"),
+        (SeedsAsk(terms=(Term(word="dog"), Term(word=" dog", weight=-1)), kinds=("w_q",)), BadRequest, "cancel"),
+    ],
+)
+def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
+    case: Case,  # noqa: F811
+    question: SeedsAsk,
+    kind: type[LexiscopeError],
+    said: str,
+) -> None:
+    good = ask({"dog": 1.0})
+    wrong, right = case.engine.seeds([question, good])
+    assert isinstance(wrong, kind)
+    assert said in str(wrong)
+    assert right == answer_of(case, good)
+
+
+@pytest.mark.parametrize("n", [1, 7, 40, 1000])
+@pytest.mark.parametrize("size", [5, 64, 1000, 5000])
+def test_proposals_hold_whoever_may_be_among_the_largest(size: int, n: int) -> None:
+    generator = torch.Generator().manual_seed(size + n)
+    true = torch.randn(size, generator=generator)
+    error = 0.01 * torch.rand(size, generator=generator)
+    scores = true + error * (2 * torch.rand(size, generator=generator) - 1)
+    found = set(proposals(scores, error / 4, 4.0, n).tolist())
+    assert set(true.topk(min(n, size)).indices.tolist()) <= found
+    assert len(found) <= min(n, size) + size // 10

@@ -1,0 +1,76 @@
+"""A plain install, without the modules of the `precompute` extra: reading works, the rest says what to install."""
+
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.cli import PRECOMPUTE_MODULES
+from tests.synthetic import make_manifest, unflushed, write_index
+
+ROOT = Path(__file__).parents[2]
+# The first argument: modules that cannot be found; the rest is the command.
+SCRIPT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+missing = sys.argv[1].split(",")
+sys.meta_path.insert(0, Missing())
+from app.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with unflushed():
+        data = tmp_path_factory.mktemp("data")
+        write_index(data / "tiny", make_manifest(), layers=(0,))
+        yield data
+
+
+def extra() -> set[str]:
+    """The modules of the `precompute` extra, as pyproject.toml has it."""
+    requirements = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    return {line.partition(">")[0].replace("-", "_") for line in requirements["precompute"]}
+
+
+def run(data: Path, command: str, missing: set[str]) -> tuple[int, str, str]:
+    words = [sys.executable, "-W", "error", "-c", SCRIPT, ",".join(missing), *command.split(), "--data", str(data)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_extra_is_known() -> None:
+    assert extra() == PRECOMPUTE_MODULES
+
+
+@pytest.mark.parametrize("command", ["precompute demo", "precompute ./folder", "demo", "seeds tiny dog", "verify tiny"])
+def test_what_needs_more_says_so(data: Path, command: str) -> None:
+    code, _, err = run(data, command, extra())
+    assert code == 1
+    assert err.startswith("lexiscope: this command needs ")
+    assert err.endswith(", which a plain install leaves out: pip install 'lexiscope[precompute]'\n")
+    assert err.count("\n") == 1
+    assert err.removeprefix("lexiscope: this command needs ").split(",")[0] in extra()
+
+
+@pytest.mark.parametrize("command", ["show tiny ff 0 0", "models", "verify tiny --sums-only"])
+def test_reading_needs_no_more(data: Path, command: str) -> None:
+    code, out, err = run(data, command, extra())
+    assert (code, err) == (0, "")
+    assert out
+
+
+def test_another_missing_module_is_a_fault_of_the_install(data: Path) -> None:
+    code, _, err = run(data, "models", {"rich"})
+    assert code == 1
+    assert err.startswith("Traceback")
+    assert "No module named 'rich'" in err

@@ -1,0 +1,87 @@
+"""Messages hold nothing that a terminal obeys: in the function that sees to it, and in every place that prints one."""
+
+import io
+import json
+import unicodedata
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from app.cli import main
+from app.formats.terminal import print_seeds
+from app.views.parameters import seeds_view
+from precompute.build.progress import Progress
+from precompute.index.index import Index
+from precompute.index.manifest import MANIFEST
+from precompute.live.seed_ranking import Ranked, Seed
+from precompute.plain_text import plain
+from tests.synthetic import make_manifest, write_index
+
+EVIL = "\x1b]0;title\x07\x1b[31m\x9b2J\u202egnp\u2028\r\n\udcff\u200b"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("layer 3 of gpt2: 12 µs, 日本", "layer 3 of gpt2: 12 µs, 日本"),
+        ("\x1b[31m", "\\x1b[31m"),
+        ("a\nb\rc\td", "a\\nb\\rc\\td"),
+        ("\x9b\u202e\U000e0001\udc80", "\\u009b\\u202e\\U000e0001\\udc80"),
+    ],
+)
+def test_plain(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def harmless(text: str) -> bool:
+    shown = text.replace("\n", "")
+    return not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in shown)
+
+
+def test_progress() -> None:
+    output = io.StringIO()
+    Progress(Console(file=output)).say(f"model {EVIL}: 1 of 2")
+    assert output.getvalue().count("\n") == 1
+    assert harmless(output.getvalue())
+
+
+def test_seed_words(tmp_path: Path) -> None:
+    write_index(tmp_path / "tiny", make_manifest(), layers=(0,))
+    index, output = Index.open(tmp_path / "tiny"), io.StringIO()
+    view = seeds_view(index, ["ff_key"], [Seed(EVIL, (65,))], [Ranked("ff_key", 0, 1, 0.5)])
+    print_seeds(Console(file=output, width=200), view, index.shape)
+    shown = output.getvalue().replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "")
+    assert "gnp" in shown
+    assert harmless(shown)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", EVIL, "ff", "0", "0"),
+        ("models",),
+        ("verify", "tiny"),
+        ("precompute", "tiny"),
+        ("precompute", "tiny", f"./{EVIL}"),
+    ],
+)
+def test_commands(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """The index says that its weights are at a place with such a name; another has such a manifest."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("LEXISCOPE_DATA", str(tmp_path))
+    for name in ("tiny", "broken"):
+        write_index(tmp_path / name, make_manifest(model=name), layers=(0,))
+    for name, field in (("tiny", "source"), ("broken", "model")):
+        content = json.loads((tmp_path / name / MANIFEST).read_text())
+        (tmp_path / name / MANIFEST).write_text(json.dumps(content | {field: f"/nowhere/{EVIL}"}))
+    code = main(words)
+    captured = capsys.readouterr()
+    assert code == (0 if words[0] == "models" else 1)
+    assert "Traceback" not in captured.err
+    assert captured.err or captured.out
+    assert harmless(captured.err)
+    assert harmless(captured.out)

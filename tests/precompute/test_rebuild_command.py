@@ -1,0 +1,36 @@
+"""The command that makes an index again, whatever its folder holds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from precompute import rebuild_command as remake
+from precompute.index.manifest import MANIFEST
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("demo", "lexiscope precompute demo"),
+        ("openai-community/gpt2", "lexiscope precompute openai-community/gpt2"),
+        ("/home/somebody/models/tiny.gguf", "lexiscope precompute tiny.gguf"),
+        ("/home/somebody/my model", "lexiscope precompute 'my model'"),
+    ],
+)
+def test_command(tmp_path: Path, source: str, expected: str) -> None:
+    (tmp_path / MANIFEST).write_text(json.dumps({"source": source}))
+    assert remake.command(source) == remake.command_for(tmp_path) == expected
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"source": 5}', '{"source": ""}', "\xff", "[" * 10**5])
+def test_a_manifest_that_does_not_tell(tmp_path: Path, content: str | None) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    if content is not None:
+        (folder / MANIFEST).write_bytes(content.encode("latin-1"))
+    assert remake.command_for(folder) == "lexiscope precompute tiny"
+
+
+def test_the_same_file() -> None:
+    assert remake._MANIFEST == MANIFEST
