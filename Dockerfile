@@ -21,7 +21,7 @@ COPY constraints.txt ./
 RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' constraints.txt)" \
     && pip install --constraint constraints.txt torch
 
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml setup.py README.md LICENSE ./
 COPY app ./app
 COPY precompute ./precompute
 COPY static ./static

@@ -27,11 +27,12 @@ test: $(READY) ## run the tests
 	@echo "Running the tests"
 	@$(BIN)/python -m pytest $(ARGS)
 
-lint: $(READY) ## check style and types: ruff and mypy --strict
-	@echo "Checking style and types with ruff and mypy --strict"
+lint: $(READY) ## check style, types and which room imports which: ruff, mypy --strict, import-linter
+	@echo "Checking style, types and imports with ruff, mypy --strict and import-linter"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/lint-imports
 
 bench: $(READY) ## measure speed and memory, one line per figure
 	@echo "Measuring speed and memory: name, measured, bound, ok or short"
