@@ -9,6 +9,9 @@ ENDS = ("top", "bottom")
 PRESETS = ("all", "distinct", "words")
 MATRICES = ("vo", "qk")
 
+# The kinds of vectors whose matrices a head's matrix is the product of: W_V W_O and W_Q W_Kᵀ.
+FACTORS: dict[str, tuple[str, str]] = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
+
 # What each kind of vector does: it reads from the residual stream (compared with W_E) or writes to it (with W_U).
 SIDES: dict[str, Literal["reads", "writes"]] = {
     "ff_key": "reads",

@@ -22,7 +22,7 @@ from precompute.project.embedding import Embedding
 from precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
 from precompute.project.pairs.masks import Masks
 from precompute.project.vectors import Lists, Projector
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.shape import ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
 from precompute.weights.architectures.base import Model
 
 Arrays = dict[str, NDArray[Any]]
@@ -30,7 +30,6 @@ Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind,
 Searches = dict[tuple[str, int, int], Future[dict[str, Ends]]]  # by matrix, head and lens
 Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
 
-FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
 PAIR_SHARE = 0.75  # of a layer's work, for the progress bar only
 
 

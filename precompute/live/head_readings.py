@@ -16,9 +16,8 @@ from precompute.live.weights import Weights
 from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk, ScoredPair
 from precompute.project.embedding import Embedding, Float32
 from precompute.project.pairs.masks import Masks
-from precompute.shape import SIDES
+from precompute.shape import FACTORS, SIDES
 
-FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
 SEARCH = 0.5  # the share of the work, for the progress bar, that is done when the search begins
 
 Step = Callable[[str, float], None]  # the stage, and which share of all work is done; what it raises ends the work

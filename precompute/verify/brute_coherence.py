@@ -1,12 +1,10 @@
-"""How coherent lists are, by the definition in FORMAT.md and in float64: to check what coherence.py computes otherwise.
-Which lists to check is for verify.py."""
+"""How coherent lists are, by the definition in FORMAT.md and in float64: to check what the build stores."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Float64
 from precompute.shape import LENSES
-from precompute.verify.brute_force import BruteForce, Ids
+from precompute.verify.brute_force import BruteForce, Float64, Ids
 
 DEPTH, FIRST, HUB = 100, 20, 10  # as FORMAT.md defines them
 BLOCK = 256  # vectors whose scores are computed at once

@@ -1,5 +1,7 @@
 """All scores of a vector, or of a head's matrix, straight from the weights in float64: the slow way, to check the fast.
-Comparing them with an index is for verify.py; nothing of the build's kernels is used."""
+
+Shares no code with the projection that it checks: mean, norms and factors are written down here once more.
+"""
 
 from dataclasses import dataclass
 
@@ -7,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precompute.index.tokens import distinct_classes, whole_words
-from precompute.project.embedding import NO_DIRECTION, SHORTEST, Float64
 from precompute.shape import LENSES, SIDES
 from precompute.weights.architectures.base import Model
 
 Ids = NDArray[np.int64]
+Float64 = NDArray[np.float64]
+
+FACTORS = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
+
+# A token whose embedding is the mean row, up to rounding, has no direction: all its cosine scores are 0.
+# So is one whose centred norm is below this share of what it was computed from, or has no inverse in float32.
+ROUNDING_SHARE = 1e-9
+SMALLEST_NORM = 1e-37
 
 
 @dataclass(frozen=True)
@@ -40,13 +49,14 @@ class BruteForce:
         }
 
     def embedding(self, kind: str, lens: str) -> Float64:
+        """(d_vocab, d_model): what vectors of this kind are multiplied with under the lens."""
         return self._lensed["reads" if self.model.shape.tied else SIDES[kind], lens]
 
     def vectors(self, layer: int, kind: str, numbers: Ids) -> Float64:
         return self.model.vectors(layer, kind)[numbers].numpy().astype(np.float64)  # (len(numbers), d_model)
 
     def head(self, layer: int, matrix: str, head: int, lens: str) -> HeadMatrix:
-        left, right = ("w_v", "w_o") if matrix == "vo" else ("w_q", "w_k")
+        left, right = FACTORS[matrix]
         W_left, W_right = (factor[head].numpy().astype(np.float64) for factor in self.model.factors(layer, matrix))
         return HeadMatrix(self.embedding(left, lens) @ W_left, self.embedding(right, lens) @ W_right.T)
 
@@ -54,19 +64,18 @@ class BruteForce:
         """Whether a preset has the pair (token, other), for arrays that numpy can match up."""
         distinct = self.surface[tokens] != self.surface[others]
         words = self.words[tokens] & self.words[others]
-        allowed: NDArray[np.bool_] = {"all": np.ones_like(distinct), "distinct": distinct, "words": distinct & words}[
-            preset
-        ]
-        return allowed
+        masks = {"all": np.ones_like(distinct), "distinct": distinct, "words": distinct & words}
+        return np.asarray(masks[preset])
 
 
 def _lensed(W: Float64, lens: str) -> Float64:
+    """W (d_vocab, d_model), under the cosine lens every row centred and normalised."""
     if lens == "dot":
         return W
     mean = W.mean(axis=0)
     centred = W - mean
-    norm = np.linalg.norm(centred, axis=1, keepdims=True)
-    noise = NO_DIRECTION * (np.linalg.norm(W, axis=1, keepdims=True) + np.linalg.norm(mean)) + SHORTEST
-    directionless = norm <= noise
-    directions: Float64 = np.divide(centred, norm, out=np.zeros_like(centred), where=~directionless)
+    norm = np.linalg.norm(centred, axis=1, keepdims=True)  # (d_vocab, 1)
+    computed_from = np.linalg.norm(W, axis=1, keepdims=True) + np.linalg.norm(mean)
+    has_direction = norm > ROUNDING_SHARE * computed_from + SMALLEST_NORM
+    directions: Float64 = np.divide(centred, norm, out=np.zeros_like(centred), where=has_direction)
     return directions

@@ -12,11 +12,10 @@ from precompute import rebuild_command as remake
 from precompute.errors import LexiscopeError, NotFound, ShardDamaged
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Floats
-from precompute.project.embedding import Float64
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 from precompute.verify import brute_coherence
 from precompute.verify.brute_coherence import Hubs
-from precompute.verify.brute_force import BruteForce, Ids
+from precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
 from precompute.verify.sums import Result
 from precompute.weights.architectures.base import Model
 
@@ -170,7 +169,7 @@ def _pairs_fault(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids, hubs: Hubs | None
 ) -> str | None:
     everything = np.arange(index.shape.d_vocab)
-    directions = [brute.embedding(kind, "cosine") for kind in (("w_v", "w_o") if matrix == "vo" else ("w_q", "w_k"))]
+    directions = [brute.embedding(kind, "cosine") for kind in FACTORS[matrix]]
     for lens_at, lens in enumerate(LENSES):
         exact = brute.head(layer, matrix, head, lens)
         row_scores = exact.rows(rows)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 
 from precompute.errors import BadWeights, NotFound
-from precompute.shape import MATRICES, Shape
+from precompute.shape import FACTORS, Shape
 from precompute.weights.checkpoint import Checkpoint
 
 
@@ -57,9 +57,9 @@ class Model(ABC):
 
         (n_heads, d_model, d_head) and (n_heads, d_head, d_model); grouped heads' W_K and W_V are repeated.
         """
-        if matrix not in MATRICES:
-            raise NotFound(f"There is no head matrix {matrix!r}, only {' and '.join(MATRICES)}.")
-        left, right = ("w_v", "w_o") if matrix == "vo" else ("w_q", "w_k")
+        if matrix not in FACTORS:
+            raise NotFound(f"There is no head matrix {matrix!r}, only {' and '.join(FACTORS)}.")
+        left, right = FACTORS[matrix]
         return self._heads(layer, left).transpose(1, 2), self._heads(layer, right)
 
     @cached_property
