@@ -8,6 +8,15 @@ from urllib.parse import parse_qsl, quote, quote_plus
 
 from app.packed_text import pack, unpack
 
+FORMATS = {
+    "html": "text/html",
+    "json": "application/json",
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "tex": "application/x-tex",
+}  # how a view leaves the site, and the media type of each
+DATA_FORMATS = ("json", "csv", "md", "tex")  # those with an address of their own, which ends in .json and so on
+
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 SEED_KIND = "ff_value"
 PROMPT_DEFAULTS = {"panel": "evolution", "convention": "final", "off": "", "set": ""}
@@ -85,6 +94,21 @@ def vector(name: str, layer: int, index: int, head: int | None, sub: int | None,
     if head is None or sub is None:
         return ff(name, layer, index, **query)
     return subhead(name, layer, head, sub, **query)
+
+
+def content_type(format: str) -> str:
+    return FORMATS[format] if format == "json" else f"{FORMATS[format]}; charset=utf-8"
+
+
+def format_address(address: str, format: str) -> str:
+    """The same page in another format: without arguments that only say how a page shows it, and of a CSV, which has
+    all pages of a list, without the page."""
+    if format == "html":
+        return address
+    path, _, query = address.partition("?")
+    left_out = ("group", "page") if format == "csv" else ("group",)
+    kept = "&".join([argument for argument in query.split("&") if argument.partition("=")[0] not in left_out])
+    return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
 
 
 def turned(address: str, **changes: Any) -> str:

@@ -4,8 +4,10 @@ What is in a view is for views/, which page is asked for is for routes/, tokens 
 import json
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 from weakref import WeakKeyDictionary
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -21,7 +23,6 @@ from precompute.index.index import Index, ranges
 from precompute.rebuild_command import command
 
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
-TYPES = {"json": "application/json", "csv": "text/csv", "md": "text/markdown", "tex": "application/x-tex"}
 
 _MAX_BARS = 1000
 
@@ -33,11 +34,15 @@ class PageRequest:
     path: str  # without query
     canonical: str  # path and query, defaults left out
     origin: str = ""  # scheme://host, for links that leave the site
-    twins: Mapping[str, str] = field(default_factory=dict)  # "json", "csv", "md", "tex" -> URL
-    query: Mapping[str, Any] = field(default_factory=dict)  # the arguments as parsed
+    formats: Mapping[str, str] = field(default_factory=dict)  # "json", "csv", "md", "tex" -> URL
     index: Index | None = None  # of pages about a model
     models: tuple[str, ...] = ()  # all there are, for switching
     live: bool = False  # whether a worker answers for the model, so that links to live pages work
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The arguments in the canonical address: those that have their default are not there."""
+        return dict(parse_qsl(self.canonical.partition("?")[2]))
 
 
 class Renderer:
@@ -102,7 +107,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "help": addresses.help_page,
         "asset": assets.__getitem__,
     }
-    made.globals |= {"url": addresses, "glossary": glossary, "types": TYPES}
+    made.globals |= {"url": addresses, "glossary": glossary, "types": addresses.FORMATS}
     made.globals |= {
         "turned": addresses.turned,
         "ranges": ranges,

@@ -73,8 +73,8 @@ def length_switch(address: str, usual: int, shown: int, stored: int) -> Markup:
     )
 
 
-def share(address: str, twins: Mapping[str, str], whole: str = "") -> Markup:
-    """The page's whole address and its twins; the script turns a click into a copy.
+def share(address: str, formats: Mapping[str, str], whole: str = "") -> Markup:
+    """The page's whole address and its other formats; the script turns a click into a copy.
 
     Where the CSV holds more than the page, `whole` says what: too much to copy, so it is a link like any other."""
     links = [
@@ -82,15 +82,15 @@ def share(address: str, twins: Mapping[str, str], whole: str = "") -> Markup:
         f'<a href="{escape(address)}" data-copy="link" title="Copy the address of this page">link</a>',
     ]
     links += [
-        f'<a href="{escape(twins[face])}" data-copy="{face}" title="Copy as {what}">{name}</a>'
-        for face, (name, what) in _COPIED.items()
-        if face in twins and not (whole and face == "csv")
+        f'<a href="{escape(formats[format])}" data-copy="{format}" title="Copy as {what}">{name}</a>'
+        for format, (name, what) in _COPIED.items()
+        if format in formats and not (whole and format == "csv")
     ]
     links += ["<span>Open:</span>"]
     if whole:
-        links += [f'<a href="{escape(twins["csv"])}" title="Comma-separated values: {whole}">CSV ({whole})</a>']
-    if "json" in twins:
-        links += [f'<a href="{escape(twins["json"])}" title="This page as data">JSON</a>']
+        links += [f'<a href="{escape(formats["csv"])}" title="Comma-separated values: {whole}">CSV ({whole})</a>']
+    if "json" in formats:
+        links += [f'<a href="{escape(formats["json"])}" title="This page as data">JSON</a>']
     lines = "\n".join(links)
     return Markup(f'<nav class="share" aria-label="Share this page" hx-boost:inherited="false">\n{lines}\n</nav>\n')
 

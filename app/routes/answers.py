@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.formats.faces import BARE_FACES, WHOLE_FACES, csv_face, html_face, links, table_face, twin, twin_addresses
+from app.addresses import format_address
+from app.formats.faces import BARE_FACES, WHOLE_FACES, csv_face, html_face, links, table_face, twin_addresses
 from app.html.rendering import PageRequest
 from app.library.live_index import LiveIndex
 from app.routes.error_pages import ErrorPages
@@ -91,7 +92,7 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         try:
             view, used = await _view(page, call, arguments)
         except Elsewhere as moved:
-            where = moved.address if face == "html" else twin(moved.address, face)
+            where = format_address(moved.address, face)
             return RedirectResponse(where, 303, {"cache-control": "no-cache", "vary": VARY})
         if isinstance(view, SearchView) and view.jump and variant in ("html", "partial"):
             return RedirectResponse(view.jump, 303, {"cache-control": "no-cache", "vary": VARY})
@@ -103,7 +104,7 @@ def endpoint(site: Site, page: Page) -> Endpoint:
             return answer(view.json_bytes(), face, headers)
         if face == "csv":
             return in_parts(csv_face(view), face, headers, site.turns)
-        about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), arguments, index)
+        about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), index)
         html = face == "html"
         body = html_face(site, page.name, variant, view, about) if html else table_face(face, view, about)
         return answer(body, face, headers)
@@ -125,8 +126,7 @@ def page_request(
     site: Site,
     request: Request,
     canonical: str,
-    twins: Mapping[str, str],
-    arguments: Mapping[str, Any],
+    formats: Mapping[str, str],
     index: LiveIndex | None,
 ) -> PageRequest:
     model = index.manifest.model if index else None
@@ -135,8 +135,7 @@ def page_request(
         path=request.scope["path"],
         canonical=canonical,
         origin=origin_of(request),
-        twins=twins,
-        query={**arguments, "model": model},
+        formats=formats,
         index=index,
         models=site.models,
         live=shown is not None and site.live.serves(shown),

@@ -33,7 +33,7 @@ async def event_stream(
 
     def made(answer: Any) -> bytes:
         canonical = page.canonical(index.manifest.model, arguments)
-        about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), arguments, index)
+        about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), index)
         html = html_face(site, page.name, "partial", view(answer), about).decode()
         return _event("page", {"html": html, "canonical": canonical})
 

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.formats.faces import MEDIA_TYPES
+from app.addresses import FORMATS
 from app.routes.arguments import FACES
 from app.routes.examples import ERROR, EXAMPLES
 from app.routes.live_examples import LIVE_EXAMPLES
@@ -82,7 +82,7 @@ def _operation(declared: dict[str, Any], face: str) -> dict[str, Any]:
         operation["responses"]["404"]["content"]["application/json"]["example"] = ERROR
         return operation
     operation["summary"] += f" ({face})"
-    kind = MEDIA_TYPES[face].partition(";")[0]
+    kind = FORMATS[face]
     operation["responses"]["200"]["content"] = {kind: {"schema": {"type": "string"}}}
     if face == "html":
         _let_errors_be_pages(operation)

@@ -14,9 +14,9 @@ def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
         operation = methods.get("get", {})
         face = _FACE.search(path)
         page = (_FACE.sub("", path) if face else path).replace("/index", "/")
-        entry = found.setdefault(page, {"path": page, "faces": [], "operation": operation})
+        entry = found.setdefault(page, {"path": page, "formats": [], "operation": operation})
         if face:
-            entry["faces"].append(face[1])
+            entry["formats"].append(face[1])
             if face[1] == "json":
                 entry["operation"] = operation
     return list(found.values())

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from starlette.responses import Response, StreamingResponse
 
-from app.formats.faces import MEDIA_TYPES
+from app.addresses import FORMATS, content_type
 from app.turns import Turns
 
-_CONTENT_TYPES = {face: (b"content-type", media_type.encode()) for face, media_type in MEDIA_TYPES.items()}
+_CONTENT_TYPES = {face: (b"content-type", content_type(face).encode()) for face in FORMATS}
 Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 

@@ -11,7 +11,6 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app import addresses
-from app.formats.faces import MEDIA_TYPES
 from app.html.assets import Asset
 from app.html.rendering import PageRequest
 from app.metrics import MEDIA_TYPE
@@ -103,13 +102,13 @@ def _page(site: Site, name: str, twin: str | None, view: Callable[[], Any]) -> C
 
     async def respond(request: Request) -> Response:
         path = request.url.path
-        twins = {"json": twin} if twin else {}
-        about = PageRequest(path, path, origin_of(request), twins, models=site.models)
+        formats = {"json": twin} if twin else {}
+        about = PageRequest(path, path, origin_of(request), formats, models=site.models)
         body = site.renderer.page(name, is_partial(request), view(), about)
         headers = {"cache-control": "no-cache", "vary": VARY, "link": f'<{path}>; rel="canonical"'}
         if twin:
             headers["link"] += f', <{twin}>; rel="alternate"; type="application/json"'
-        return Response(body, 200, headers, MEDIA_TYPES["html"])
+        return Response(body, 200, headers, addresses.content_type("html"))
 
     return respond
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from app.formats.faces import MEDIA_TYPES
+from app.addresses import content_type
 from app.guard import HEADERS
 from app.packed_text import unpack
 from app.routes.live_pages import LIVE
@@ -24,7 +24,7 @@ from tests.site import GPT2, visit
 def test_every_page_in_every_face(live: TestClient, path: str, face: str) -> None:
     answer = live.get(twin(path, face))
     assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == MEDIA_TYPES[face]
+    assert answer.headers["content-type"] == content_type(face)
     assert HEADERS.items() <= answer.headers.items()
     assert f'<{path}>; rel="canonical"' in answer.headers["link"]
     again = live.get(twin(path, face), headers={"If-None-Match": answer.headers["etag"]})

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from app.formats.faces import MEDIA_TYPES
+from app.addresses import FORMATS
 from app.html.glossary import tip
 from app.routes import openapi_text
 from app.routes.arguments import FACES
@@ -51,7 +51,7 @@ def validator(document: dict[str, Any], operation: dict[str, Any]) -> Any:
 def test_every_page_is_there_in_every_face(document: dict[str, Any]) -> None:
     ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
     assert len(set(ids)) == len(ids)
-    assert {f"{page.name}_{face}" for page in (HOME, MODEL, *PAGES) for face in MEDIA_TYPES} < set(ids)
+    assert {f"{page.name}_{face}" for page in (HOME, MODEL, *PAGES) for face in FORMATS} < set(ids)
     assert {f"{page.name}_{face}" for page in LIVE for face in ("html", *page.faces)} < set(ids)
     assert {"health", "settings", "metrics", "random"} < set(ids)
 

@@ -48,7 +48,7 @@ def test_every_address_of_the_document_is_on_the_page(client: "TestClient") -> N
     pages = endpoints(document)
     assert len({page["path"] for page in pages}) == len(pages)
     home = next(page for page in pages if page["path"] == "/")
-    assert set(home["faces"]) == {"json", "csv", "md", "tex"}
+    assert set(home["formats"]) == {"json", "csv", "md", "tex"}
     html = client.get("/docs").text
     assert all(page["path"] in html for page in pages)
     ids = parsed(html).ids()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.formats.faces import MEDIA_TYPES
+from app.addresses import FORMATS, content_type
 from app.guard import HEADERS
 from app.routes.pages import HOME, MODEL, PAGES
 from app.views.token_text import shown
@@ -46,17 +46,17 @@ def test_every_page_of_the_table_is_tried() -> None:
     assert set(PATHS) == {HOME, MODEL, *PAGES}
 
 
-@pytest.mark.parametrize("face", MEDIA_TYPES)
+@pytest.mark.parametrize("face", FORMATS)
 @pytest.mark.parametrize("path", ALL_PATHS)
 def test_every_page_in_every_face(client: TestClient, path: str, face: str) -> None:
     answer = client.get(twin(path, face))
     assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == MEDIA_TYPES[face]
+    assert answer.headers["content-type"] == content_type(face)
     assert HEADERS.items() <= answer.headers.items()
     assert answer.headers["cache-control"] == "no-cache"
     links = answer.headers["link"]
     assert f'<{path}>; rel="canonical"' in links
-    assert all(f'<{twin(path, face)}>; rel="alternate"' in links for face in MEDIA_TYPES if face != "html")
+    assert all(f'<{twin(path, face)}>; rel="alternate"' in links for face in FORMATS if face != "html")
     assert int(answer.headers["content-length"]) == len(answer.content)
 
     head = client.head(twin(path, face))
@@ -88,7 +88,7 @@ def test_csv_is_a_table(client: TestClient, path: str) -> None:
 @pytest.mark.parametrize("path", [*ALL_PATHS, *SYSTEM])
 def test_html_is_a_page_or_a_part_of_it(client: TestClient, path: str) -> None:
     page = client.get(path)
-    assert page.headers["content-type"] == MEDIA_TYPES["html"]
+    assert page.headers["content-type"] == content_type("html")
     assert page.text.startswith("<!doctype html>")
     assert page.text.rstrip().endswith("</html>")
     part = client.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#page"})
@@ -163,7 +163,7 @@ def test_pages_are_as_long_as_the_settings_say(site_data: Path, setting: str, pa
         assert view["pages"] == max(1, -(-view["total"] // 3))
 
 
-@pytest.mark.parametrize("face", MEDIA_TYPES)
+@pytest.mark.parametrize("face", FORMATS)
 def test_a_search_without_the_tokenizer_is_not_unchanged_once_it_is_there(
     site_data: Path, tmp_path: Path, face: str
 ) -> None:
@@ -185,7 +185,7 @@ def test_a_search_without_the_tokenizer_is_not_unchanged_once_it_is_there(
 
 def test_an_etag_is_of_one_face_one_host_one_program(client: TestClient, site_data: Path) -> None:
     path = f"/{GPT2}/ff/1/5"
-    tags = [client.get(twin(path, face)).headers["etag"] for face in MEDIA_TYPES]
+    tags = [client.get(twin(path, face)).headers["etag"] for face in FORMATS]
     tags.append(client.get(path, headers={"Host": "elsewhere.example"}).headers["etag"])
     with visit(site_data, layer_rows=7) as other:
         tags.append(other.get(path).headers["etag"])
