@@ -3,7 +3,6 @@ Their full lists are in parameters.py."""
 
 import numpy as np
 
-from app.views.layer import first_tokens
 from app.views.notes import head_note
 from app.views.page_types import HeadView, MatrixGlance, SubheadRow
 from app.views.parameters import pairs_view
@@ -41,7 +40,7 @@ def head_view(index: Index, layer: int, head: int, lens: str = "dot", preset: st
 def _subheads(index: Index, shard: Shard, head: int, lens: str) -> tuple[SubheadRow, ...]:
     shape, numbers = index.shape, np.arange(index.shape.d_head)
     lists = [
-        first_tokens(index, shard, kind, shape.row(kind, head, 0) + numbers, lens, TOKENS).tolist()
+        shard.first_ids(kind, shape.row(kind, head, 0) + numbers, lens, TOKENS).tolist()
         for kind in ("w_q", "w_k", "w_v", "w_o")
     ]
     rows: list[SubheadRow] = []

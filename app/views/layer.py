@@ -31,12 +31,12 @@ def layer_view(
     size: int | None = 50,
 ) -> LayerView:
     """A `size` of None: all neurons on one page, whose rows are made as they are read."""
-    lens_at = place_of("lens", lens, LENSES)
+    place_of("lens", lens, LENSES)
     place_of("sort", sort.removeprefix("-"), SORTS)
     shard = index.shard(layer)
     chosen = np.arange(index.shape.d_mlp) if token is None else _listing(index, shard, token, lens)
     pages, window = cut(len(chosen), page, size)
-    rows = _rows(index, shard, lens, chosen[_order(shard, chosen, lens_at, sort)][window])
+    rows = _rows(index, shard, lens, chosen[_order(shard, chosen, lens, sort)][window])
     return LayerView.of(
         model=index.manifest.model,
         layer=layer,
@@ -68,15 +68,6 @@ def token_named(index: Index, text: str) -> int:
     return found[0]
 
 
-def first_tokens(index: Index, shard: Shard, kind: str, rows: Array, lens: str, count: int) -> Array:
-    """(rows, count): the first ids of top lists; unknown ones, or one twice in a row, are a ShardDamaged."""
-    ids: Array = shard.array(f"{kind}.ids")[rows, LENSES.index(lens), 0, :count]
-    wrong = (ids >= index.shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
-    for row in rows[wrong][:1].tolist():
-        shard.vector(kind, row, lens)  # says what is wrong
-    return ids
-
-
 def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
     """The neurons whose key or value lists a token, at whichever end."""
     index.tokens.raw(token)
@@ -85,28 +76,27 @@ def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
     return np.unique(np.concatenate([found.index[np.isin(found.kind, kinds)] for found in lists]))
 
 
-def _order(shard: Shard, chosen: Array, lens: int, sort: str) -> Array:
+def _order(shard: Shard, chosen: Array, lens: str, sort: str) -> Array:
     """What is undefined comes last in both directions, equals by their number."""
     by, reverse = sort.removeprefix("-"), sort.startswith("-")
     if by == "neuron":
         return np.arange(len(chosen))[:: -1 if reverse else 1]
     numbers = {
-        "norm": lambda: shard.array("ff_value.norm"),
-        "coherence": lambda: shard.array("ff_value.coherence")[:, lens, 0],
-        "similarity": lambda: shard.array("ff.similarity")[:, lens],
+        "norm": lambda: shard.all_norms("ff_value"),
+        "coherence": lambda: shard.all_coherences("ff_value", lens),
+        "similarity": lambda: shard.all_similarities(lens),
     }[by]()[chosen]
     return np.argsort(numbers if reverse else -numbers, kind="stable")
 
 
 def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> ColumnRows[NeuronRow]:
-    lens_at = LENSES.index(lens)
-    keys, values = (first_tokens(index, shard, kind, neurons, lens, FIRST) for kind in ("ff_key", "ff_value"))
-    norms, similarities = shard.array("ff_value.norm")[neurons], shard.array("ff.similarity")[neurons, lens_at]
+    keys, values = (shard.first_ids(kind, neurons, lens, FIRST) for kind in ("ff_key", "ff_value"))
+    norms, similarities = shard.all_norms("ff_value")[neurons], shard.all_similarities(lens)[neurons]
     for wrong in np.flatnonzero(~(np.isfinite(norms) & (norms >= 0)))[:1].tolist():
         shard.vector("ff_value", int(neurons[wrong]), lens)  # says what is wrong
     for wrong in np.flatnonzero(~((similarities >= 0) & (similarities <= 1)))[:1].tolist():
         shard.similarity(int(neurons[wrong]), lens)  # says what is wrong
-    coherences = shard.array("ff_value.coherence")[neurons, lens_at, 0]
+    coherences = shard.all_coherences("ff_value", lens)[neurons]
 
     def row(
         neuron: int, key: list[int], value: list[int], norm: float, coherence: float, similarity: float

@@ -13,7 +13,6 @@ from app.views.parts import finite, place_of, token_views
 from app.views.worth_reading import worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
-from precompute.index.list_checks import sound
 from precompute.index.shard_reader import Shard
 from precompute.rebuild_command import unless_running
 from precompute.shape import LENSES, MATRICES, PRESETS
@@ -95,7 +94,7 @@ def _blank(layer: int, fault: str | None) -> LayerRow:
 
 
 def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
-    coherence = shard.array("ff_value.coherence")[:, LENSES.index(lens), 0]
+    coherence = shard.all_coherences("ff_value", lens)
     steps = np.clip(coherence[np.isfinite(coherence)] * STEPS, 0, STEPS - 1).astype(np.int64)
     cells = {matrix: _cells(index, shard, matrix, lens, preset) for matrix in MATRICES}
     counts = np.bincount(steps, minlength=STEPS).tolist()
@@ -104,18 +103,13 @@ def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
 
 def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:
     """Only the first two pairs of each head are read: there may be a thousand heads."""
-    ids, scores = shard.array(f"{matrix}.ids"), shard.array(f"{matrix}.scores")
-    counts, coherences = shard.array(f"{matrix}.count"), shard.array(f"{matrix}.coherence")
+    ids, scores, counts = shard.first_pairs(matrix, lens, preset, 2)
+    columns = (ids[:, 0], scores[:, 0], counts, shard.all_pair_coherences(matrix, lens, preset))
     cells: list[HeadCell] = []
-    for head in range(index.shape.n_heads):
-        at = head, LENSES.index(lens), PRESETS.index(preset), 0
-        count, coherence = int(counts[at]), float(coherences[at])
+    for head, (pair, score, count, coherence) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
         cell: HeadCell = {"head": head, "coherence": finite(coherence), "first": None}
-        pairs, best = ids[(*at, slice(min(count, 2)))], scores[(*at, slice(min(count, 2)))]
-        if count > ids.shape[-2] or not sound(pairs, best, index.shape.d_vocab):
-            shard.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
         if count:
-            first, second = token_views(index.tokens, pairs[0].tolist())
-            cell["first"] = {"from": first, "to": second, "score": float(best[0])}
+            first, second = token_views(index.tokens, pair)
+            cell["first"] = {"from": first, "to": second, "score": score}
         cells.append(cell)
     return tuple(cells)

@@ -28,6 +28,13 @@ def cut(total: int, page: int, size: int | None) -> tuple[int, slice]:
     return pages, slice((page - 1) * size, min(page * size, total))
 
 
+def part(page: int, size: int | None) -> slice:
+    """What stands on a page, of a list that may be shorter: `cut` says so once its length is known."""
+    if size is None:
+        return slice(0, None)
+    return slice(max(0, page - 1) * size, max(0, page) * size)
+
+
 def token_views(tokens: TokenTable, ids: Iterable[int]) -> tuple[TokenView, ...]:
     texts = tokens.texts
     return tuple([{"id": token, "token": texts[token]} for token in ids])

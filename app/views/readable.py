@@ -12,7 +12,6 @@ from app.views.token_search import TokenSearch, surface, token_search
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array
-from precompute.shape import LENSES
 
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
 RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing
@@ -53,14 +52,12 @@ def readable(index: Index) -> Readable:
 def _learned(index: Index) -> Array:
     """By the embedding, by the unembedding where it is another, and by how many lists of vectors hold it."""
     learned = np.ones(index.shape.d_vocab, bool)
-    for name, array in index.vocabulary.arrays.items():
-        if name.endswith(".centred_norm"):
-            norms = np.asarray(array)
-            learned &= norms >= UNLEARNED * np.median(norms)
+    for norms in index.centred_norms:
+        learned &= norms >= UNLEARNED * np.median(norms)
     lists = np.zeros(index.shape.d_vocab, np.int64)
     for layer in index.layers:
         with suppress(IndexFault):
-            lists += np.diff(index.shard(layer).array("inverted.offsets")[LENSES.index("dot"), 0].astype(np.int64))
+            lists += index.shard(layer).lists_of_tokens("dot", "top")
     usual = np.median(lists)
     learned &= (lists >= RARE * usual) & (lists <= EVERYWHERE * usual)
     return learned

@@ -8,20 +8,17 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from app.views.column_rows import ColumnRows
-from app.views.common_lists import Common, check_common, common_lists
 from app.views.jumps import jump
-from app.views.page_types import Match, SearchView, TokenGroup
-from app.views.pair_matches import pair_matches
-from app.views.parts import cut, place_of, token_views
-from app.views.places import kind_of, over_layers, whose
-from app.views.slices import Shards
+from app.views.listings import match_rows, pair_match_rows
+from app.views.page_types import SearchView, TokenGroup
+from app.views.parts import cut, part, place_of, token_views
 from app.views.token_search import TokenSearch, surface, token_search
 from app.views.view_types import TokenView
 from precompute.errors import BadRequest
 from precompute.index.index import Index
+from precompute.index.lookup import look_up_words
 from precompute.index.tokens import TokenTable
-from precompute.shape import ENDS, LENSES, MATRICES
+from precompute.shape import LENSES, MATRICES
 
 LONGEST = 200  # characters of a search
 GROUPS = 20  # of tokens like the search
@@ -48,15 +45,31 @@ def search_view(
 ) -> SearchView:
     """A `size` of None: all matches and pairs on one page, which are made as they are read."""
     _check(q)
-    lens_at = place_of("lens", lens, LENSES)
+    place_of("lens", lens, LENSES)
+    kinds: tuple[str, ...] = index.shape.kinds
+    matrices: tuple[str, ...] = MATRICES
     if kind is not None:
-        place_of("kind", kind, (*index.shape.kinds, *MATRICES))
+        place_of("kind", kind, (*kinds, *MATRICES))
+        kinds, matrices = ((), (kind,)) if kind in MATRICES else ((kind,), ())
     words = _words(token_search(index.tokens), len(index.tokens), q)
-    of_lists, missing = over_layers(
-        index, lambda shards: _found(index, shards, [word.tokens for word in words], lens_at, kind, page, size)
-    )
-    pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
-    return _view(index, q, lens, kind, words, pieces=pieces, page=page, missing=missing, **of_lists)
+    vector_part = pair_part = part(page, size)
+    if kind is None and size is not None:
+        pair_part = slice(0, FIRST_PAIRS if page == 1 else 0)
+    found = look_up_words(index, [word.tokens for word in words], lens, kinds, matrices, vector_part, pair_part)
+    pages, _ = cut(found.pairs.total if kind in MATRICES else found.vectors.total, page, size)
+    matches = match_rows(index.shape, index.tokens, found.vectors)
+    pairs = pair_match_rows(index.tokens, found.pairs)
+    return _view(
+        index, q, lens, kind, words,
+        page=page,
+        pages=pages,
+        pieces=_pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens]),
+        total=found.vectors.total,
+        matches=matches if size is None else tuple(matches),
+        pairs=pairs if size is None else tuple(pairs),
+        pairs_total=found.pairs.total,
+        missing=found.missing,
+    )  # fmt: skip
 
 
 def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
@@ -104,64 +117,6 @@ def _words(search: TokenSearch, d_vocab: int, q: str) -> list[Word]:
     if not words and q.strip():
         return [Word(q.strip(), search.tokens(q))]
     return list(words.values())
-
-
-def _found(
-    index: Index,
-    shards: Shards,
-    words: Sequence[tuple[int, ...]],
-    lens: int,
-    kind: str | None,
-    page: int,
-    size: int | None,
-) -> dict[str, Any]:
-    """How many pages, matches and pairs there are, and those of this page."""
-    found: dict[str, Any] = {"pages": cut(0, 1, size)[0], "total": 0, "matches": (), "pairs": (), "pairs_total": 0}
-    if not words or not all(words):
-        cut(0, page, size)
-        return found
-    if kind not in MATRICES:
-        lists = common_lists(shards, index.shape, words, lens, None if kind is None else index.shape.kinds.index(kind))
-        found["pages"], window = cut(len(lists), page, size)
-        shown = lists.at(window)
-        check_common(shards, index.shape, shown, lens)
-        found["total"], found["matches"] = len(lists), _matches(index, shown)
-
-    def of_pairs(total: int) -> slice:
-        if kind is None:
-            return slice(0, total if size is None else FIRST_PAIRS if page == 1 else 0)
-        found["pages"], window = cut(total, page, size)
-        return window
-
-    if len(words) <= 2 and (kind is None or kind in MATRICES):
-        matrices = MATRICES if kind is None else (kind,)
-        found["pairs_total"], found["pairs"] = pair_matches(
-            index.tokens, shards, index.shape, words, lens, matrices, of_pairs
-        )
-    elif kind in MATRICES:
-        cut(0, page, size)
-    return found if size is None else found | {name: tuple(found[name]) for name in ("matches", "pairs")}
-
-
-def _matches(index: Index, found: Common) -> ColumnRows[Match]:
-    shape = index.shape
-    kinds, starts = kind_of(shape)
-
-    def match(layer: int, kind: int, number: int, end: int, ranks: list[int], tokens: list[int]) -> Match:
-        head, subhead = whose(shape, shape.kinds[kind], number)
-        return {
-            "kind": shape.kinds[kind],
-            "layer": layer,
-            "index": number,
-            "head": head,
-            "subhead": subhead,
-            "end": ENDS[end],
-            "ranks": tuple(rank + 1 for rank in ranks),
-            "tokens": token_views(index.tokens, tokens),
-        }
-
-    kind = kinds[found.vector]
-    return ColumnRows(match, found.layer, kind, found.vector - starts[kind], found.end, found.ranks, found.tokens)
 
 
 def _group(tokens: TokenTable, text: str, how: str, ids: Sequence[int]) -> TokenGroup:

@@ -1,23 +1,20 @@
-"""A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it.
-Reading inverted lists is for places.py and paired_places.py."""
+"""A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-import numpy as np
-
-from app.views.column_rows import ColumnRows
-from app.views.page_types import PairPlace, Place, Role, RoleList, TokenPageView
-from app.views.paired_places import paired_places
+from app.views.listings import listing_rows, pair_listing_rows
+from app.views.page_types import Role, RoleList, TokenPageView
 from app.views.parameters import token_view
-from app.views.parts import cut, place_of, token_views
-from app.views.places import best_places, kind_of, over_layers
-from app.views.ranked import Window
-from app.views.slices import Shards
+from app.views.parts import cut, part, place_of, token_views
 from app.views.token_search import token_search
 from app.views.view_types import ScoredView
 from precompute.errors import IndexFault
 from precompute.index.index import Index
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.index.layout import n_vectors
+from precompute.index.lookup import look_up_token
+from precompute.index.lookup.lookup import EVERYTHING, TokenLookup
+from precompute.index.lookup.vectors import VectorListings
+from precompute.shape import ENDS, MATRICES, SIDES, Shape
 
 ROLES: dict[tuple[str, str], Role] = {
     ("reads", "top"): "reads",
@@ -29,9 +26,6 @@ ROLES: dict[tuple[str, str], Role] = {
 }
 FIRST_PLACES, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random; so for coherence, too
-
-Pairs = tuple[dict[str, int], ColumnRows[PairPlace]]  # of each matrix how many there are, and those shown
-_NO_PAIRS: Pairs = ({}, ColumnRows(PairPlace, np.empty(0)))
 
 
 def token_page(
@@ -45,36 +39,25 @@ def token_page(
 ) -> TokenPageView:
     """A `size` of None: all places on one page, which are made as they are read."""
     raw = index.tokens.raw(token)
-    lens_at, preset_at = place_of("lens", lens, LENSES), place_of("preset", preset, PRESETS)
+    kinds: tuple[str, ...] = index.shape.kinds
+    matrices: tuple[str, ...] = MATRICES
     if kind is not None:
-        place_of("kind", kind, (*index.shape.kinds, *MATRICES))
-
-    def make(shards: Shards) -> tuple[int, tuple[RoleList, ...], Pairs, float | None]:
-        pages = 1
-
-        def window(total: int) -> slice:
-            nonlocal pages
-            pages, chosen = cut(total, page, size)
-            return chosen
-
-        def roles(kinds: Collection[str], window: Window) -> tuple[RoleList, ...]:
-            return _roles(best_places(shards, index.shape, token, lens_at, kinds, window), size is None)
-
-        def paired(matrices: Collection[str], window: Window) -> Pairs:
-            return paired_places(index.tokens, shards, index.shape, token, lens_at, preset_at, matrices, window)
-
-        if kind is None:
-            cut(0, page, size)
-            every = roles(index.shape.kinds, lambda total: slice(0, total if size is None else FIRST_PLACES))
-            pairs = paired(MATRICES, lambda total: slice(0, total if size is None else FIRST_PAIRS))
-            return 1, every, pairs, _hub(index, len(shards), sum(role.total for role in every))
-        if kind in MATRICES:
-            pairs = paired((kind,), window)
-            return pages, (), pairs, None
-        of_kind = roles((kind,), window)
-        return pages, of_kind, _NO_PAIRS, None
-
-    (pages, roles, (totals, pairs), hub), missing = over_layers(index, make)
+        place_of("kind", kind, (*kinds, *MATRICES))
+        kinds, matrices = ((), (kind,)) if kind in MATRICES else ((kind,), ())
+    if kind is None:
+        cut(0, page, size)
+        vector_part, pair_part = slice(0, FIRST_PLACES), slice(0, FIRST_PAIRS)
+    else:
+        vector_part = pair_part = part(page, size)
+    if size is None:
+        vector_part = pair_part = EVERYTHING
+    found = look_up_token(index, token, lens, preset, kinds, matrices, vector_part, pair_part)
+    totals = found.pairs.totals
+    pages = 1
+    if kind is not None:
+        pages, _ = cut(max([*totals.values(), *(of_kind.total for of_kind in found.vectors.values())]), page, size)
+    roles = _roles(index.shape, found.vectors, size is None)
+    pairs = pair_listing_rows(index.tokens, found.pairs)
     return TokenPageView.of(
         model=index.manifest.model,
         lens=lens,
@@ -89,9 +72,9 @@ def token_page(
         roles=roles,
         pairs=pairs if size is None else tuple(pairs),
         pairs_total=sum(totals.values()),
-        missing=missing,
+        missing=found.missing,
         totals=totals,
-        hub=hub,
+        hub=_hub(index, found) if kind is None else None,
     )
 
 
@@ -99,17 +82,20 @@ def role_of(kind: str, end: str) -> Role:
     return ROLES["ff_up" if kind == "ff_up" else SIDES[kind], end]
 
 
-def _hub(index: Index, n_layers: int, total: int) -> float | None:
+def _hub(index: Index, found: TokenLookup) -> float | None:
     """How many times more lists hold a token than would by chance, if it is a hub."""
-    usual = n_layers * len(kind_of(index.shape)[0]) * len(ENDS) * index.manifest.k / index.shape.d_vocab
+    n_layers = index.shape.n_layers - len(found.missing)
+    usual = n_layers * n_vectors(index.shape) * len(ENDS) * index.manifest.k / index.shape.d_vocab
+    total = sum(listings.total for listings in found.vectors.values())
     return total / usual if total > HUB * usual else None
 
 
-def _roles(found: Mapping[tuple[str, str], tuple[int, ColumnRows[Place]]], lazy: bool) -> tuple[RoleList, ...]:
-    lists = [
-        RoleList.of(role=role_of(kind, end), kind=kind, end=end, total=total, places=places if lazy else tuple(places))
-        for (kind, end), (total, places) in found.items()
-    ]
+def _roles(shape: Shape, found: Mapping[tuple[str, str], VectorListings], lazy: bool) -> tuple[RoleList, ...]:
+    lists = []
+    for (kind, end), listings in found.items():
+        rows = listing_rows(shape, kind, listings)
+        places = rows if lazy else tuple(rows)
+        lists.append(RoleList.of(role=role_of(kind, end), kind=kind, end=end, total=listings.total, places=places))
     order = list(ROLES.values())
     return tuple(sorted(lists, key=lambda listed: order.index(listed.role)))
 

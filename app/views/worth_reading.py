@@ -8,7 +8,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from app.views.layer import first_tokens
 from app.views.page_types import HeadCard, NeuronCard
 from app.views.parameters import pairs_view
 from app.views.parts import token_views
@@ -17,7 +16,7 @@ from app.views.view_types import PairView
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Shard
-from precompute.shape import LENSES, MATRICES, PRESETS
+from precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
 LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
@@ -35,9 +34,8 @@ Cards = tuple[tuple[NeuronCard, ...], tuple[NeuronCard, ...], tuple[HeadCard, ..
 
 def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards:
     """Most coherent values, most alike keys and values, most coherent heads, of those that people can read."""
-    lens_at = LENSES.index(lens)
-    coherences = {layer: shard.array("ff_value.coherence")[:, lens_at, 0] for layer, shard in shards.items()}
-    similarities = {layer: shard.array("ff.similarity")[:, lens_at] for layer, shard in shards.items()}
+    coherences = {layer: shard.all_coherences("ff_value", lens) for layer, shard in shards.items()}
+    similarities = {layer: shard.all_similarities(lens) for layer, shard in shards.items()}
     learned = {layer: np.where(column < SAME, 0, np.nan) for layer, column in coherences.items()}
 
     def neurons(numbers: Mapping[int, Array]) -> tuple[NeuronCard, ...]:
@@ -98,7 +96,7 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
 
 def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:
     """If two thirds of its first tokens are words."""
-    ids = first_tokens(index, shard, "ff_value", np.array([neuron]), lens, TOKENS)[0].tolist()
+    ids = shard.first_ids("ff_value", np.array([neuron]), lens, TOKENS)[0].tolist()
     stems = fresh.words.stems(ids)
     if 3 * len(stems) < 2 * len(ids) or len(set(stems)) < DIFFERENT or not fresh.take(stems):
         return None
@@ -107,13 +105,12 @@ def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: floa
 
 def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
     """The coherence of every head with a strong first pair, by layer and matrix."""
-    at = LENSES.index(HEAD_LENS), PRESETS.index(HEAD_PRESET), 0
     found: dict[tuple[int, str], Array] = {}
     for matrix in MATRICES:
-        first = {layer: shard.array(f"{matrix}.scores")[:, *at, 0] for layer, shard in shards.items()}
+        first = {layer: shard.all_best_scores(matrix, HEAD_LENS, HEAD_PRESET) for layer, shard in shards.items()}
         least = np.quantile([*first.values()], STRONG) if first else 0
         for layer, shard in shards.items():
-            coherence = shard.array(f"{matrix}.coherence")[:, *at]
+            coherence = shard.all_pair_coherences(matrix, HEAD_LENS, HEAD_PRESET)
             found[layer, matrix] = np.where(first[layer] >= least, coherence, np.nan)
     return found
 

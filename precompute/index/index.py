@@ -84,6 +84,12 @@ class Index:
             f"({ranges(self.layers)}). {remake.unless_running(self.manifest.source)}"
         )
 
+    @property
+    def centred_norms(self) -> tuple[Floats, ...]:
+        """|e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding where it is another."""
+        sides = ("embedding",) if self.shape.tied else ("embedding", "unembedding")
+        return tuple(self.vocabulary.arrays[f"{side}.centred_norm"] for side in sides)
+
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built."""
         self.tokens.raw(token)

@@ -126,9 +126,9 @@ class Shard:
 
     def vectors(self, places: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
         """(V, E, k) ids and scores: both lists of each of these vectors (kind, index), read and checked together."""
-        shape, lens_at = self._shape, _number("lens", lens, LENSES)
+        shape, lens_at = self._shape, position("lens", lens, LENSES)
         for kind, index in places:
-            _number("kind", kind, shape.kinds)
+            position("kind", kind, shape.kinds)
             self._check_range(kind, index, shape.count(kind))
         numbers = [index * len(LENSES) + lens_at for _, index in places]
         ids = self.records([f"{kind}.ids" for kind, _ in places], numbers, self._ends)
@@ -156,13 +156,13 @@ class Shard:
     def similarity(self, neuron: int, lens: str) -> float:
         """Sim_k of a neuron's key and value."""
         self._check_range("neuron", neuron, self._shape.d_mlp)
-        value = float(self.array("ff.similarity")[neuron, _number("lens", lens, LENSES)])
+        value = float(self.array("ff.similarity")[neuron, position("lens", lens, LENSES)])
         if not 0 <= value <= 1:
             raise self._damage(f"the similarity of neuron {neuron} is {value}")
         return value
 
     def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
-        at = _number("end", end, ENDS)
+        at = position("end", end, ENDS)
         ids, scores, (top, _) = self.both_ends(matrix, head, lens, preset)
         part = slice(top, None) if at else slice(top)
         return Pairs(ids[part], scores[part], self.pair_coherences(matrix, head, lens, preset)[at])
@@ -175,9 +175,9 @@ class Shard:
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
     ) -> tuple[Array, Floats, tuple[int, int]]:
         """Pairs (n, 2) and scores (n,) of top and then bottom, whole or only the first; and how many of each."""
-        name = MATRICES[_number("matrix", matrix, MATRICES)]
+        name = MATRICES[position("matrix", matrix, MATRICES)]
         self._check_range("head", head, self._shape.n_heads)
-        at, what = (head, _number("lens", lens, LENSES), _number("preset", preset, PRESETS)), f"{name} of head {head}"
+        at, what = (head, position("lens", lens, LENSES), position("preset", preset, PRESETS)), f"{name} of head {head}"
         number, n = [(at[0] * len(LENSES) + at[1]) * len(PRESETS) + at[2]], self.array(f"{name}.scores").shape[-1]
         counts: list[int] = self.array(f"{name}.count")[at].tolist()
         if (longest := max(counts)) > n:
@@ -193,15 +193,72 @@ class Shard:
         self._check_ends(f"{what} ({lens}, {preset}, ", both, falling)
         return np.concatenate(both), np.concatenate([scores[0, :top], scores[1, :bottom]]), (top, bottom)
 
+    def first_ids(self, kind: str, numbers: Array, lens: str, count: int) -> Array:
+        """(n, count): the first tokens of these vectors' top lists."""
+        ids: Array = self.array(f"{kind}.ids")[numbers, position("lens", lens, LENSES), 0, :count]
+        wrong = (ids >= self._shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
+        for number in numbers[wrong][:1].tolist():
+            self.vector(kind, number, lens)  # says what is wrong
+        return ids
+
+    def all_norms(self, kind: str) -> Floats:
+        """(n,) by vector, as stored: not checked."""
+        return np.asarray(self.array(f"{kind}.norm"))
+
+    def all_coherences(self, kind: str, lens: str) -> Floats:
+        """(n,) of the vectors' top lists, as stored: not checked."""
+        column: Floats = self.array(f"{kind}.coherence")[:, LENSES.index(lens), 0]
+        return column
+
+    def all_similarities(self, lens: str) -> Floats:
+        """(d_mlp,) as stored: not checked."""
+        column: Floats = self.array("ff.similarity")[:, LENSES.index(lens)]
+        return column
+
+    def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
+        """(n_heads,) of the heads' top lists, as stored: not checked."""
+        column: Floats = self.array(f"{matrix}.coherence")[:, LENSES.index(lens), PRESETS.index(preset), 0]
+        return column
+
+    def all_best_scores(self, matrix: str, lens: str, preset: str) -> Floats:
+        """(n_heads,) of the first pair of the heads' top lists, as stored: not checked."""
+        column: Floats = self.array(f"{matrix}.scores")[:, LENSES.index(lens), PRESETS.index(preset), 0, 0]
+        return column
+
+    def first_pairs(self, matrix: str, lens: str, preset: str, count: int) -> tuple[Array, Floats, Array]:
+        """Of every head the first pairs of its top list: ids (n_heads, count, 2), scores (n_heads, count), and how many
+        of them there are (n_heads,), behind which both are zeros."""
+        at = LENSES.index(lens), PRESETS.index(preset), 0
+        ids, scores = (
+            np.stack([self.array(f"{matrix}.{part}")[head, *at, :count] for head in range(self._shape.n_heads)])
+            for part in ("ids", "scores")
+        )
+        counts: Array = self.array(f"{matrix}.count")[:, *at]
+        for head, number in enumerate(counts.tolist()):
+            shown = slice(min(number, count))
+            if number > self.n_pairs or not sound(ids[head, shown], scores[head, shown], self._shape.d_vocab):
+                self.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
+        return ids, scores, np.minimum(counts, count)
+
+    def lists_of_tokens(self, lens: str, end: str) -> Array:
+        """(d_vocab,): in how many lists of vectors each token stands."""
+        offsets: Array = self.array("inverted.offsets")[LENSES.index(lens), ENDS.index(end)]
+        return np.diff(offsets.astype(np.int64))
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs a list has room for."""
+        return int(self.array("vo.scores").shape[-1])
+
     def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
         """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
-        at = head, _number("lens", lens, LENSES), PRESETS.index("all"), ENDS.index("top")
+        at = head, position("lens", lens, LENSES), PRESETS.index("all"), ENDS.index("top")
         count = int(self.array(f"{matrix}.count")[at])
         best: Array = self.array(f"{matrix}.ids")[(*at, slice(min(n, count)))]
         return best
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
-        lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)
+        lens_at, end_at = position("lens", lens, LENSES), position("end", end, ENDS)
         part = self._slice("inverted.offsets", token, lens_at, end_at, len(self.array("inverted.rank")))
         vector, rank = self.array("inverted.vector")[part], self.array("inverted.rank")[part]
         kind = np.searchsorted(self._starts, vector, side="right") - 1
@@ -216,7 +273,7 @@ class Shard:
         return Listed(kind, index, rank, score)
 
     def paired(self, token: int, lens: str, end: str) -> Paired:
-        lens_at, end_at = _number("lens", lens, LENSES), _number("end", end, ENDS)
+        lens_at, end_at = position("lens", lens, LENSES), position("end", end, ENDS)
         part = self._slice("paired.offsets", token, lens_at, end_at, len(self.array("paired.rank")))
         head, matrix, preset, side = self.array("paired.place")[part].T
         rank = self.array("paired.rank")[part]
@@ -280,7 +337,7 @@ def _check_bounds(container: Container) -> None:
             raise damaged(container.path, f"is damaged: {lists}.offsets do not fit its {rank} entries")
 
 
-def _number(what: str, asked: str, known: Sequence[str]) -> int:
+def position(what: str, asked: str, known: Sequence[str]) -> int:
     """Where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
     if asked not in known:
         raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")

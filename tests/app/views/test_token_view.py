@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from app.library import file_array
 from app.library.live_index import LiveIndex
-from app.views import slices
 from app.views.page_types import TokenPageView
 from app.views.token import FIRST_PAIRS, FIRST_PLACES, HUB, token_page
 from precompute.build.inverted import invert_pairs
 from precompute.errors import NotFound
 from precompute.index.index import Index
+from precompute.index.lookup import layers as lookup_layers
 from precompute.project import coherence
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from tests.builds import quick_build, small_gpt2
@@ -204,7 +204,7 @@ def test_many_places_are_looked_up_as_few_are(
     """Layer by layer, row by row or whole arrays, instead of one by one."""
     expected = [token_page(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
     index = open_index(indexes[name].folder)
-    monkeypatch.setattr(slices, "FEW", 0)
+    monkeypatch.setattr(lookup_layers, "FEW", 0)
     monkeypatch.setattr(file_array, "AS_LONG_AS", as_long_as)
     assert [token_page(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
 
@@ -214,7 +214,7 @@ def test_many_places_are_looked_up_as_few_are(
 def test_a_build_that_has_just_begun(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, layers: tuple[int, ...], few: int
 ) -> None:
-    monkeypatch.setattr(slices, "FEW", few)
+    monkeypatch.setattr(lookup_layers, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     write_index(folder, make_manifest(), layers)
     view = token_page(Index.open(folder), 40)
@@ -252,7 +252,7 @@ def test_a_damaged_layer_is_left_out(
     few: int,
 ) -> None:
     """Whatever is wrong with it: the others still show what they have."""
-    monkeypatch.setattr(slices, "FEW", few)
+    monkeypatch.setattr(lookup_layers, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     manifest = write_index(folder, make_manifest(), (0, 1))
     arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}

@@ -1,0 +1,91 @@
+"""Reads small parts of the arrays of all layers at once: the slices of a token, and single entries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from precompute.index.shard_reader import Array, Shard
+from precompute.shape import ENDS, Shape
+
+FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
+
+
+class DamagedLayer(Exception):
+    """A value of this layer cannot be right."""
+
+    def __init__(self, layer: int) -> None:
+        super().__init__(layer)
+        self.layer = layer
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layers:
+    """The layers that are looked at, and the sizes of their arrays."""
+
+    shards: Mapping[int, Shard]
+    shape: Shape
+    k: int  # entries of a list
+    pairs: int  # entries of a list of pairs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenSlices:
+    """Where the inverted lists of a token stand: those of the top of every layer, then those of the bottom."""
+
+    bounds: list[tuple[Shard, int, int]]  # (slices,): first and last entry
+    layer: Array
+    end: Array
+    count: Array
+
+    def read(self, name: str, width: int = 1) -> Array:
+        """What an array of rows of this width holds there, slice after slice."""
+        dtype = self.bounds[0][0].array(name).dtype if self.bounds else np.dtype(np.uint8)
+        data = [shard.part(name, width * first, width * last) for shard, first, last in self.bounds]
+        return np.frombuffer(b"".join(data), dtype)
+
+    def numbers(self) -> Array:
+        """For every entry that is read, the number of its slice."""
+        return np.repeat(np.arange(len(self.count), dtype=np.uint16), self.count)
+
+
+def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlices:
+    """Of the lists called `inverted` or `paired`; DamagedLayer where they would be outside of their array."""
+    shards = layers.shards
+    starts = [(lens * len(ENDS) + end) * (layers.shape.d_vocab + 1) + token for end in range(len(ENDS))]
+    data = b"".join([shard.part(f"{lists}.offsets", at, at + 2) for at in starts for shard in shards.values()])
+    first, last = np.frombuffer(data, np.uint32).astype(np.int64).reshape(-1, 2).T
+    n_entries = np.array([len(shard.array(f"{lists}.rank")) for shard in shards.values()] * len(ENDS), np.int64)
+    layer = np.array([*shards] * len(ENDS), np.int32)
+    end = np.repeat(np.arange(len(ENDS), dtype=np.uint8), len(shards))
+    check((first <= last) & (last <= n_entries), layer)
+    held = [shards[number] for number in layer.tolist()]
+    return TokenSlices([*zip(held, first.tolist(), last.tolist(), strict=True)], layer, end, last - first)
+
+
+def read_entries(
+    layers: Layers, names: Sequence[str], which: Array, layer: Array, numbers: Array, width: int = 1
+) -> Array:
+    """Single rows of `width` entries, each of one of these arrays (`which`) in one layer, numbered as in the file.
+
+    The arrays are of one type; (n,) for a width of 1, else (n, width)."""
+    shards = layers.shards
+    dtype = next((shard.array(names[0]).dtype for shard in shards.values()), np.dtype(np.uint8))
+    rows = np.empty((len(numbers), width), dtype)
+    if len(numbers) <= FEW:
+        wanted = zip(which.tolist(), layer.tolist(), (numbers * width).tolist(), strict=True)
+        data = b"".join([shards[at].part(names[array], first, first + width) for array, at, first in wanted])
+        rows[:] = np.frombuffer(data, dtype).reshape(-1, width)
+    else:
+        order = np.argsort(layer, kind="stable")
+        starts = np.flatnonzero(np.diff(layer[order], prepend=-1))
+        for chosen in np.split(order, starts[1:]):
+            shard = shards[int(layer[chosen[0]])]
+            rows[chosen] = shard.rows(names, which[chosen], numbers[chosen], width)
+    return rows[:, 0] if width == 1 else rows
+
+
+def check(right: Array, layer: Array) -> None:
+    """DamagedLayer with the layer of the first entry that is not right."""
+    for wrong in np.flatnonzero(~right)[:1]:
+        raise DamagedLayer(int(layer[wrong]))

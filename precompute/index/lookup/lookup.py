@@ -1,0 +1,113 @@
+"""Finds a token, or the words of a search, in the lists of all layers that are ready and whole."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from precompute.errors import IndexFault
+from precompute.index.index import Index
+from precompute.index.lookup.layers import DamagedLayer, Layers
+from precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
+from precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
+from precompute.index.shard_reader import Shard, position
+from precompute.shape import LENSES, MATRICES, PRESETS
+
+T = TypeVar("T")
+
+EVERYTHING, NOTHING = slice(0, None), slice(0, 0)  # of the entries that were found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TokenLookup:
+    vectors: dict[tuple[str, str], VectorListings]  # by kind and end
+    pairs: PairListings
+    missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordsLookup:
+    vectors: VectorMatches
+    pairs: PairMatches
+    missing: tuple[int, ...]
+
+
+def look_up_token(
+    index: Index,
+    token: int,
+    lens: str,
+    preset: str,
+    kinds: Collection[str],
+    matrices: Collection[str] = MATRICES,
+    vector_part: slice = EVERYTHING,
+    pair_part: slice = EVERYTHING,
+) -> TokenLookup:
+    """The vectors of these kinds that list a token, and the head pairs of these matrices that hold it.
+
+    Of each kind and end, and of each matrix, only one part is read: the order is rank, then |score| falling.
+    """
+    index.tokens.raw(token)  # NotFound if there is no such token
+    lens_at, preset_at = position("lens", lens, LENSES), position("preset", preset, PRESETS)
+
+    def look(layers: Layers) -> tuple[dict[tuple[str, str], VectorListings], PairListings]:
+        vectors = vector_listings(layers, token, lens_at, kinds, vector_part) if kinds else {}
+        return vectors, pair_listings(layers, token, lens_at, preset_at, matrices, pair_part)
+
+    (vectors, pairs), missing = over_layers(index, look)
+    return TokenLookup(vectors, pairs, missing)
+
+
+def look_up_words(
+    index: Index,
+    words: Sequence[Sequence[int]],
+    lens: str,
+    kinds: Collection[str],
+    matrices: Collection[str] = MATRICES,
+    vector_part: slice = EVERYTHING,
+    pair_part: slice = EVERYTHING,
+) -> WordsLookup:
+    """The vectors that list every word, and the head pairs that hold the one word, or the two at different sides.
+
+    A word is the tokens that stand for it. Of more than two words, and of a word without tokens, there are no pairs.
+    """
+    lens_at = position("lens", lens, LENSES)
+    known = bool(words) and all(words)
+
+    def look(layers: Layers) -> tuple[VectorMatches, PairMatches]:
+        vectors = vector_matches(layers, words if known else (), lens_at, kinds, vector_part)
+        pairs = pair_matches(layers, words if known and len(words) <= 2 else (), lens_at, matrices, pair_part)
+        return vectors, pairs
+
+    (vectors, pairs), missing = over_layers(index, look)
+    return WordsLookup(vectors, pairs, missing)
+
+
+def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int, ...]]:
+    """What `look` finds in the layers that are ready and whole, and the numbers of the other layers.
+
+    A layer that turns out to be damaged, or whose file goes away meanwhile, is left out and the rest looked at again.
+    """
+    shards: dict[int, Shard] = {}
+    for layer in index.layers:
+        if _is_readable(index, layer):
+            shards[layer] = index.shard(layer)
+    while True:
+        try:
+            result = look(Layers(shards, index.shape, index.manifest.k, index.manifest.pairs))
+        except DamagedLayer as damaged:
+            del shards[damaged.layer]
+        except IndexFault:
+            gone = [layer for layer in shards if not _is_readable(index, layer)]
+            if not gone:
+                raise
+            for layer in gone:
+                del shards[layer]
+        else:
+            return result, tuple(layer for layer in range(index.shape.n_layers) if layer not in shards)
+
+
+def _is_readable(index: Index, layer: int) -> bool:
+    try:
+        index.shard(layer)
+    except IndexFault:
+        return False
+    return True

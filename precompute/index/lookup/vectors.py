@@ -1,0 +1,168 @@
+"""The vectors that list a token, or a token of every word, over all layers at once, best rank first.
+Shard.listed does the same for one layer, and says what is wrong with a damaged one."""
+
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from precompute.index.layout import n_vectors
+from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
+from precompute.index.lookup.ranking import rank_parts
+from precompute.index.shard_reader import Array
+from precompute.shape import ENDS, LENSES, Shape
+
+_UNLISTED = np.iinfo(np.uint32).max  # the rank of a token in a list that does not hold it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorListings:
+    """Vectors of one kind that list a token at one end, as columns."""
+
+    total: int  # how many there are; the columns hold a part of them
+    layer: Array
+    index: Array  # of the vector within its kind
+    rank: Array  # from 0
+    score: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorMatches:
+    """Vectors that list every word, as columns."""
+
+    total: int
+    layer: Array
+    kind: Array  # numbers Shape.kinds
+    index: Array
+    end: Array
+    ranks: Array  # (n, words): the best of each word, from 0
+    tokens: Array  # (n, words): the token that has it
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entries:
+    """Entries of lists of vectors; `vector` numbers all vectors of a layer, kind after kind."""
+
+    layer: Array
+    end: Array
+    vector: Array
+    rank: Array
+
+    def at(self, chosen: Array | slice) -> "_Entries":
+        return _Entries(self.layer[chosen], self.end[chosen], self.vector[chosen], self.rank[chosen])
+
+
+def vector_listings(
+    layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice
+) -> dict[tuple[str, str], VectorListings]:
+    """By kind and end, a part of each in the order: rank, |score| falling, layer, index."""
+    shape = layers.shape
+    entries = _entries(layers, token, lens)
+    lists = _kinds(shape)[0][entries.vector] * len(ENDS) + entries.end
+    wanted = [kind in kinds for kind in shape.kinds for _ in ENDS]
+    parts = rank_parts(lists, entries.rank, layers.k, wanted, part)
+    entries = entries.at(parts.chosen)
+    score = _stored(layers, lens, "scores", entries)
+    check(np.isfinite(score), entries.layer)
+    index = _split(shape, entries.vector)[1]
+    sections = parts.sections(-np.abs(score), entries.layer, index)
+    _check_listed(layers, lens, entries.at(np.concatenate(sections)), token)
+    columns = (entries.layer, index, entries.rank, score)
+    return {
+        (kind, end): VectorListings(total, *(column[section] for column in columns))
+        for (kind, end), total, section in zip(
+            itertools.product(shape.kinds, ENDS), parts.totals, sections, strict=True
+        )
+        if kind in kinds
+    }
+
+
+def vector_matches(
+    layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice
+) -> VectorMatches:
+    """In the order: sum of the best ranks, the upper layer, kind, index, end."""
+    keys, ranks, tokens = _common_lists(layers, words, lens, kinds)
+    which, vector = np.divmod(keys, n_vectors(layers.shape))
+    end, nth = np.divmod(which, max(1, len(layers.shards)))
+    layer = np.array([*layers.shards], np.int64)[nth]
+    order = np.lexsort((end, vector, -layer, ranks.sum(axis=1)))[part]
+    layer, vector, end, ranks, tokens = layer[order], vector[order], end[order], ranks[order], tokens[order]
+    for rank, token in zip(ranks.T, tokens.T, strict=True):  # of each word
+        _check_listed(layers, lens, _Entries(layer, end, vector, rank), token)
+    kind, index = _split(layers.shape, vector)
+    return VectorMatches(len(keys), layer, kind, index, end, ranks, tokens)
+
+
+def _common_lists(
+    layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str]
+) -> tuple[Array, Array, Array]:
+    """The lists that hold all words, numbered by end, layer and vector; of each word its best rank, and whose."""
+    of_kinds = np.isin(_kinds(layers.shape)[0], [layers.shape.kinds.index(kind) for kind in kinds])
+    keys = np.empty(0, np.int64)
+    ranks, tokens = (np.empty((0, len(words)), np.uint32) for _ in range(2))
+    for column, word in enumerate(words):
+        best, whose = _best_ranks(layers, word, lens)
+        if not column:
+            keys = np.flatnonzero(best != _UNLISTED)
+            keys = keys[of_kinds[keys % len(of_kinds)]]
+            ranks, tokens = (np.empty((len(keys), len(words)), np.uint32) for _ in range(2))
+        held = np.flatnonzero(best[keys] != _UNLISTED)
+        keys, ranks, tokens = keys[held], ranks[held], tokens[held]
+        ranks[:, column], tokens[:, column] = best[keys], whose[keys]
+        if not len(keys):
+            break
+    return keys, ranks, tokens
+
+
+def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, Array]:
+    """Of every list: the best rank that a token of the word has in it, and that token."""
+    n_layers, in_layer = len(layers.shards), n_vectors(layers.shape)
+    nth = np.zeros(layers.shape.n_layers, np.int64)
+    nth[[*layers.shards]] = np.arange(n_layers)
+    best = np.full(len(ENDS) * n_layers * in_layer, _UNLISTED, np.uint32)
+    whose = np.zeros(len(best), np.uint32)
+    for token in word:
+        entries = _entries(layers, token, lens)
+        keys = (entries.end * n_layers + nth[entries.layer]) * in_layer + entries.vector
+        better = np.flatnonzero(entries.rank < best[keys])
+        best[keys[better]] = entries.rank[better]
+        whose[keys[better]] = token
+    return best, whose
+
+
+def _entries(layers: Layers, token: int, lens: int) -> _Entries:
+    """Every entry of a token in the lists of one lens: end after end, layer after layer, best rank first."""
+    where = token_slices(layers, token, lens, "inverted")
+    vector, rank, number = where.read("inverted.vector"), where.read("inverted.rank"), where.numbers()
+    layer = where.layer[number]
+    if len(rank) and (vector.max() >= n_vectors(layers.shape) or rank.max() >= layers.k):
+        check((vector < n_vectors(layers.shape)) & (rank < layers.k), layer)
+    return _Entries(layer, where.end[number], vector, rank)
+
+
+@cache
+def _kinds(shape: Shape) -> tuple[Array, Array]:
+    """The kind of every vector of a layer, by its number in Shape.kinds, and where each kind begins."""
+    counts = [shape.count(kind) for kind in shape.kinds]
+    return np.repeat(np.arange(len(counts), dtype=np.uint8), counts), np.cumsum([0, *counts])
+
+
+def _split(shape: Shape, vector: Array) -> tuple[Array, Array]:
+    """The kind of each vector, and its number within the kind."""
+    of_vector, starts = _kinds(shape)
+    kind = of_vector[vector]
+    return kind, vector - starts[kind]
+
+
+def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
+    """What `{kind}.{name}` holds at these entries."""
+    kind, index = _split(layers.shape, entries.vector)
+    position = ((index * len(LENSES) + lens) * len(ENDS) + entries.end) * layers.k + entries.rank
+    return read_entries(layers, [f"{kind}.{name}" for kind in layers.shape.kinds], kind, entries.layer, position)
+
+
+def _check_listed(layers: Layers, lens: int, entries: _Entries, token: int | Array) -> None:
+    """DamagedLayer unless the token, or each one's own, does stand there."""
+    check(_stored(layers, lens, "ids", entries) == token, entries.layer)
