@@ -1,11 +1,58 @@
-"""Settings of all tests: hypothesis takes the same examples in every run and sets no time limit for one of them,
-because the first call of a kernel compiles it.
+"""What all tests share: two small indexes and the site over them, built once; no waiting for the disk;
+hypothesis takes the same examples in every run, without a time limit, because the first call of a kernel compiles it.
 """
 
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import settings
 
-from tests.live_site import live  # noqa: F401 (fixtures for every test)
-from tests.site import client, site_data  # noqa: F401
+from tests.support.site import GPT2, LLAMA, PAIRS, K, visit
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
 
 settings.register_profile("lexiscope", deadline=None, derandomize=True)
 settings.load_profile("lexiscope")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Flushing takes most of the time of writing many small indexes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session")
+def site_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small real indexes, one of each architecture; tests that damage files do it in a copy."""
+    from tests.support.builds import quick_build
+    from tests.support.models import tiny_gpt2, tiny_llama
+
+    sources, data = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("data")
+    quick_build(tiny_gpt2(sources / GPT2, n_layers=3), data, k=K, pairs=PAIRS, layers=(1, 2))
+    quick_build(tiny_llama(sources / LLAMA), data, k=K, pairs=PAIRS)
+    return data
+
+
+@pytest.fixture(scope="session")
+def client(site_data: Path) -> Iterator["TestClient"]:
+    with visit(site_data) as visitor:
+        yield visitor
+
+
+@pytest.fixture(scope="session")
+def live(client: "TestClient") -> "TestClient":
+    """The site, when its worker has loaded the model: one worker for all tests."""
+    for _ in range(60):
+        answer = client.get(f"/{GPT2}/seeds.json?words=dog")
+        if answer.status_code == 200:
+            return client
+        assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
+        time.sleep(0.5)
+    raise TimeoutError(answer.text)

@@ -13,7 +13,7 @@ import pytest
 from app.connection import MOST_FILES, connection_class, raise_file_limit
 from app.guard import HEADERS
 from app.settings import Settings
-from tests.app.commands.test_serve import get, serving
+from tests.support.processes import get, serving
 
 LIMIT, SECONDS, MOST = 4096, 1.0, 6
 WHOLE = b"GET /-/health HTTP/1.1\r\nHost: x\r\n\r\n"

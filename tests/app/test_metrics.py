@@ -5,7 +5,7 @@ import re
 from starlette.testclient import TestClient
 
 from app.metrics import BUCKETS, MEDIA_TYPE, Metrics
-from tests.site import GPT2
+from tests.support.site import GPT2
 
 LINE = re.compile(r'[a-z_]+(\{[a-z_]+="[^"\\\n]*"(,[a-z_]+="[^"\\\n]*")*\})? [0-9.e+-]+')
 

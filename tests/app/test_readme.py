@@ -7,7 +7,7 @@ import pytest
 
 from app.cli import main, make_parser
 from app.commands import demo
-from tests.models import tiny_gpt2
+from tests.support.models import tiny_gpt2
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^(?:\$ )?lexiscope (.+?)(?: +#.*)?$", README, re.MULTILINE)

@@ -1,6 +1,6 @@
 """One address of every kind of page of the small indexes; short lists, because axe looks at every element."""
 
-from tests.site import GPT2, LLAMA, SCRIPT
+from tests.support.site import GPT2, LLAMA, SCRIPT
 
 PAGES = {
     "home": "/",

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.visit import Visit
-from tests.site import GPT2, LLAMA
+from tests.support.site import GPT2, LLAMA
 
 Visitor = Callable[..., Visit]
 

@@ -8,7 +8,7 @@ from playwright.sync_api import Page
 
 from tests.browser.addresses import PAGES
 from tests.browser.visit import Visit
-from tests.site import GPT2, LLAMA
+from tests.support.site import GPT2, LLAMA
 
 Visitor = Callable[..., Visit]
 SHIFTS = """() => new Promise(done => {

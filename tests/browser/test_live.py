@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.test_every_page import check_in_light_and_dark
 from tests.browser.visit import Visit
-from tests.site import LLAMA
+from tests.support.site import LLAMA
 
 Visitor = Callable[..., Visit]
 PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.browser.running import free_port, running, serving
 from tests.browser.visit import Visit
-from tests.site import LLAMA
+from tests.support.site import LLAMA
 
 PATH = f"/{LLAMA}/seeds?words=dog,lion"
 STARTING = 60_000  # milliseconds that a worker may take

@@ -3,13 +3,12 @@
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from app.cli import PRECOMPUTE_MODULES
-from tests.synthetic import make_manifest, unflushed, write_index
+from tests.support.synthetic import make_manifest, write_index
 
 ROOT = Path(__file__).parents[2]
 # The first argument: modules that cannot be found; the rest is the command.
@@ -29,11 +28,10 @@ sys.exit(main(sys.argv[2:]))
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with unflushed():
-        data = tmp_path_factory.mktemp("data")
-        write_index(data / "tiny", make_manifest(), layers=(0,))
-        yield data
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("data")
+    write_index(data / "tiny", make_manifest(), layers=(0,))
+    return data
 
 
 def extra() -> set[str]:

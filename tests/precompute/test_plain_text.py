@@ -16,7 +16,7 @@ from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST
 from precompute.live.seed_ranking import Ranked, Seed
 from precompute.plain_text import plain
-from tests.synthetic import make_manifest, write_index
+from tests.support.synthetic import make_manifest, write_index
 
 EVIL = "\x1b]0;title\x07\x1b[31m\x9b2J\u202egnp\u2028\r\n\udcff\u200b"
 

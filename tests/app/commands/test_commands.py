@@ -20,8 +20,8 @@ from precompute.errors import OptionsDiffer, SourceNotFound
 from precompute.files import PARTIAL
 from precompute.index.index import Index
 from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER, Manifest
-from tests.builds import SMALL, command, contents, copy, quick_build, small_gpt2
-from tests.models import tiny_llama
+from tests.support.builds import SMALL, command, contents, copy, quick_build, small_gpt2
+from tests.support.models import tiny_llama
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,33 +20,8 @@ from app.cli import make_parser
 from app.commands import demo
 from app.commands.serve import address, listen
 from precompute.errors import ServeError
-from tests.site import GPT2, LLAMA
-
-ROOT = Path(__file__).parents[3]
-RUN = "import sys; from app.cli import main; sys.exit(main())"
-
-
-@contextmanager
-def serving(*words: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """A server in a process, and its address."""
-    process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", RUN, "serve", "--port", "0", *map(str, words)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
-    try:
-        assert process.stdout
-        line = process.stdout.readline()
-        assert line.startswith("Lexiscope is at http://127.0.0.1:"), line + process.communicate()[1]
-        yield process, line.split()[3]
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def get(url: str) -> tuple[int, bytes]:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return answer.status, answer.read()
+from tests.support.processes import ROOT, RUN, get, serving
+from tests.support.site import GPT2, LLAMA
 
 
 def raw(url: str, request: bytes) -> bytes:

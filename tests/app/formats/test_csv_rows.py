@@ -24,9 +24,9 @@ from app.views.parameters import ff_view, pairs_view
 from app.views.search import search_view
 from app.views.token import token_page
 from precompute.index.index import Index
-from tests.pages import parsed
-from tests.site import GPT2, LLAMA, visit
-from tests.tabular import NASTY, rows
+from tests.support.pages import parsed
+from tests.support.site import GPT2, LLAMA, visit
+from tests.support.tables import NASTY, rows
 
 
 def test_csv_of_a_neuron_holds_all_its_lists(client: TestClient) -> None:

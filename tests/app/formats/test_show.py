@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +21,9 @@ from precompute.index.index import Index, ModelSummary
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
 from precompute.live.seed_ranking import Ranked, Seed
-from tests.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, unflushed, write_index
+from tests.support.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, write_index
 
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module")

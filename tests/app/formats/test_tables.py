@@ -15,8 +15,8 @@ from app.views.parameters import ff_view, pairs_view
 from app.views.token_text import shown
 from app.views.view_types import SeedsView, VectorView, View
 from precompute.index.index import Index
-from tests.site import GPT2, LLAMA
-from tests.tabular import NASTY
+from tests.support.site import GPT2, LLAMA
+from tests.support.tables import NASTY
 
 SOURCE = Source("http://x/y?z=1", "weights 12, index 34")
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.html.markup import chip, chips, grouped, pair, plain, ticked
 from app.views.token_text import shown
-from tests.pages import parsed
+from tests.support.pages import parsed
 
 
 @pytest.mark.parametrize(

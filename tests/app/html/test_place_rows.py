@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 import pytest
 
 from app.html.place_rows import place_name
-from tests.pages import parsed
-from tests.site import GPT2, LLAMA, K
-from tests.synthetic import LLAMA as GROUPED
+from tests.support.pages import parsed
+from tests.support.site import GPT2, LLAMA, K
+from tests.support.synthetic import LLAMA as GROUPED
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

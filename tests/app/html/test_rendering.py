@@ -13,8 +13,8 @@ from app.html.glossary import TERMS, term
 from app.html.rendering import PageRequest, Renderer
 from app.html.resources import folder
 from tests.browser.addresses import PAGES
-from tests.pages import parsed
-from tests.site import GPT2, LLAMA, SCRIPT
+from tests.support.pages import parsed
+from tests.support.site import GPT2, LLAMA, SCRIPT
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

@@ -16,8 +16,8 @@ from precompute.errors import ShardDamaged
 from precompute.index.container import Container, write_container
 from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
-from tests.lists import SHAPES
-from tests.synthetic import D_VOCAB, make_manifest, unflushed, write_index
+from tests.support.lists import SHAPES
+from tests.support.synthetic import D_VOCAB, make_manifest, write_index
 
 ARRAY = np.arange(5 * 2 * 3 * 4, dtype=np.float32).reshape(5, 2, 3, 4)
 
@@ -31,8 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "b.none": np.empty((0, 4), np.uint16),
         "c.last": ARRAY[1].astype("u1"),
     }
-    with unflushed():
-        write_container(path / "some.lxs", arrays, {})
+    write_container(path / "some.lxs", arrays, {})
     return path
 
 
@@ -78,8 +77,7 @@ def test_places_outside(arrays: Any, key: Any) -> None:
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shard_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    with unflushed():
-        write_index(tmp_path / name, make_manifest(SHAPES[name], name), (0,))
+    write_index(tmp_path / name, make_manifest(SHAPES[name], name), (0,))
     mapped = Index.open(tmp_path / name).shard(0)
     shard, shape = FileShard(mapped), SHAPES[name]
 
@@ -115,8 +113,7 @@ def test_a_shard_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 
 def test_a_file_that_shrinks_is_named(tmp_path: Path) -> None:
     """A map of it would end the process."""
-    with unflushed():
-        write_index(tmp_path / "tiny", make_manifest(), (0,))
+    write_index(tmp_path / "tiny", make_manifest(), (0,))
     shard = FileShard(Index.open(tmp_path / "tiny").shard(0))
     path = tmp_path / "tiny" / "layer-0.g1.lxs"
     os.truncate(path, 100)

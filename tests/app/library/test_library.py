@@ -21,15 +21,9 @@ from app.views.search import search_view
 from app.views.token import token_page
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index.manifest import MANIFEST, TOKENIZER
-from tests.synthetic import GPT2, LLAMA, add_layer, make_manifest, unflushed, write_index
+from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
 
 LAYERS = (0, 1, 3)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture

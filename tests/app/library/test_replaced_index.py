@@ -2,20 +2,14 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.site import visit
-from tests.synthetic import make_manifest, unflushed, write_index
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
+from tests.support.site import visit
+from tests.support.synthetic import make_manifest, write_index
 
 
 def rebuild(folder: Path) -> None:

@@ -15,7 +15,7 @@ from app.routes.answers import PageRoute, Pages
 from app.server import create_app
 from app.settings import Settings
 from precompute.index.manifest import Manifest
-from tests.site import GPT2, LLAMA, PAIRS, K, ask, copied, visit
+from tests.support.site import GPT2, LLAMA, PAIRS, K, ask, copied, visit
 
 BAD = [
     # What does not exist

@@ -13,9 +13,8 @@ from app.addresses import content_type
 from app.guard import HEADERS
 from app.packed_text import unpack
 from app.routes.live_pages import LIVE
-from tests.live_site import PROMPT, RELATION, SEEDS, TEXT, twin
-from tests.pages import parsed
-from tests.site import GPT2, visit
+from tests.support.pages import parsed
+from tests.support.site import GPT2, PROMPT, RELATION, SEEDS, TEXT, twin, visit
 
 
 @pytest.mark.parametrize(("path", "face"), [

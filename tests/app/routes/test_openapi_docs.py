@@ -30,8 +30,8 @@ from app.routes.pages import HOME, MODEL, PAGES
 from app.server import create_app
 from app.settings import Settings as SiteSettings
 from precompute.shape import PRESETS
-from tests.pages import parsed
-from tests.site import GPT2, LLAMA, visit
+from tests.support.pages import parsed
+from tests.support.site import GPT2, LLAMA, visit
 
 EXAMPLES_EACH = 8
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from app.routes.openapi_text import endpoints, example, type_name
-from tests.pages import parsed
+from tests.support.pages import parsed
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

@@ -9,10 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.routes.live_arguments import PANELS
-from tests.live_site import PROMPT, TEXT, twin
-from tests.pages import parsed
-from tests.site import GPT2
-from tests.tabular import rows
+from tests.support.pages import parsed
+from tests.support.site import GPT2, PROMPT, TEXT, twin
+from tests.support.tables import rows
 
 
 def test_a_prompt_as_data(live: TestClient) -> None:

@@ -4,9 +4,9 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from tests.pages import parsed
-from tests.site import GPT2
-from tests.tabular import rows
+from tests.support.pages import parsed
+from tests.support.site import GPT2
+from tests.support.tables import rows
 
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])

@@ -7,10 +7,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.html.live_rows import clear_rank
-from tests.live_site import RELATION, SEEDS, twin
-from tests.pages import parsed
-from tests.site import GPT2
-from tests.tabular import rows
+from tests.support.pages import parsed
+from tests.support.site import GPT2, RELATION, SEEDS, twin
+from tests.support.tables import rows
 
 
 def test_seeds_as_data(live: TestClient) -> None:

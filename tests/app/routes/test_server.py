@@ -16,8 +16,8 @@ from app.routes.pages import HOME, MODEL, PAGES
 from app.views.token_text import shown
 from app.views.view_types import View
 from precompute.index.manifest import TOKENIZER
-from tests.pages import parsed
-from tests.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
+from tests.support.pages import parsed
+from tests.support.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
 
 PATHS = {
     HOME: ("/",),

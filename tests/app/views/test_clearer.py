@@ -12,9 +12,9 @@ from app.views.readable import readable
 from precompute.index.index import Index
 from precompute.index.layout import shard_layout
 from precompute.shape import LENSES, PRESETS
-from tests.pages import parsed
-from tests.site import GPT2, LLAMA, K, copied, visit
-from tests.synthetic import rewrite_shard
+from tests.support.pages import parsed
+from tests.support.site import GPT2, LLAMA, K, copied, visit
+from tests.support.synthetic import rewrite_shard
 
 
 @pytest.mark.parametrize("model", [GPT2, LLAMA])

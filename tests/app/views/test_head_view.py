@@ -1,7 +1,6 @@
 """A head at a glance, from the right places of an index."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,8 @@ from app.views.page_types import HeadView
 from precompute.errors import NotFound, ShardDamaged
 from precompute.index.index import Index
 from precompute.shape import LENSES, MATRICES, PRESETS
-from tests.lists import SHAPES, all_pairs, token
-from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
+from tests.support.lists import SHAPES, all_pairs, token
+from tests.support.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, write_index
 
 
 @pytest.fixture(scope="module", params=SHAPES)

@@ -9,16 +9,15 @@ from starlette.testclient import TestClient
 from app import addresses
 from app.library.library import Library
 from app.views.home import home_view
-from tests.pages import parsed
-from tests.site import GPT2 as TINY
-from tests.site import visit
-from tests.synthetic import GPT2, LLAMA, make_manifest, unflushed, write_index
+from tests.support.pages import parsed
+from tests.support.site import GPT2 as TINY
+from tests.support.site import visit
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
 
 
 def test_home(tmp_path: Path) -> None:
-    with unflushed():
-        write_index(tmp_path / "tiny", make_manifest(GPT2, "tiny"), (3,))
-        write_index(tmp_path / "small", make_manifest(LLAMA, "small"), ())
+    write_index(tmp_path / "tiny", make_manifest(GPT2, "tiny"), (3,))
+    write_index(tmp_path / "small", make_manifest(LLAMA, "small"), ())
     (tmp_path / "small" / "vocabulary.g1.lxs").unlink()
     content = json.loads(home_view(Library(tmp_path)).json_bytes())
     small, tiny = content["models"]
@@ -30,9 +29,8 @@ def test_home(tmp_path: Path) -> None:
 def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
     hub = replace(make_manifest(GPT2, "tiny"), source="owner/Tiny", revision="607a30d783df")
     local = replace(make_manifest(GPT2, "mine"), source="/somewhere/mine", revision="")
-    with unflushed():
-        write_index(tmp_path / "tiny", hub, (3,))
-        write_index(tmp_path / "mine", local, (3,))
+    write_index(tmp_path / "tiny", hub, (3,))
+    write_index(tmp_path / "mine", local, (3,))
     with visit(tmp_path) as visitor:
         assert [(card["model"], card["name"]) for card in visitor.get("/index.json").json()["models"]] == [
             ("mine", ""), ("tiny", "owner/Tiny"),

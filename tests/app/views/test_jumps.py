@@ -4,7 +4,7 @@ import pytest
 
 from app.views.jumps import examples, jump, offers, out_of_range, pasted_model
 from precompute.shape import Shape
-from tests.synthetic import D_VOCAB, GPT2, LLAMA
+from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
 
 # GPT2 of the tests: 4 layers, 2 heads of 4, 6 neurons.
 

@@ -1,7 +1,6 @@
 """A layer's table against the arrays of a small index: every order, every filter, every page."""
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from app.views.page_types import LayerView
 from precompute.errors import BadRequest, NotFound, ShardDamaged
 from precompute.index.index import Index
 from precompute.shape import LENSES
-from tests.lists import READY, SHAPES, all_listings, token
-from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
+from tests.support.lists import READY, SHAPES, all_listings, token
+from tests.support.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, write_index
 
 
 def arrays_of(name: str, layer: int) -> dict[str, Any]:
@@ -25,12 +24,6 @@ def arrays_of(name: str, layer: int) -> dict[str, Any]:
     arrays["ff_value.coherence"][1] = np.nan
     arrays["ff_value.norm"][2:4] = 0.5
     return arrays
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """A model's page: its maps, and what is worth reading, from the right places of an index."""
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from app.views.page_types import ModelView
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.shape import LENSES, MATRICES, PRESETS
-from tests.lists import READY, SHAPES, all_pairs, token
-from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
+from tests.support.lists import READY, SHAPES, all_pairs, token
+from tests.support.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, write_index
 
 
 def arrays_of(name: str, layer: int) -> dict[str, Any]:
@@ -25,12 +24,6 @@ def arrays_of(name: str, layer: int) -> dict[str, Any]:
     arrays["ff_value.coherence"][3] = 1
     arrays["vo.coherence"][0] = np.nan
     return arrays
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module", params=SHAPES)

@@ -1,7 +1,6 @@
 """Views: the JSON that scripts rely on, filled from the right places of an index."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from precompute.index.index import Index
 from precompute.index.manifest import Manifest
 from precompute.index.tokens import TokenTable
 from precompute.shape import PRESETS
-from tests.synthetic import (
+from tests.support.synthetic import (
     GPT2,
     LLAMA,
     PAIRS,
@@ -25,15 +24,8 @@ from tests.synthetic import (
     raw_tokens,
     rewrite_shard,
     shard_arrays,
-    unflushed,
     write_index,
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module")

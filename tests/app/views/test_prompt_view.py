@@ -9,7 +9,7 @@ from app.views.live_types import PromptView
 from app.views.prompt import FIRST_OF_CHOSEN, prompt_page
 from app.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
 from precompute.index.index import Index
-from tests.site import GPT2, LLAMA
+from tests.support.site import GPT2, LLAMA
 
 
 def page_of(index: Index, layer: int, neuron: int) -> PromptView:

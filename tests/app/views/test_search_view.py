@@ -1,7 +1,6 @@
 """Searches against all lists of a small index, and the ways to say what is sought."""
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,9 @@ from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
-from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
-from tests.models import tokenizer_json
-from tests.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
+from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
+from tests.support.models import tokenizer_json
+from tests.support.synthetic import D_VOCAB, make_manifest, rewrite_shard, shard_arrays, write_index
 
 
 @pytest.fixture(scope="module")

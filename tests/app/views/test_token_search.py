@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.views.token_search import TokenSearch, token_search
 from precompute.index.tokens import TokenTable
-from tests.synthetic import raw_tokens
+from tests.support.synthetic import raw_tokens
 
 TABLE = TokenTable.of(raw_tokens())
 SEARCH = TokenSearch(TABLE)

@@ -1,7 +1,7 @@
 """Token pages against all lists of a small index, one by one."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from precompute.index.index import Index
 from precompute.index.lookup import layers as lookup_layers
 from precompute.project import coherence
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
-from tests.builds import quick_build, small_gpt2
-from tests.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
-from tests.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, unflushed, write_index
+from tests.support.builds import quick_build, small_gpt2
+from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
+from tests.support.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, write_index
 
 ROLES = {
     ("reads", "top"): "reads",
@@ -32,12 +32,6 @@ ROLES = {
     ("ff_up", "top"): "positive",  # its sign is that of the activation
     ("ff_up", "bottom"): "negative",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module")

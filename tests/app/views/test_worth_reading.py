@@ -1,7 +1,6 @@
 """What is worth reading first: of lists with known words, those that people can read, the best of them first."""
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from precompute.build.shard_writer import write_vocabulary
 from precompute.index.index import Index
 from precompute.index.tokens import pack
 from precompute.shape import LENSES, PRESETS
-from tests.pages import parsed
-from tests.site import visit
-from tests.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, shard_arrays, unflushed
+from tests.support.pages import parsed
+from tests.support.site import visit
+from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, shard_arrays
 
 LETTERS = [f" {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 WORDS = [" " + "".join(letters) for letters in itertools.product("bdfgk", "ae", "lmnr", "io")]  # 80 of 4 letters
@@ -47,12 +46,6 @@ def ids(*texts: str) -> list[int]:
 
 def words(start: int, count: int) -> list[int]:
     return ids(*WORDS[start : start + count])
-
-
-@pytest.fixture(autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 def opened(folder: Path, **changed: Any) -> Index:

@@ -18,9 +18,20 @@ from app.site import Site
 from app.wire import PromptAnswer, SeedsAnswer
 from app.workers.keeper import Keeper
 from app.workers.paths import WEIGHTS
-from tests.site import GPT2, LLAMA
-from tests.workers import PROMPT, SEEDS, HeldEngine, asking_site, get, held_engine, in_thread, listening, post, until
-from tests.workers import worker_app as worker_around
+from tests.support.site import GPT2, LLAMA
+from tests.support.workers import (
+    PROMPT,
+    SEEDS,
+    HeldEngine,
+    asking_site,
+    get,
+    held_engine,
+    in_thread,
+    listening,
+    post,
+    until,
+)
+from tests.support.workers import worker_app as worker_around
 
 FAST = {"worker_silence": 1.5, "request_seconds": 20}
 

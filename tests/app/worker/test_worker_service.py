@@ -13,8 +13,19 @@ import pytest
 
 from app.wire import Fault, Health, PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
 from app.workers.paths import WEIGHTS
-from tests.site import GPT2
-from tests.workers import PROMPT, SEEDS, HeldEngine, get, held_engine, in_thread, listening, post, until, worker_app
+from tests.support.site import GPT2
+from tests.support.workers import (
+    PROMPT,
+    SEEDS,
+    HeldEngine,
+    get,
+    held_engine,
+    in_thread,
+    listening,
+    post,
+    until,
+    worker_app,
+)
 
 LIMITS = {"queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "batch_wait_ms": 20}
 

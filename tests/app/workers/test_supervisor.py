@@ -24,10 +24,10 @@ from app.workers.connections import places
 from app.workers.keeper import Keeper
 from precompute.errors import ServeError
 from precompute.index.manifest import Manifest
-from tests.app.commands.test_serve import serving
-from tests.builds import quick_build, small_gpt2
-from tests.site import GPT2
-from tests.workers import SEEDS, asking_site, listening, post, until
+from tests.support.builds import quick_build, small_gpt2
+from tests.support.processes import serving
+from tests.support.site import GPT2
+from tests.support.workers import SEEDS, asking_site, listening, post, until
 
 
 def source(site_data: Path) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.builds import quick_build, small_gpt2
+from tests.support.builds import quick_build, small_gpt2
 
 
 @pytest.fixture(scope="session")

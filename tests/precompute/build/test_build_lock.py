@@ -11,7 +11,7 @@ import pytest
 
 from precompute.build.lock import LOCK, build_lock
 from precompute.errors import BuildError, BuildRunning
-from tests.builds import forks
+from tests.support.builds import forks
 
 
 def hold(folder: Path, held: Event) -> None:

@@ -15,7 +15,7 @@ from precompute.errors import (
     OptionsDiffer,
 )
 from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from tests.builds import (
+from tests.support.builds import (
     SHARD,
     VOCABULARY,
     Listener,

@@ -18,7 +18,7 @@ from precompute.errors import (
 from precompute.files import PARTIAL
 from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from tests.builds import (
+from tests.support.builds import (
     SHARD,
     SMALL,
     VOCABULARY,

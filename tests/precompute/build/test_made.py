@@ -16,9 +16,9 @@ from precompute.index.index import Index
 from precompute.index.layout import shard_size
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
-from tests.builds import PAIRS, SHARD, K, Listener, contents, copy, quick_build, small_gpt2, stamps
-from tests.models import tiny_gpt2, tiny_llama
 from tests.precompute.build.checks import problems
+from tests.support.builds import PAIRS, SHARD, K, Listener, contents, copy, quick_build, small_gpt2, stamps
+from tests.support.models import tiny_gpt2, tiny_llama
 
 
 def test_gpt2_is_what_brute_force_gives(source: Path, built: Path) -> None:

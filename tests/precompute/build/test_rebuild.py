@@ -8,8 +8,8 @@ import pytest
 from precompute.build.placement import NEXT
 from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, Manifest
-from tests.builds import SHARD, Listener, contents, copy, quick_build, small_gpt2
 from tests.precompute.build.checks import problems
+from tests.support.builds import SHARD, Listener, contents, copy, quick_build, small_gpt2
 
 
 def test_rebuild_beside_the_old_index(source: Path, built: Path, tmp_path: Path) -> None:

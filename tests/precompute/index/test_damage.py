@@ -12,8 +12,8 @@ import pytest
 from app.library.file_array import FileShard
 from precompute.index.index import Index
 from precompute.index.layout import shard_file
-from tests.site import visit
-from tests.synthetic import LLAMA, K, make_manifest, unflushed, write_index
+from tests.support.site import visit
+from tests.support.synthetic import LLAMA, K, make_manifest, write_index
 
 FACES = ("", ".json", ".csv", ".md", ".tex")
 BAD = np.array([np.inf], np.float32).tobytes()
@@ -21,8 +21,7 @@ BAD = np.array([np.inf], np.float32).tobytes()
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    with unflushed():
-        write_index(tmp_path / "data" / "tiny", make_manifest(LLAMA))
+    write_index(tmp_path / "data" / "tiny", make_manifest(LLAMA))
     return tmp_path / "data"
 
 

@@ -15,7 +15,7 @@ from precompute.project import coherence
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
 from precompute.verify import brute_coherence
 from precompute.verify import sample as verify
-from tests.synthetic import GPT2, LLAMA, make_manifest, shard_arrays, write_index
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, shard_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
 

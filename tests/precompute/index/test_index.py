@@ -2,7 +2,7 @@
 What an intact one holds is for test_index_lists.py, finding one by its name for test_index_models.py."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from precompute.index.container import About, write_container
 from precompute.index.index import Index
 from precompute.index.layout import shard_file, vocabulary_file
 from precompute.index.manifest import MANIFEST, Manifest
-from tests.synthetic import (
+from tests.support.synthetic import (
     D_VOCAB,
     GPT2,
     PAIRS,
@@ -26,16 +26,9 @@ from tests.synthetic import (
     make_manifest,
     rewrite_shard,
     shard_arrays,
-    unflushed,
     vocabulary_arrays,
     write_index,
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from precompute.build.shard_writer import write_vocabulary
 from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
-from tests.synthetic import (
+from tests.support.synthetic import (
     D_VOCAB,
     GPT2,
     LLAMA,
@@ -21,18 +20,11 @@ from tests.synthetic import (
     make_manifest,
     raw_tokens,
     shard_arrays,
-    unflushed,
     vocabulary_arrays,
     write_index,
 )
 
 SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 @pytest.fixture(scope="module", params=SHAPES)

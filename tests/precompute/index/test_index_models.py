@@ -1,7 +1,6 @@
 """Indexes in a data folder: which there are, by which names they are found, and what is said of others."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,10 @@ from precompute.errors import IndexFault, NotFound
 from precompute.index.index import list_models, open_model, ranges
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
-from tests.synthetic import (
+from tests.support.synthetic import (
     make_manifest,
-    unflushed,
     write_index,
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    with unflushed():
-        yield
 
 
 def test_models_in_a_data_folder(tmp_path: Path) -> None:

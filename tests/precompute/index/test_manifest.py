@@ -16,7 +16,7 @@ from precompute.files import PARTIAL
 from precompute.index.manifest import DEMO_NAME, MANIFEST, FileEntry, Manifest, model_name, signature_of
 from precompute.index.manifest_fields import parse_fields
 from precompute.shape import Shape
-from tests.synthetic import GPT2, LLAMA, make_manifest
+from tests.support.synthetic import GPT2, LLAMA, make_manifest
 
 ENTRY = FileEntry("vocabulary.g1.lxs", 100, "a" * 64)
 FULL = make_manifest().with_vocabulary(ENTRY).with_shard(3, FileEntry("layer-3.g1.lxs", 5, "b" * 64))

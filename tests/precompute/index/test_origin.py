@@ -8,8 +8,8 @@ from starlette.testclient import TestClient
 
 from precompute.index.index import Index
 from precompute.index.origin import origin
-from tests.site import GPT2, LLAMA
-from tests.synthetic import make_manifest
+from tests.support.site import GPT2, LLAMA
+from tests.support.synthetic import make_manifest
 
 
 @pytest.mark.parametrize(

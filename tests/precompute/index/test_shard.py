@@ -18,8 +18,8 @@ from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
-from tests import brute
-from tests.models import tiny_gpt2, tiny_llama
+from tests.support import brute
+from tests.support.models import tiny_gpt2, tiny_llama
 
 K, PAIRS, LAYER = 12, 40, 1
 MODELS = {

@@ -13,7 +13,7 @@ from tokenizers.models import BPE
 
 from precompute.errors import BadWeights, NotFound
 from precompute.index.tokens import TokenTable, distinct_classes, pack, surface, token_bytes, whole_words
-from tests.synthetic import D_VOCAB, raw_tokens, spell, tokenizer_json
+from tests.support.synthetic import D_VOCAB, raw_tokens, spell, tokenizer_json
 
 METASPACE: dict[str, Any] = {
     "added_tokens": [{"id": 0, "content": "<unk>"}, {"id": 1, "content": "</s>"}],

@@ -5,14 +5,14 @@ import torch
 
 from precompute.live import coverage
 from precompute.live.wire import CoverageRow
-from tests.live import TEXT, Case, Run, case  # noqa: F401
+from tests.precompute.live.reference import TEXT, Case, Run
 
 
 def first(scores: torch.Tensor) -> set[int]:
     return set(scores.topk(coverage.K).indices.tolist())
 
 
-def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]]:  # noqa: F811
+def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]]:
     """The first tokens of each active vector."""
     s, vectors = case.engine.shape, case.model.vectors(layer, kind)
     c = run.inputs[layer, "w_o" if kind.startswith("w_") else "ff_value"][at]
@@ -27,7 +27,7 @@ def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]
     return [first(sign * scores) for sign, scores in zip(signs, vectors[rows] @ W.T, strict=True)]
 
 
-def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:  # noqa: F811
+def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:
     """The first tokens of the stream after the layer, by position; transformers has normed the last one."""
     model, states = case.reference, run.hidden[layer + 1]
     norm = model.transformer.ln_f if case.gpt2 else model.model.norm
@@ -36,7 +36,7 @@ def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:  # noqa: F811
     return [first(row) for row in scores]
 
 
-def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:  # noqa: F811
+def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
     assert [(row.kind, row.layer) for row in rows] == [
         (kind, layer) for kind in coverage.KINDS for layer in range(case.engine.shape.n_layers)
     ]
@@ -51,7 +51,7 @@ def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
 @pytest.mark.parametrize("position", [0, 4, None])
 @pytest.mark.parametrize(("k", "active"), [(10, 3), (40, 10)])  # small, so that lists do not cover everything
 def test_coverage_equals_a_direct_computation(
-    case: Case,  # noqa: F811
+    case: Case,
     position: int | None,
     k: int,
     active: int,
@@ -65,7 +65,7 @@ def test_coverage_equals_a_direct_computation(
     assert 0 < sum(row.covered for row in answer.coverage) < len(answer.coverage)
 
 
-def test_a_single_token_has_nothing_to_be_shuffled_with(case: Case) -> None:  # noqa: F811
+def test_a_single_token_has_nothing_to_be_shuffled_with(case: Case) -> None:
     answer = case.ask("T", panels={"coverage"})
     assert len(answer.tokens) == 1
     assert answer.coverage is not None
@@ -73,13 +73,13 @@ def test_a_single_token_has_nothing_to_be_shuffled_with(case: Case) -> None:  # 
     assert {row.shuffled for row in answer.coverage} == {None}
 
 
-def test_in_company_the_same(case: Case) -> None:  # noqa: F811
+def test_in_company_the_same(case: Case) -> None:
     answers = [case.ask(text, panels={"coverage"}).coverage for text in (TEXT, "The horse", TEXT)]
     assert answers[0] == answers[2] != answers[1]
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_what_adds_nothing_covers_nothing(case: Case, every: bool) -> None:  # noqa: F811
+def test_what_adds_nothing_covers_nothing(case: Case, every: bool) -> None:
     s = case.engine.shape
     layers = range(s.n_layers) if every else (1,)
     off = [{"kind": "head", "layer": layer, "head": head} for layer in layers for head in range(s.n_heads)]

@@ -10,7 +10,6 @@ import torch
 from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from precompute.weights.checkpoint import Checkpoint
-from tests.live import Case, make_case
 from tests.precompute.live import (
     test_live_coverage,
     test_live_evolution,
@@ -18,7 +17,7 @@ from tests.precompute.live import (
     test_live_neurons,
     test_live_patterns,
 )
-from tests.smollm2 import smollm2  # noqa: F401
+from tests.precompute.live.reference import Case, make_case
 
 FRANCE = "The capital of France is"
 ANIMALS = {"animal", "animals", "bird", "cat", "cats", "dog", "dogs", "horse", "horses", "lion", "mammal", "shark"}
@@ -26,7 +25,7 @@ LAYERS = (0, 13, 29)
 
 
 @pytest.fixture(scope="module")
-def demo(smollm2: Checkpoint) -> Iterator[Case]:  # noqa: F811
+def demo(smollm2: Checkpoint) -> Iterator[Case]:
     threads = torch.get_num_threads()
     yield make_case(smollm2.folder)
     torch.set_num_threads(threads)

@@ -10,11 +10,11 @@ from precompute.errors import BadRequest, BadWeights, BuildError
 from precompute.live.engine import Engine
 from precompute.live.vocabulary import count_above, top_tokens
 from precompute.weights.checkpoint import Checkpoint
-from tests.live import TEXT, Case, case, make_case  # noqa: F401
-from tests.models import hf, tiny_gpt2
+from tests.precompute.live.reference import TEXT, Case, make_case
+from tests.support.models import hf, tiny_gpt2
 
 
-def test_a_model_is_loaded(case: Case) -> None:  # noqa: F811
+def test_a_model_is_loaded(case: Case) -> None:
     engine = case.engine
     assert engine.shape == case.model.shape
     assert engine.device == torch.device("cpu")
@@ -26,7 +26,7 @@ def test_a_model_is_loaded(case: Case) -> None:  # noqa: F811
         engine.token_count("")
 
 
-def test_weights_are_once_in_memory(case: Case) -> None:  # noqa: F811
+def test_weights_are_once_in_memory(case: Case) -> None:
     w = case.engine.weights
     assert (w.W_U is w.W_E) == w.shape.tied
     assert case.engine.words.reads.embedding.rows.ctypes.data == w.W_E.data_ptr()

@@ -7,10 +7,10 @@ from torch.testing import assert_close
 from precompute.live.evolution import appears
 from precompute.live.vocabulary import sums_of_exponentials
 from precompute.live.wire import EvolutionRow
-from tests.live import TEXT, Case, case  # noqa: F401
+from tests.precompute.live.reference import TEXT, Case
 
 
-def expected_logits(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], torch.Tensor]:  # noqa: F811
+def expected_logits(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], torch.Tensor]:
     """By transformers' own norm and head: (T, d_vocab) for each row."""
     run, model = case.run(tokens), case.reference
     norm = model.transformer.ln_f if case.gpt2 else model.model.norm
@@ -25,7 +25,7 @@ def expected_logits(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str]
     return logits | {(last, "ff"): run.logits}
 
 
-def test_every_row_is_the_stream_through_the_final_norm(case: Case) -> None:  # noqa: F811
+def test_every_row_is_the_stream_through_the_final_norm(case: Case) -> None:
     answer = case.ask(panels={"evolution"}, k=7)
     assert answer.evolution is not None
     logits = expected_logits(case, answer.tokens)
@@ -50,7 +50,7 @@ def test_every_row_is_the_stream_through_the_final_norm(case: Case) -> None:  # 
     assert answer.evolution_untouched is None
 
 
-def test_the_last_row_holds_the_models_logits(case: Case) -> None:  # noqa: F811
+def test_the_last_row_holds_the_models_logits(case: Case) -> None:
     """Up to a constant for each position, which a softmax takes away."""
     answer = case.ask(panels={"evolution"}, k=50)
     assert answer.evolution is not None
@@ -67,7 +67,7 @@ def test_no_probability_is_larger_than_one() -> None:
     assert sums_of_exponentials(sure, torch.zeros(1)).item() == 1.0
 
 
-def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -> None:  # noqa: F811
+def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -> None:
     touches = [{"kind": "head", "layer": 0, "head": 1}, {"kind": "neuron", "layer": 1, "neuron": 3, "value": 4.0}]
     plain, touched = (case.ask(panels={"evolution"}, interventions=some) for some in ([], touches))
     assert plain.evolution is not None
@@ -96,7 +96,7 @@ def test_where_the_answer_appears() -> None:
     assert appears(rows(1, 1, 1, 1, 1, 1, 1), 0) == 0
 
 
-def test_where_the_answer_appears_in_a_run(case: Case) -> None:  # noqa: F811
+def test_where_the_answer_appears_in_a_run(case: Case) -> None:
     answer = case.ask(TEXT, panels={"evolution"}, position=3)
     assert answer.evolution is not None
     after = {row.layer: row for row in answer.evolution if row.after == "ff"}

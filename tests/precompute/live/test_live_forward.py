@@ -13,8 +13,8 @@ from precompute.live.engine import Engine
 from precompute.live.forward import Watcher, forward
 from precompute.live.wire import HeadOff, NeuronSet
 from precompute.weights.checkpoint import Checkpoint
-from tests.live import TEXT, Case, case, close, make_case  # noqa: F401
-from tests.models import _random, _save, hf, tiny_gpt2, tiny_llama
+from tests.precompute.live.reference import TEXT, Case, close, make_case
+from tests.support.models import _random, _save, hf, tiny_gpt2, tiny_llama
 
 
 class Everything(Watcher):
@@ -33,14 +33,14 @@ class Everything(Watcher):
         self.coefficients.append(coefficients)
 
 
-def logits_of(case: Case, tokens: tuple[int, ...]) -> Tensor:  # noqa: F811
+def logits_of(case: Case, tokens: tuple[int, ...]) -> Tensor:
     w = case.engine.weights
     with torch.inference_mode():
         last = forward(w, torch.tensor([tokens]), [()], Watcher())
         return w.norm(last[0], "final") @ w.W_U.T
 
 
-def test_everything_equals_transformers(case: Case) -> None:  # noqa: F811
+def test_everything_equals_transformers(case: Case) -> None:
     tokens = case.engine.words.prompt(TEXT)
     expected, seen, w = case.run(tokens), Everything(), case.engine.weights
     with torch.inference_mode():
@@ -56,7 +56,7 @@ def test_everything_equals_transformers(case: Case) -> None:  # noqa: F811
         close(written, read + expected.outputs[layer, "attention"])
 
 
-def test_each_heads_share_is_its_own_product(case: Case) -> None:  # noqa: F811
+def test_each_heads_share_is_its_own_product(case: Case) -> None:
     """With all other heads off, a head adds its mixed values times its rows of w_o."""
     w, seen = case.engine.weights, Everything()
     tokens = torch.tensor([case.engine.words.prompt(TEXT)])
@@ -74,7 +74,7 @@ def test_each_heads_share_is_its_own_product(case: Case) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("value", [0.0, 2.5])
-def test_a_neuron_that_is_set_equals_transformers_with_the_same_change(case: Case, value: float) -> None:  # noqa: F811
+def test_a_neuron_that_is_set_equals_transformers_with_the_same_change(case: Case, value: float) -> None:
     tokens = case.engine.words.prompt(TEXT)
 
     def change(_: Any, given: Any) -> Any:
@@ -95,7 +95,7 @@ def test_a_neuron_that_is_set_equals_transformers_with_the_same_change(case: Cas
     assert not torch.allclose(expected, case.run(tokens).logits, atol=1e-3)
 
 
-def test_padding_reaches_no_position_of_the_text(case: Case) -> None:  # noqa: F811
+def test_padding_reaches_no_position_of_the_text(case: Case) -> None:
     w = case.engine.weights
     short, long = case.engine.words.prompt("The dog"), case.engine.words.prompt(TEXT)
     padded = [short + (7,) * (len(long) - len(short)), long]

@@ -13,15 +13,15 @@ from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.live import readings
 from precompute.live.faults import Cancelled
 from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk
-from tests import brute
-from tests.live import Case, case, make_case  # noqa: F401
-from tests.models import tiny_gpt2
+from tests.precompute.live.reference import Case, make_case
+from tests.support import brute
+from tests.support.models import tiny_gpt2
 
 Matrix = Literal["vo", "qk"]
 N = 40
 
 
-def normed_factors(case: Case, matrix: str, layer: int, head: int) -> tuple[brute.Array, brute.Array]:  # noqa: F811
+def normed_factors(case: Case, matrix: str, layer: int, head: int) -> tuple[brute.Array, brute.Array]:
     """(d_model, d_head) each, by the gains of transformers' norms."""
     block, final = case.blocks[layer], (case.reference.transformer.ln_f if case.gpt2 else case.reference.model.norm)
     norm = block.ln_1 if case.gpt2 else block.input_layernorm
@@ -43,7 +43,7 @@ def check(found: PairsReadingAnswer, expected: brute.Ends) -> None:
 
 
 def presets(
-    case: Case,  # noqa: F811
+    case: Case,
     vocabularies: tuple[brute.Array, brute.Array],
     factors: tuple[brute.Array, brute.Array],
     lens: str,
@@ -54,7 +54,7 @@ def presets(
 
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
-def test_norm_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:  # noqa: F811
+def test_norm_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:
     layer, head = 1, 3
     W_E, W_U = case.model.W_E.numpy(), case.model.W_U.numpy()
     vocabularies = W_E, (W_U if matrix == "vo" else W_E)
@@ -74,7 +74,7 @@ def test_norm_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:
 
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
-def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:  # noqa: F811
+def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:
     layer, head = 0, 2
     block, W_E = case.blocks[0], case.model.W_E
     with torch.no_grad():
@@ -88,7 +88,7 @@ def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None: 
 
 
 @pytest.mark.parametrize(("layer", "head", "said"), [(9, 0, "layer 9"), (0, 4, "head 4"), (0, -1, "head -1")])
-def test_what_does_not_exist(case: Case, layer: int, head: int, said: str) -> None:  # noqa: F811
+def test_what_does_not_exist(case: Case, layer: int, head: int, said: str) -> None:
     with pytest.raises(NotFound, match=said):
         case.engine.pairs_reading(PairsReadingAsk(matrix="vo", layer=layer, head=head, reading="norm"))
 

@@ -8,11 +8,11 @@ from precompute.errors import NotFound
 from precompute.live import neurons, records
 from precompute.live.records import Record
 from precompute.live.wire import PromptAsk
-from tests.live import TEXT, Case, case  # noqa: F401
+from tests.precompute.live.reference import TEXT, Case
 
 
 @pytest.mark.parametrize("position", [0, 3, None])
-def test_the_strongest_neurons_of_each_layer(case: Case, position: int | None) -> None:  # noqa: F811
+def test_the_strongest_neurons_of_each_layer(case: Case, position: int | None) -> None:
     answer = case.ask(panels={"neurons"}, position=position)
     assert answer.neurons is not None
     run, s = case.run(answer.tokens), case.engine.shape
@@ -30,7 +30,7 @@ def test_the_strongest_neurons_of_each_layer(case: Case, position: int | None) -
     assert [n.strength for n in answer.neurons] == sorted((n.strength for n in answer.neurons), reverse=True)
 
 
-def test_neurons_that_fire_on_the_first_token_only_are_marked(case: Case) -> None:  # noqa: F811
+def test_neurons_that_fire_on_the_first_token_only_are_marked(case: Case) -> None:
     w = case.engine.weights
     zero, one = torch.zeros(w.shape.d_mlp), torch.ones(w.shape.d_mlp)
     first, others = 5 * one, one.clone()
@@ -45,13 +45,13 @@ def test_neurons_that_fire_on_the_first_token_only_are_marked(case: Case) -> Non
     assert sum(marked.values()) == 2
 
 
-def test_the_only_token_is_not_marked_as_the_first(case: Case) -> None:  # noqa: F811
+def test_the_only_token_is_not_marked_as_the_first(case: Case) -> None:
     answer = case.ask("dog"[:1], panels={"neurons"})
     assert len(answer.tokens) == 1
     assert not any(neuron.first_only for neuron in answer.neurons or ())
 
 
-def test_a_coefficient_that_was_set_is_shown(case: Case) -> None:  # noqa: F811
+def test_a_coefficient_that_was_set_is_shown(case: Case) -> None:
     touches = [{"kind": "neuron", "layer": 1, "neuron": 7, "value": -50.0}]
     answer = case.ask(panels={"neurons"}, interventions=touches)
     assert answer.neurons is not None
@@ -60,7 +60,7 @@ def test_a_coefficient_that_was_set_is_shown(case: Case) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize(("layer", "neuron", "position"), [(0, 0, 2), (1, 47, None), (None, 11, 0)])
-def test_a_neuron_that_is_asked_about(case: Case, layer: int | None, neuron: int, position: int | None) -> None:  # noqa: F811
+def test_a_neuron_that_is_asked_about(case: Case, layer: int | None, neuron: int, position: int | None) -> None:
     """However weak: its coefficient at every position, and its rank among all of its layer."""
     answer = case.ask(panels={"neurons"}, layer=layer, neuron=neuron, position=position)
     found = answer.neuron
@@ -76,7 +76,7 @@ def test_a_neuron_that_is_asked_about(case: Case, layer: int | None, neuron: int
     assert case.ask(panels={"evolution"}, neuron=neuron).neuron is None
 
 
-def test_one_of_the_strongest_that_is_asked_about(case: Case) -> None:  # noqa: F811
+def test_one_of_the_strongest_that_is_asked_about(case: Case) -> None:
     third = [each for each in case.ask(panels={"neurons"}).neurons or () if each.layer == 1][2]
     found = case.ask(panels={"neurons"}, layer=1, neuron=third.neuron).neuron
     assert found is not None
@@ -85,13 +85,13 @@ def test_one_of_the_strongest_that_is_asked_about(case: Case) -> None:  # noqa: 
 
 
 @pytest.mark.parametrize("what", ["neuron", "head"])
-def test_what_is_asked_about_must_exist(case: Case, what: str) -> None:  # noqa: F811
+def test_what_is_asked_about_must_exist(case: Case, what: str) -> None:
     (answer,) = case.engine.prompts([PromptAsk.model_validate({"text": TEXT, what: 9999})])
     assert isinstance(answer, NotFound)
     assert f"{what} 9999 does not exist here: 0 to" in str(answer)
 
 
-def test_attention_of_every_head(case: Case) -> None:  # noqa: F811
+def test_attention_of_every_head(case: Case) -> None:
     answer = case.ask(panels={"attention"})
     assert answer.attention is not None
     run, s = case.run(answer.tokens), case.engine.shape
@@ -105,7 +105,7 @@ def test_attention_of_every_head(case: Case) -> None:  # noqa: F811
             np.testing.assert_allclose(weights, expected[query, : query + 1], atol=1e-4)
 
 
-def test_of_a_long_prompt_only_the_chosen_layers_heads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_of_a_long_prompt_only_the_chosen_layers_heads(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     T = case.engine.token_count(TEXT)
     monkeypatch.setattr(records, "MOST_WEIGHTS", case.engine.shape.n_layers * 4 * T * (T + 1) // 2 - 1)
     answer = case.ask(panels={"attention"}, layer=1)

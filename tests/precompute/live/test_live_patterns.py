@@ -6,10 +6,10 @@ from torch import Tensor
 
 from precompute.live.patterns import NormedVocabulary, exact_pattern, messages_of, pattern_of
 from precompute.live.wire import Convention
-from tests.live import TEXT, Case, case, close  # noqa: F401
+from tests.precompute.live.reference import TEXT, Case, close
 
 
-def normed(case: Case, layer: int, x: Tensor) -> Tensor:  # noqa: F811
+def normed(case: Case, layer: int, x: Tensor) -> Tensor:
     """The norm before a layer's attention, by transformers."""
     block = case.blocks[layer]
     with torch.no_grad():
@@ -17,12 +17,12 @@ def normed(case: Case, layer: int, x: Tensor) -> Tensor:  # noqa: F811
     return result
 
 
-def states(case: Case, layer: int) -> Tensor:  # noqa: F811
+def states(case: Case, layer: int) -> Tensor:
     return normed(case, layer, case.run(case.engine.words.prompt(TEXT)).hidden[layer])
 
 
 @pytest.mark.parametrize("layer", [0, 1])
-def test_exact_patterns_give_the_models_attention(case: Case, layer: int) -> None:  # noqa: F811
+def test_exact_patterns_give_the_models_attention(case: Case, layer: int) -> None:
     w, x = case.engine.weights, states(case, layer)
     attention = case.run(case.engine.words.prompt(TEXT)).attentions[layer]
     for position in range(len(x)):
@@ -34,7 +34,7 @@ def test_exact_patterns_give_the_models_attention(case: Case, layer: int) -> Non
         close(scores.softmax(dim=1), attention[:, position, : position + 1])
 
 
-def test_exact_patterns_give_the_models_scores_themselves(case: Case) -> None:  # noqa: F811
+def test_exact_patterns_give_the_models_scores_themselves(case: Case) -> None:
     """Not only what a softmax leaves of them: queries and keys by hand from the stored tensors."""
     w, x, s = case.engine.weights, states(case, 1), case.engine.shape
     if not case.gpt2:
@@ -46,7 +46,7 @@ def test_exact_patterns_give_the_models_scores_themselves(case: Case) -> None:  
 
 
 @pytest.mark.parametrize("layer", [0, 1])
-def test_messages_and_weights_sum_to_the_attentions_output(case: Case, layer: int) -> None:  # noqa: F811
+def test_messages_and_weights_sum_to_the_attentions_output(case: Case, layer: int) -> None:
     w, x = case.engine.weights, states(case, layer)
     run = case.run(case.engine.words.prompt(TEXT))
     messages = messages_of(w, layer, x, biased=True)  # (n_heads, T, d_model)
@@ -55,7 +55,7 @@ def test_messages_and_weights_sum_to_the_attentions_output(case: Case, layer: in
     close(total if bias is None else total + bias, run.outputs[layer, "attention"])
 
 
-def test_plain_patterns_and_messages_are_products_of_the_heads_matrices(case: Case) -> None:  # noqa: F811
+def test_plain_patterns_and_messages_are_products_of_the_heads_matrices(case: Case) -> None:
     w, x = case.engine.weights, states(case, 1)
     W_Q, W_K = case.model.factors(1, "qk")
     W_V, W_O = case.model.factors(1, "vo")
@@ -63,7 +63,7 @@ def test_plain_patterns_and_messages_are_products_of_the_heads_matrices(case: Ca
     close(messages_of(w, 1, x, biased=False), torch.einsum("nd,hdk,hke->hne", x, W_V, W_O))
 
 
-def test_products_with_a_normed_vocabulary(case: Case) -> None:  # noqa: F811
+def test_products_with_a_normed_vocabulary(case: Case) -> None:
     w = case.engine.weights
     vectors = torch.randn(3, w.shape.d_model, generator=torch.Generator().manual_seed(1))
     for W in (w.W_E, w.W_U):
@@ -73,7 +73,7 @@ def test_products_with_a_normed_vocabulary(case: Case) -> None:  # noqa: F811
 
 @pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
 @pytest.mark.parametrize("position", [0, 1, 6])
-def test_lists_of_each_convention(case: Case, convention: Convention, position: int) -> None:  # noqa: F811
+def test_lists_of_each_convention(case: Case, convention: Convention, position: int) -> None:
     answer = case.ask(panels={"patterns"}, layer=1, position=position, convention=convention, k=4)
     w, x, model = case.engine.weights, states(case, 1), case.reference
     attention = case.run(answer.tokens).attentions[1]
@@ -104,7 +104,7 @@ def test_lists_of_each_convention(case: Case, convention: Convention, position: 
                 close(torch.tensor([token.score for token in message.tokens]), expected.values)
 
 
-def test_a_head_that_is_asked_about_tells_more(case: Case) -> None:  # noqa: F811
+def test_a_head_that_is_asked_about_tells_more(case: Case) -> None:
     """Messages of all positions, in the order of its weights; the other heads as without it."""
     plain, chosen = (case.ask(panels={"patterns"}, layer=1, head=head).patterns for head in (None, 2))
     assert plain is not None

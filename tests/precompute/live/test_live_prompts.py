@@ -8,7 +8,7 @@ import pytest
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.faults import Cancelled
 from precompute.live.wire import PromptAnswer, PromptAsk
-from tests.live import TEXT, Case, case  # noqa: F401
+from tests.precompute.live.reference import TEXT, Case
 
 PANELS = ("evolution", "attention", "patterns", "neurons", "coverage")
 TOUCHES: list[dict[str, Any]] = [
@@ -34,7 +34,7 @@ def same(one: Any, other: Any) -> None:
         assert one == other
 
 
-def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
+def test_company_changes_nothing(case: Case) -> None:
     asks = [
         PromptAsk.model_validate({"text": text, "panels": PANELS, "layer": 0, "interventions": touches})
         for text in TEXTS
@@ -47,7 +47,7 @@ def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
         same(answer.model_dump(), alone.model_dump())
 
 
-def test_interventions_stay_with_their_own_prompt(case: Case) -> None:  # noqa: F811
+def test_interventions_stay_with_their_own_prompt(case: Case) -> None:
     plain = PromptAsk(text=TEXT)
     touched = PromptAsk.model_validate({"text": TEXT, "interventions": TOUCHES})
     alone = case.ask()
@@ -63,14 +63,14 @@ def test_interventions_stay_with_their_own_prompt(case: Case) -> None:  # noqa: 
 
 
 @pytest.mark.parametrize("panel", [None, *PANELS])
-def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | None) -> None:  # noqa: F811
+def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | None) -> None:
     answer = case.ask(panels={panel} if panel else set())
     for each in PANELS:
         assert (getattr(answer, each) is not None) == (each == panel)
     assert (answer.appears is not None) == (panel == "evolution")
 
 
-def test_the_prediction_is_the_models(case: Case) -> None:  # noqa: F811
+def test_the_prediction_is_the_models(case: Case) -> None:
     for position in (None, 0, 4):
         answer = case.ask(position=position, k=10)
         p = case.run(answer.tokens).logits[answer.position].softmax(dim=0).topk(10)
@@ -95,7 +95,7 @@ def test_the_prediction_is_the_models(case: Case) -> None:  # noqa: F811
     ids=str,
 )
 def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
-    case: Case,  # noqa: F811
+    case: Case,
     fields: dict[str, Any],
     kind: type[LexiscopeError],
     said: str,
@@ -115,7 +115,7 @@ def _typed(fields: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def test_progress_rises_to_the_end(case: Case) -> None:  # noqa: F811
+def test_progress_rises_to_the_end(case: Case) -> None:
     steps: list[tuple[str, float]] = []
     asks = [PromptAsk.model_validate({"text": text, "panels": PANELS, "interventions": TOUCHES}) for text in TEXTS]
     case.engine.prompts(asks, step=lambda stage, share: steps.append((stage, share)))
@@ -126,7 +126,7 @@ def test_progress_rises_to_the_end(case: Case) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])
-def test_a_run_ends_when_nobody_waits(case: Case, after: int) -> None:  # noqa: F811
+def test_a_run_ends_when_nobody_waits(case: Case, after: int) -> None:
     asked = iter(range(10_000))
     with pytest.raises(Cancelled):
         case.engine.prompts(
@@ -135,5 +135,5 @@ def test_a_run_ends_when_nobody_waits(case: Case, after: int) -> None:  # noqa: 
     assert next(asked) == after + 1
 
 
-def test_no_asks_no_answers(case: Case) -> None:  # noqa: F811
+def test_no_asks_no_answers(case: Case) -> None:
     assert case.engine.prompts([]) == [] == case.engine.seeds([])

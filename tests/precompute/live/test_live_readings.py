@@ -8,7 +8,7 @@ from precompute.errors import NotFound
 from precompute.live.wire import Reading, ReadingAnswer, ReadingAsk
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
-from tests.live import Case, case  # noqa: F401
+from tests.precompute.live.reference import Case
 
 KINDS = ("ff_key", "ff_value", "w_q", "w_k", "w_v", "w_o")
 
@@ -21,7 +21,7 @@ def check(answer: ReadingAnswer, scores: Float64, k: int, tolerance: float) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_norm_is_what_the_norm_does_to_the_stream(case: Case, kind: str) -> None:  # noqa: F811
+def test_norm_is_what_the_norm_does_to_the_stream(case: Case, kind: str) -> None:
     """Scores are how the vector meets every embedding through transformers' norm, up to divisors and biases."""
     layer, index = 1, 3
     answer = case.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm", k=20))
@@ -40,7 +40,7 @@ def test_norm_is_what_the_norm_does_to_the_stream(case: Case, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_mlp_replaces_the_vocabulary(case: Case, kind: str) -> None:  # noqa: F811
+def test_mlp_replaces_the_vocabulary(case: Case, kind: str) -> None:
     answer = case.engine.reading(ReadingAsk(kind=kind, layer=0, index=2, reading="mlp", k=15))
     block, W_E = case.blocks[0], case.model.W_E
     with torch.no_grad():
@@ -50,7 +50,7 @@ def test_mlp_replaces_the_vocabulary(case: Case, kind: str) -> None:  # noqa: F8
 
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])
-def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) -> None:  # noqa: F811
+def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) -> None:
     readings = case.engine._readings
     W = readings.mlp_vocabulary.rows if reading == "mlp" else case.model.W_E.numpy()
     v = readings.folded("ff_key", 1, 3) if reading == "norm" else case.model.vectors(1, "ff_key")[3].numpy()
@@ -69,6 +69,6 @@ def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) 
         ("w_k", 0, -1, "w_k -1"),
     ],
 )
-def test_what_does_not_exist(case: Case, kind: str, layer: int, index: int, said: str) -> None:  # noqa: F811
+def test_what_does_not_exist(case: Case, kind: str, layer: int, index: int, said: str) -> None:
     with pytest.raises(NotFound, match=said):
         case.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm"))

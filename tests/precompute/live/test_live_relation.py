@@ -7,7 +7,7 @@ from precompute.errors import NotFound
 from precompute.live.faults import Cancelled
 from precompute.live.seed_ranking import find_seed
 from precompute.live.wire import RelationAsk, WordPair
-from tests.live import Case, case  # noqa: F401
+from tests.precompute.live.reference import Case
 
 PAIRS = (("France", "Paris"), ("Germany", "Berlin"), ("zebra", "writers"), ("dog", "Dog"))
 
@@ -17,7 +17,7 @@ def ask(*pairs: tuple[str, str], lens: str = "dot") -> RelationAsk:
 
 
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
-def test_ranks_equal_brute_force(case: Case, lens: str) -> None:  # noqa: F811
+def test_ranks_equal_brute_force(case: Case, lens: str) -> None:
     answer = case.engine.relation(ask(*PAIRS, lens=lens))
     tokenizer = case.engine.words.tokenizer
     W_E, W_U = (W.numpy().astype(np.float64) for W in (case.model.W_E, case.model.W_U))
@@ -44,7 +44,7 @@ def test_ranks_equal_brute_force(case: Case, lens: str) -> None:  # noqa: F811
     assert [h.rank for h in answer.heads] == sorted(h.rank for h in answer.heads)
 
 
-def test_the_tokens_that_were_used(case: Case) -> None:  # noqa: F811
+def test_the_tokens_that_were_used(case: Case) -> None:
     (pair,) = case.engine.relation(ask(("zebra", "France"))).pairs
     tokenizer = case.engine.words.tokenizer
     assert tokenizer.decode(list(pair.source_tokens)).strip() == "zebra"
@@ -52,7 +52,7 @@ def test_the_tokens_that_were_used(case: Case) -> None:  # noqa: F811
     assert tokenizer.decode(list(pair.target_tokens)) == " France"
 
 
-def test_no_word_and_nobody_waiting(case: Case) -> None:  # noqa: F811
+def test_no_word_and_nobody_waiting(case: Case) -> None:
     with pytest.raises(NotFound, match="has no tokens"):
         case.engine.relation(RelationAsk(pairs=(WordPair(source="\n", target="dog"),)))
     with pytest.raises(Cancelled):

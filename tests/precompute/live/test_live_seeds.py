@@ -13,7 +13,7 @@ from precompute.live.seeds import HEAD_TOKENS, NEAREST, Query
 from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
-from tests.live import Case, case  # noqa: F401
+from tests.precompute.live.reference import Case
 
 EQUATION = {"horse": 1.0, "dog": -0.5, "zebra": 2.0}
 
@@ -23,26 +23,26 @@ def ask(words: dict[str, float], *kinds: str, **options: Any) -> SeedsAsk:
     return SeedsAsk(terms=terms, kinds=kinds or ("ff_value",), **options)
 
 
-def answer_of(case: Case, question: SeedsAsk) -> SeedsAnswer:  # noqa: F811
+def answer_of(case: Case, question: SeedsAsk) -> SeedsAnswer:
     (answer,) = case.engine.seeds([question])
     assert isinstance(answer, SeedsAnswer), answer
     return answer
 
 
-def terms_of(case: Case, words: dict[str, float], side: str) -> Float64:  # noqa: F811
+def terms_of(case: Case, words: dict[str, float], side: str) -> Float64:
     W = (case.model.W_E if side == "reads" else case.model.W_U).numpy().astype(np.float64)
     tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in words]
     return np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
 
 
-def query_of(case: Case, words: dict[str, float], side: str) -> Float64:  # noqa: F811
+def query_of(case: Case, words: dict[str, float], side: str) -> Float64:
     weights = np.array(list(words.values()))
     return np.asarray(weights @ terms_of(case, words, side) / np.abs(weights).sum())
 
 
 @pytest.mark.parametrize("kinds", [("ff_value",), ("ff_key", "ff_value"), ("w_o", "w_q", "w_k", "w_v", "w_q")])
 @pytest.mark.parametrize("n", [1, 20, 1000])
-def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) -> None:  # noqa: F811
+def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) -> None:
     answer = answer_of(case, ask(EQUATION, *kinds, n=n))
     every = []
     for kind in dict.fromkeys(kinds):
@@ -59,7 +59,7 @@ def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) 
     np.testing.assert_allclose([r.scores for r in answer.results], [row[4] for row in every[:n]], atol=1e-12)
 
 
-def test_without_weights_the_same_as_the_command(case: Case) -> None:  # noqa: F811
+def test_without_weights_the_same_as_the_command(case: Case) -> None:
     words = dict.fromkeys(("horse", "dog", "lion"), 1.0)
     seeds = [find_seed(case.engine.words.tokenizer, word) for word in words]
     answer = answer_of(case, ask(words, "ff_value", "w_v", n=30))
@@ -68,7 +68,7 @@ def test_without_weights_the_same_as_the_command(case: Case) -> None:  # noqa: F
     assert [term.tokens for term in answer.terms] == [seed.tokens for seed in seeds]
 
 
-def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
+def test_company_changes_nothing(case: Case) -> None:
     """Bitwise: float32 only proposes."""
     asks = [
         ask({"dog": 1.0}, "ff_value", n=5),
@@ -83,7 +83,7 @@ def test_company_changes_nothing(case: Case) -> None:  # noqa: F811
         assert [(h.layer, h.head) for h in one.heads] == [(h.layer, h.head) for h in other.heads]
 
 
-def test_nearest_tokens_of_the_average(case: Case) -> None:  # noqa: F811
+def test_nearest_tokens_of_the_average(case: Case) -> None:
     answer = answer_of(case, ask(EQUATION))
     W, q = case.model.W_E.numpy().astype(np.float64), query_of(case, EQUATION, "reads")
     centred = W - W.mean(axis=0)
@@ -92,7 +92,7 @@ def test_nearest_tokens_of_the_average(case: Case) -> None:  # noqa: F811
     np.testing.assert_allclose([t.score for t in answer.nearest], np.sort(cosines)[::-1][:NEAREST], atol=1e-9)
 
 
-def test_devices_find_the_same_near_tokens(case: Case) -> None:  # noqa: F811
+def test_devices_find_the_same_near_tokens(case: Case) -> None:
     search = case.engine._seeds
     asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
     queries = [Query(case.engine.words, case.engine.weights, each) for each in asks]
@@ -100,7 +100,7 @@ def test_devices_find_the_same_near_tokens(case: Case) -> None:  # noqa: F811
         assert {token.id for token in answer_of(case, each).nearest} <= set(near.tolist())
 
 
-def test_what_every_head_makes_of_the_average(case: Case) -> None:  # noqa: F811
+def test_what_every_head_makes_of_the_average(case: Case) -> None:
     answer, s = answer_of(case, ask(EQUATION, heads=True)), case.engine.shape
     q = torch.from_numpy(query_of(case, EQUATION, "reads"))
     assert [(h.layer, h.head) for h in answer.heads] == [(x, y) for x in range(s.n_layers) for y in range(s.n_heads)]
@@ -123,7 +123,7 @@ def test_what_every_head_makes_of_the_average(case: Case) -> None:  # noqa: F811
     ],
 )
 def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
-    case: Case,  # noqa: F811
+    case: Case,
     question: SeedsAsk,
     kind: type[LexiscopeError],
     said: str,

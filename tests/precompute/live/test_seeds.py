@@ -12,7 +12,7 @@ from precompute.shape import SIDES
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
-from tests.models import tiny_gpt2, tiny_llama, tokenizer_json
+from tests.support.models import tiny_gpt2, tiny_llama, tokenizer_json
 
 TOKENIZER = Tokenizer.from_str(tokenizer_json())
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from precompute.project.coherence import FIRST, HUB, Directions, coherence, hubs, pair_coherence, similarity
 from precompute.project.embedding import Embedding
-from tests import brute
-from tests.vocabularies import vocabulary
+from tests.precompute.project.vocabularies import vocabulary
+from tests.support import brute
 
 Array = NDArray[Any]
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from precompute.errors import BadWeights
 from precompute.project.embedding import Embedding
-from tests import brute
-from tests.vocabularies import KINDS, vocabulary
+from tests.precompute.project.vocabularies import KINDS, vocabulary
+from tests.support import brute
 
 CPU = torch.device("cpu")
 

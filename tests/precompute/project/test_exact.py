@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from precompute.project.embedding import Embedding
 from precompute.project.exact import LANES, dot, pair_scores
 from precompute.shape import LENSES
-from tests import brute
-from tests.vocabularies import KINDS, vocabulary
+from tests.precompute.project.vocabularies import KINDS, vocabulary
+from tests.support import brute
 
 
 @settings(max_examples=100)

@@ -15,8 +15,8 @@ from precompute.index.index import Index
 from precompute.index.layout import NEAREST
 from precompute.project.embedding import Embedding
 from precompute.project.nearest_tokens import nearest_tokens
-from tests.builds import contents, quick_build, small_gpt2
-from tests.models import load
+from tests.support.builds import contents, quick_build, small_gpt2
+from tests.support.models import load
 
 
 def brute_force(W_E: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -15,8 +15,8 @@ from precompute.errors import BadWeights
 from precompute.project.embedding import Embedding
 from precompute.project.vector_kernel import GROUP, kth_largest
 from precompute.project.vectors import BLOCK, MARGIN, Lists, Projector
-from tests import brute
-from tests.vocabularies import KINDS, vocabulary
+from tests.precompute.project.vocabularies import KINDS, vocabulary
+from tests.support import brute
 
 Array = NDArray[Any]
 CPU = torch.device("cpu")

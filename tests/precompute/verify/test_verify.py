@@ -21,9 +21,9 @@ from precompute.verify.sums import check_sums
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
-from tests.builds import copy, quick_build, small_gpt2
-from tests.models import tiny_llama
-from tests.synthetic import rewrite_shard
+from tests.support.builds import copy, quick_build, small_gpt2
+from tests.support.models import tiny_llama
+from tests.support.synthetic import rewrite_shard
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -16,7 +16,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from precompute.errors import BadWeights, NotFound, UnsupportedArchitecture
 from precompute.weights.architectures import Model, describe, model_class, supported
 from precompute.weights.checkpoint import Checkpoint
-from tests.models import load, tiny_gpt2, tiny_llama
+from tests.support.models import load, tiny_gpt2, tiny_llama
 
 MAKERS: dict[str, Callable[..., Path]] = {"gpt2": tiny_gpt2, "llama": tiny_llama}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {

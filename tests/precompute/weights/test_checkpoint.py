@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from precompute.errors import BadWeights, NoSafetensors, SourceNotFound, WeightsError
 from precompute.weights.checkpoint import Checkpoint, safe_name
-from tests.models import load, tiny_gpt2, tiny_llama
+from tests.support.models import load, tiny_gpt2, tiny_llama
 
 WTE = "transformer.wte.weight"
 

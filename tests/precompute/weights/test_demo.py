@@ -14,9 +14,8 @@ from precompute.weights import demo
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.sources import resolve
-from tests.models import load
-from tests.precompute.weights.test_once import small_disk
-from tests.smollm2 import smollm2  # noqa: F401
+from tests.precompute.weights.small_disk import small_disk
+from tests.support.models import load
 
 
 def wheel(folder: Path, files: dict[str, bytes]) -> Path:
@@ -90,14 +89,14 @@ def test_a_full_disk(tmp_path: Path, shelf: Path) -> None:
     assert [path.suffix for path in (tmp_path / "cache" / "converted").iterdir()] == [".lock"]
 
 
-def test_the_real_demo_is_smollm2(smollm2: Checkpoint) -> None:  # noqa: F811
+def test_the_real_demo_is_smollm2(smollm2: Checkpoint) -> None:
     assert (smollm2.name, smollm2.source, smollm2.revision) == ("smollm2-135m", "demo", "")
     shape = describe(smollm2).shape
     assert (shape.n_layers, shape.n_heads, shape.n_kv_heads, shape.d_head) == (30, 9, 3, 64)
     assert (shape.d_model, shape.d_mlp, shape.d_vocab, shape.tied) == (576, 1536, 49152, True)
 
 
-def test_the_real_demo_knows_the_capital_of_france(smollm2: Checkpoint) -> None:  # noqa: F811
+def test_the_real_demo_knows_the_capital_of_france(smollm2: Checkpoint) -> None:
     tokenizer = Tokenizer.from_file(str(smollm2.tokenizer_file()))
     model = load(smollm2.folder)
     with torch.no_grad():
@@ -109,7 +108,7 @@ def test_the_real_demo_knows_the_capital_of_france(smollm2: Checkpoint) -> None:
     ("The dog's 2024", ["The", "Ġdog", "'s", "Ġ", "2", "0", "2", "4"]),
     (" horse<|im_end|>", ["Ġhorse", "<|im_end|>"]),
 ])  # fmt: skip
-def test_the_real_demo_cuts_text_like_smollm2(smollm2: Checkpoint, text: str, tokens: list[str]) -> None:  # noqa: F811
+def test_the_real_demo_cuts_text_like_smollm2(smollm2: Checkpoint, text: str, tokens: list[str]) -> None:
     tokenizer = Tokenizer.from_file(str(smollm2.tokenizer_file()))
     encoded = tokenizer.encode(text)
     assert encoded.tokens == tokens

@@ -22,9 +22,9 @@ from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.gguf.convert import convert
 from precompute.weights.sources import resolve
-from tests.gguf_files import write_gguf
-from tests.models import load, tiny_gpt2, tiny_llama
-from tests.precompute.weights.test_once import small_disk
+from tests.precompute.weights.gguf_files import write_gguf
+from tests.precompute.weights.small_disk import small_disk
+from tests.support.models import load, tiny_gpt2, tiny_llama
 
 TOKENS = torch.tensor([[5, 300, 17, 256, 100, 5, 42]])
 

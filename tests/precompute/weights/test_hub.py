@@ -10,9 +10,9 @@ from huggingface_hub import constants
 
 from precompute.errors import BadWeights, DiskFull, NoSafetensors, Offline, SourceNotFound, UnsupportedArchitecture
 from precompute.weights.sources import resolve
-from tests.hub_server import Hub
-from tests.models import tiny_gpt2, tiny_llama
-from tests.precompute.weights.test_once import small_disk
+from tests.precompute.weights.hub_server import Hub
+from tests.precompute.weights.small_disk import small_disk
+from tests.support.models import tiny_gpt2, tiny_llama
 
 GPT2 = "openai-community/gpt2"
 

@@ -2,19 +2,17 @@
 
 import errno
 import os
-import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from precompute.errors import DiskFull
 from precompute.weights.once import make_once, raise_if_disk_full
+from tests.precompute.weights.small_disk import small_disk
 
 SLOW_MAKER = """
 import sys, time
@@ -30,17 +28,6 @@ def make(folder):
 
 make_once(Path(sys.argv[1]), make)
 """
-
-
-@contextmanager
-def small_disk(limit: int) -> Iterator[None]:
-    """Files cannot grow beyond `limit` bytes: what a full disk or a quota looks like, without filling one."""
-    old = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
 def start(target: Path, log: Path, seconds: float) -> subprocess.Popen[bytes]:

@@ -10,8 +10,8 @@ import pytest
 from precompute.errors import BadWeights, NoSafetensors, SourceNotFound, WeightsError
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.sources import ALIASES, resolve
-from tests.gguf_files import write_gguf
-from tests.models import tiny_gpt2, tiny_llama
+from tests.precompute.weights.gguf_files import write_gguf
+from tests.support.models import tiny_gpt2, tiny_llama
 
 
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/../model", "./model", "model"])

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from precompute.errors import BadWeights
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.tokenizer_file import find_tokenizer
-from tests.models import TEXT, tiny_gpt2, tokenizer_json
+from tests.support.models import TEXT, tiny_gpt2, tokenizer_json
 
 
 def split_up(folder: Path) -> Path:

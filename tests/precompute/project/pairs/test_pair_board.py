@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from precompute.project.pairs.board import ROOM, Board, nth_bounds
-from tests import brute
-from tests.heads import same
+from tests.precompute.project.heads import same
+from tests.support import brute
 
 Array = NDArray[Any]
 

@@ -8,8 +8,8 @@ from precompute.project.pairs.kernel import STRIP
 from precompute.project.pairs.scan import strips_worth_a_look
 from precompute.project.pairs.space import as_columns, as_rows, balance
 from precompute.shape import LENSES
-from tests.heads import Head
-from tests.vocabularies import KINDS
+from tests.precompute.project.heads import Head
+from tests.precompute.project.vocabularies import KINDS
 
 
 @settings(max_examples=80)

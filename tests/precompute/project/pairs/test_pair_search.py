@@ -18,9 +18,9 @@ from precompute.project.pairs.kernel import PREFIXES, Columns, Rows
 from precompute.project.pairs.search import COARSE, SCAN, Search
 from precompute.project.pairs.space import Factor, Side, as_columns, as_rows, balance, shells
 from precompute.shape import LENSES
-from tests import brute
-from tests.heads import Head, same
-from tests.vocabularies import KINDS
+from tests.precompute.project.heads import Head, same
+from tests.precompute.project.vocabularies import KINDS
+from tests.support import brute
 
 EVERYTHING = -2
 BYTES = [COARSE] if cost(64) < math.inf else []  # not every processor adds bytes up exactly

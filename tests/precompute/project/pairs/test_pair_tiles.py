@@ -12,9 +12,9 @@ from precompute.project.pairs.same_surface import search_large_groups_on_device
 from precompute.project.pairs.space import Factor
 from precompute.project.pairs.tiles import MANY, TILE, search_tiles
 from precompute.shape import LENSES
-from tests import brute
-from tests.heads import Head, same
-from tests.vocabularies import KINDS
+from tests.precompute.project.heads import Head, same
+from tests.precompute.project.vocabularies import KINDS
+from tests.support import brute
 
 
 def check(head: Head, n: int) -> None:

@@ -13,9 +13,9 @@ from precompute.errors import BadWeights
 from precompute.project.pairs.head_pairs import top_pairs
 from precompute.project.pairs.masks import LARGE, Masks
 from precompute.shape import LENSES, PRESETS
-from tests import brute
-from tests.heads import Head, same
-from tests.vocabularies import KINDS
+from tests.precompute.project.heads import Head, same
+from tests.precompute.project.vocabularies import KINDS
+from tests.support import brute
 
 
 def check(head: Head, n: int, exhaustive: bool = False) -> None:

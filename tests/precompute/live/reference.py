@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
@@ -15,7 +14,7 @@ from precompute.live.wire import PromptAnswer, PromptAsk
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
-from tests.models import load, tiny_gpt2, tiny_llama
+from tests.support.models import load, tiny_gpt2, tiny_llama
 
 TEXT = "The dog and the lion saw the horse in Paris"
 MODELS: dict[str, Callable[[Path], Path]] = {
@@ -102,8 +101,3 @@ def close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> None:
 
 def make_case(folder: Path) -> Case:
     return Case(Engine.load(Checkpoint.open(folder), device="cpu"), load(folder, attn_implementation="eager"), folder)
-
-
-@pytest.fixture(scope="module", params=list(MODELS))
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return make_case(MODELS[request.param](tmp_path_factory.mktemp(request.param)))

@@ -1,17 +1,13 @@
 """Small valid indexes with random lists, made by the writers that the build job uses, and a vocabulary full of traps.
 The numbers in them mean nothing; tests of the mathematics build real models."""
 
-import contextlib
 import functools
 import hashlib
 import json
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 from precompute.build.inverted import invert_lists, invert_pairs
@@ -150,14 +146,6 @@ def add_layer(folder: Path, manifest: Manifest, layer: int) -> Manifest:
 def rewrite_shard(folder: Path, manifest: Manifest, layer: int, arrays: dict[str, NDArray[Any]]) -> None:
     """Put other arrays in place of a layer's, with a manifest that vouches for them."""
     manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays)).save(folder)
-
-
-@contextlib.contextmanager
-def unflushed() -> Iterator[None]:
-    """Leave out waiting for the disk, which takes most of the time of writing many small indexes."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
 
 
 @functools.cache

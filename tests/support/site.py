@@ -1,5 +1,4 @@
-"""The whole explorer over two small real indexes, one of each architecture, built once per run: fixtures for all tests.
-Tests that damage files do it in a copy."""
+"""The explorer over the two small indexes of the fixture `site_data`, as a visitor sees it; addresses of its pages."""
 
 import asyncio
 import shutil
@@ -10,31 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import pytest
-
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
 GPT2, LLAMA = "tiny-gpt2", "tiny-llama"  # of the first, layer 0 is not built
 K, PAIRS = 30, 60
 SCRIPT = 473  # the token <script>
-
-
-@pytest.fixture(scope="session")
-def site_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tests.builds import quick_build
-    from tests.models import tiny_gpt2, tiny_llama
-
-    sources, data = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("data")
-    quick_build(tiny_gpt2(sources / GPT2, n_layers=3), data, k=K, pairs=PAIRS, layers=(1, 2))
-    quick_build(tiny_llama(sources / LLAMA), data, k=K, pairs=PAIRS)
-    return data
-
-
-@pytest.fixture(scope="session")
-def client(site_data: Path) -> Iterator["TestClient"]:
-    with visit(site_data) as visitor:
-        yield visitor
+TEXT = "the dog and the lion"
+SEEDS = f"/{GPT2}/seeds?words=dog,lion"
+RELATION = f"/{GPT2}/relation?pairs=dog%3Edogs,lion%3Ehorse"
+PROMPT = f"/{GPT2}/prompt?text=the+dog+and+the+lion"
 
 
 @contextmanager
@@ -93,3 +77,8 @@ def ask(client: "TestClient", target: str, method: str = "GET", **headers: str) 
     start, *bodies = sent
     fields = {name.decode(): value.decode() for name, value in start["headers"]}
     return Answer(start["status"], fields, b"".join(part["body"] for part in bodies))
+
+
+def twin(path: str, face: str) -> str:
+    path, _, query = path.partition("?")
+    return f"{path}{'' if face == 'html' else '.' + face}?{query}"

@@ -9,7 +9,7 @@ from app.library.live_index import LiveIndex
 from precompute.index.index import Index
 from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
-from tests.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
 
 SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
 READY = {"gpt2-like": (0, 1, 3), "llama-like": (0, 2)}  # layers that are built

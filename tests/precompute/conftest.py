@@ -8,7 +8,7 @@ import pytest
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.sources import resolve
 
-DATA = Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[1] / "data"))
+DATA = Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[2] / "data"))
 
 
 @pytest.fixture(scope="session")

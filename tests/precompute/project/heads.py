@@ -13,8 +13,8 @@ from precompute.project.pairs.board import Board, PairList
 from precompute.project.pairs.head_pairs import Matrix
 from precompute.project.pairs.masks import Masks
 from precompute.project.pairs.space import Factor
-from tests import brute
-from tests.vocabularies import vocabulary
+from tests.precompute.project.vocabularies import vocabulary
+from tests.support import brute
 
 Array = NDArray[Any]
 CPU = torch.device("cpu")

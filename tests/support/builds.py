@@ -26,7 +26,7 @@ from precompute.build.job import Options, build
 from precompute.build.lock import LOCK
 from precompute.build.progress import Progress
 from precompute.weights.checkpoint import Checkpoint
-from tests.models import tiny_gpt2
+from tests.support.models import tiny_gpt2
 
 SHARD, VOCABULARY = "layer-1.g1.lxs", "vocabulary.g1.lxs"
 K, PAIRS = 8, 12
@@ -103,7 +103,7 @@ def forks() -> ForkServerContext:
     """Starts the server, where it finds this package, unless it runs."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__])
-    with contextlib.chdir(Path(__file__).parent.parent):
+    with contextlib.chdir(Path(__file__).parents[2]):
         forkserver.ensure_running()
     return context
 

@@ -1,0 +1,35 @@
+"""Our commands as processes, the way people start them."""
+
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RUN = "import sys; from app.cli import main; sys.exit(main())"
+
+
+@contextmanager
+def serving(*words: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A server in a process, and its address."""
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", RUN, "serve", "--port", "0", *map(str, words)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    try:
+        assert process.stdout
+        line = process.stdout.readline()
+        assert line.startswith("Lexiscope is at http://127.0.0.1:"), line + process.communicate()[1]
+        yield process, line.split()[3]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def get(url: str) -> tuple[int, bytes]:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.status, answer.read()
