@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from app.guard import Guard
+from app.middleware.stack import wrap_app
 from app.routes import arguments
 from app.routes.answers import PageRoute, Pages, endpoint
 from app.routes.error_pages import ErrorPages
@@ -44,7 +44,7 @@ def create_app(settings: Settings) -> ASGIApp:
     _add(app, site, MODEL, MODEL.path + "{face:face}")  # last: its path could be many another
     errors = ErrorPages(site)
     errors.install(app)
-    return Guard(Pages(straight, app, errors), settings.url_limit, site.metrics, errors.respond)
+    return wrap_app(Pages(straight, app, errors), settings, site.metrics, errors.respond)
 
 
 def _life(site: Site) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:

@@ -1,8 +1,8 @@
 """Every setting of the server, with its meaning: from the command line, else LEXISCOPE_... in the environment.
-Shown at /-/settings and listed in the README; what they do is for others."""
+All are shown at /-/settings and listed in the README."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -10,12 +10,16 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from precompute.errors import ServeError
 
 PREFIX = "LEXISCOPE_"
+PRIVATE = "private"  # marks a setting whose value is nobody's business but the operator's
+HIDDEN = "(set, not shown)"
 
 
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True)
 
-    data: Path = Field(default=Path("data"), description="the folder with the indexes, one folder per model")
+    data: Annotated[Path, PRIVATE] = Field(
+        default=Path("data"), description="the folder with the indexes, one folder per model"
+    )
     host: str = Field(
         default="127.0.0.1", description="the address to listen at; 0.0.0.0 opens the explorer to the network"
     )
@@ -26,23 +30,23 @@ class Settings(BaseSettings):
     url_limit: int = Field(
         default=8192, ge=256, le=65536, description="bytes of path and query; a longer address answers 414"
     )
-    header_limit: int = Field(
-        default=65536, ge=1024, le=1 << 20,
-        description="bytes of a request before its body; more answer 431, or 414 where the address is that long",
-    )  # fmt: skip
-    header_seconds: float = Field(
-        default=10.0, gt=0, le=3600, description="seconds in which a request must have arrived; then it is dropped"
+    body_limit: int = Field(
+        default=1 << 20, ge=1024, le=1 << 30, description="bytes in the body of a request; more answer 413"
     )
-    stalled_seconds: float = Field(
-        default=30.0,
+    body_seconds: float = Field(
+        default=10.0,
         gt=0,
         le=3600,
-        description="seconds in which a visitor takes nothing of an answer, until it is dropped",
+        description="seconds in which the body of a request must have arrived; then it answers 408",
     )
     connections: int = Field(
         default=4096, ge=1, le=65536,
         description="visitors connected at once, at most three quarters of the files the system lets us open; one "
         "more answers 503",
+    )  # fmt: skip
+    streams: int = Field(
+        default=64, ge=1, le=65536,
+        description="long answers (CSV, events) on their way at once; one more answers 503",
     )  # fmt: skip
     layer_rows: int = Field(default=50, ge=1, le=1000, description="neurons on a page of a layer")
     token_rows: int = Field(
@@ -53,14 +57,15 @@ class Settings(BaseSettings):
         default="warning", description="what is written to standard error: messages of this weight or more"
     )
     access_log: bool = Field(
-        default=False, description="whether each request is logged; it takes log_level info or debug"
+        default=False,
+        description="whether each request is logged, as method, route and status; it takes log_level info or debug",
     )
     worker: Literal["auto", "start", "off"] = Field(
         default="auto",
         description="the worker behind live pages: auto starts one when a model first needs it, start starts them "
         "with the server, off leaves live pages out",
     )
-    worker_url: str = Field(
+    worker_url: Annotated[str, PRIVATE] = Field(
         default="",
         description="workers that run elsewhere, instead of own ones: model=http://host:port for each, comma "
         "separated, or one address for all; unix:/path for a socket",
@@ -106,15 +111,19 @@ def load(**chosen: Any) -> Settings:
 
 
 def described(settings: Settings) -> list[dict[str, Any]]:
-    """Every setting as plain data, for /-/settings and for the README's test."""
+    """Every setting as plain data, for /-/settings and the README's test; private values that are set are hidden."""
     values = settings.model_dump(mode="json")
-    return [
-        {
-            "name": name,
-            "variable": PREFIX + name.upper(),
-            "value": values[name],
-            "default": str(field.default) if isinstance(field.default, Path) else field.default,
-            "description": field.description,
-        }
-        for name, field in Settings.model_fields.items()
-    ]
+    rows = []
+    for name, field in Settings.model_fields.items():
+        default = str(field.default) if isinstance(field.default, Path) else field.default
+        hidden = PRIVATE in field.metadata and values[name] != default
+        rows.append(
+            {
+                "name": name,
+                "variable": PREFIX + name.upper(),
+                "value": HIDDEN if hidden else values[name],
+                "default": default,
+                "description": field.description,
+            }
+        )
+    return rows

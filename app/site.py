@@ -11,6 +11,7 @@ from app.html.rendering import Renderer
 from app.html.resources import folder
 from app.library.library import Library
 from app.metrics import Metrics
+from app.middleware.streams import StreamLimit
 from app.settings import Settings
 from app.turns import Turns
 from app.workers.client import Live
@@ -25,6 +26,7 @@ class Site:
     assets: Mapping[str, Asset]
     live: Live  # the worker behind live pages
     salt: str  # changes with this program, its templates, its static files and its settings
+    streams: StreamLimit  # of CSV and events
     metrics: Metrics = field(default_factory=Metrics)
     turns: Turns = field(default_factory=Turns)  # of those who ask for whole lists
 
@@ -49,6 +51,7 @@ def open_site(settings: Settings) -> Site:
         assets,
         Live(settings, library),
         hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16],
+        StreamLimit(settings.streams),
     )
 
 

@@ -4,7 +4,7 @@ import argparse
 
 from fastapi import FastAPI
 
-from app.commands.serve import address, listen, run_app
+from app.commands.http_server import browser_address, listen, make_server
 from app.settings import load
 
 app = FastAPI()
@@ -19,5 +19,5 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--port", type=int, default=0)
     listener = listen("127.0.0.1", parser.parse_args().port)
-    print(f"An empty endpoint is at {address(listener)}", flush=True)
-    run_app(app, load(), listener)
+    print(f"An empty endpoint is at {browser_address(listener)}", flush=True)
+    make_server(app, load(), grace_seconds=1).run(sockets=[listener])

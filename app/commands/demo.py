@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.commands import options, precompute, serve
-from app.workers.child import command
+from app.workers.child_process import lexiscope_command
 from precompute.errors import NotFound
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def explorer(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]"
     words = ["serve", "--child", "--data", str(args.data), *(["--host", args.host] if args.host else [])]
     words += ["--port", str(args.port)] if args.port is not None else ["--or-any-port"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command(words), stdin=pipe, stdout=pipe, text=True) as child:
+    with subprocess.Popen(lexiscope_command(words), stdin=pipe, stdout=pipe, text=True) as child:
         assert child.stdin
         assert child.stdout
         try:

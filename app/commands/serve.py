@@ -1,26 +1,19 @@
-"""`lexiscope serve`: the explorer at an address of this machine, over all indexes of the data folder.
-What it answers is for server.py."""
+"""`lexiscope serve`: the explorer at an address of this machine, over all indexes of the data folder."""
 
 import argparse
 import gc
 import logging
-import os
 import socket
-import sys
-import threading
 from typing import TYPE_CHECKING
 
 from app.commands import options
 from precompute.errors import ServeError
 
 if TYPE_CHECKING:
-    import uvicorn
-    from starlette.types import ASGIApp
-
     from app.commands.options import Subparsers
     from app.settings import Settings
 
-GRACE = 3  # seconds that answers under way have when the server is to stop
+GRACE_SECONDS = 3
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -42,6 +35,7 @@ def add_address(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    from app.commands.http_server import browser_address, listen
     from app.settings import load
 
     settings = load(data=args.data, host=args.host, port=args.port)
@@ -52,78 +46,24 @@ def run(args: argparse.Namespace) -> int:
         if not args.or_any_port:
             raise
         listener = listen(settings.host, 0)
-    try:
-        print(f"Lexiscope is at {address(listener)} (Ctrl-C ends it)", flush=True)
-        serve(settings, listener, args.child)
-    finally:
-        listener.close()
+    with listener:
+        print(f"Lexiscope is at {browser_address(listener)} (Ctrl-C ends it)", flush=True)
+        _serve(settings, listener, args.child)
     return 0
 
 
-def serve(settings: "Settings", listener: socket.socket, child: bool = False) -> None:
-    gc.disable()  # what is made until the app is there stays: to look through it again and again only takes time
+def _serve(settings: "Settings", listener: socket.socket, child: bool) -> None:
+    gc.disable()  # the app stays: to look through it again and again while it is made only takes time
     try:
+        from app.commands.http_server import make_server
         from app.server import create_app
 
-        app = create_app(settings)
+        server = make_server(create_app(settings), settings, grace_seconds=GRACE_SECONDS)
         gc.freeze()
-        gc.set_threshold(20_000, 50, 50)  # what a request leaves is freed by itself, so collecting may be rare
     finally:
         gc.enable()
-    run_app(app, settings, listener, child)
-
-
-def run_app(app: "ASGIApp", settings: "Settings", listener: socket.socket, child: bool = False) -> None:
-    import uvicorn
-
-    from app.connection import connection_class
-
-    config = uvicorn.Config(
-        app,
-        http=connection_class(settings),
-        log_level=settings.log_level,
-        access_log=settings.access_log,
-        ws="none",
-        lifespan="on",
-        server_header=False,
-        timeout_graceful_shutdown=GRACE,
-    )
-    server = uvicorn.Server(config)
     if child:
-        threading.Thread(target=_stop_at_eof, args=(server,), daemon=True).start()
+        from app.workers.child_process import when_parent_ends
+
+        when_parent_ends(lambda: setattr(server, "should_exit", True))
     server.run(sockets=[listener])
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on; ServeError says why there can be none."""
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(place)
-            listener.listen(2048)
-        except OSError:
-            listener.close()
-            raise
-    except OSError as error:
-        raise ServeError(
-            f"cannot listen at {host} port {port}: {error.strerror}. Give another port (--port 8001, or --port 0 for "
-            "any that is free), or end the program that has this one"
-        ) from None
-    return listener
-
-
-def address(listener: socket.socket) -> str:
-    """What to open in a browser on this machine."""
-    host, port = listener.getsockname()[:2]
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _stop_at_eof(server: "uvicorn.Server") -> None:
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
-    server.should_exit = True

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.commands import options
-from precompute.errors import ServeError
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
@@ -104,29 +103,13 @@ def _checked_hash(checkpoint: "Checkpoint", data: Path) -> str:
 
 
 def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
-    from app.commands.serve import address, listen
+    """The socket, and its address for people."""
+    from app.commands.http_server import browser_address, listen, listen_at_path
 
-    if args.socket is None:
-        listener = listen(args.host, args.port)
-        return listener, address(listener)
-    path: Path = args.socket
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    try:
-        if path.is_socket() and not _answers(path):
-            path.unlink()
-        listener.bind(str(path))
-        path.chmod(0o600)
-        listener.listen(2048)
-    except OSError as error:
-        listener.close()
-        said = error.strerror or str(error)
-        raise ServeError(f"cannot listen at {path}: {said}. Give another path for --socket") from None
-    return listener, f"unix:{path.absolute()}"
-
-
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
-        return other.connect_ex(str(path)) == 0
+    if args.socket:
+        return listen_at_path(args.socket), f"unix:{args.socket.absolute()}"
+    listener = listen(args.host, args.port)
+    return listener, browser_address(listener)
 
 
 def _end_with_parent(path: Path | None) -> None:

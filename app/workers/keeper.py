@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.settings import PREFIX, Settings
-from app.workers import child
+from app.workers import child_process
 from app.workers.connections import UNIX, Place
 from app.workers.pulse import busy_seconds
 
@@ -101,7 +101,7 @@ class Keeper:
             self._changed.clear()
             self._heard = time.monotonic()
             self._process = subprocess.Popen(
-                child.command(words),
+                child_process.lexiscope_command(words),
                 stdin=subprocess.PIPE,  # its end is the worker's end
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

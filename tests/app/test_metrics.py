@@ -1,38 +1,51 @@
 """Counters as Prometheus reads them."""
 
-import re
-
+from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from app.metrics import BUCKETS, MEDIA_TYPE, Metrics
 from tests.support.site import GPT2
 
-LINE = re.compile(r'[a-z_]+(\{[a-z_]+="[^"\\\n]*"(,[a-z_]+="[^"\\\n]*")*\})? [0-9.e+-]+')
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """By name and labels, each a word."""
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
 
 
-def test_a_histogram_adds_up() -> None:
+def test_requests_are_counted_by_route_and_status() -> None:
     metrics = Metrics()
     for seconds in (0.0001, 0.001, 0.02, 7):
         metrics.count("neuron", 200, seconds)
     metrics.count("neuron", 404, 0.0001)
-    text = metrics.text()
-    assert 'lexiscope_requests_total{route="neuron",status="200"} 4\n' in text
-    assert 'lexiscope_requests_total{route="neuron",status="404"} 1\n' in text
-    found = re.findall(r'seconds_bucket\{route="neuron",le="(.*?)"\} (\d+)', text)
-    assert [bound for bound, _ in found] == [*map(str, BUCKETS), "+Inf"]
-    assert [int(number) for _, number in found] == [2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5]
-    assert 'seconds_count{route="neuron"} 5\n' in text
-    assert 'seconds_sum{route="neuron"} 7.021200\n' in text
+    found = samples(metrics.text().decode())
+    assert found["lexiscope_requests_total", "neuron", "200"] == 4
+    assert found["lexiscope_requests_total", "neuron", "404"] == 1
+    assert found["lexiscope_request_seconds_count", "neuron"] == 5
+    assert round(found["lexiscope_request_seconds_sum", "neuron"], 6) == 7.0212
+    bounds = [*map(str, BUCKETS), "+Inf"]
+    buckets = [found["lexiscope_request_seconds_bucket", bound, "neuron"] for bound in bounds]
+    assert buckets == [2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5]
 
 
-def test_every_line_can_be_read(client: TestClient) -> None:
+def test_two_apps_do_not_mix() -> None:
+    one, other = Metrics(), Metrics()
+    one.count("neuron", 200, 0.1)
+    assert b"neuron" in one.text()
+    assert b"neuron" not in other.text()
+
+
+def test_the_page_of_metrics(client: TestClient) -> None:
     client.get(f"/{GPT2}/ff/1/5")
     client.get('/no/such/page/"\\')
     answer = client.get("/-/metrics")
-    assert answer.headers["content-type"] == MEDIA_TYPE
-    assert answer.headers["cache-control"] == "no-store"
-    lines = answer.text.splitlines()
-    assert all(line.startswith(("# HELP ", "# TYPE ")) or LINE.fullmatch(line) for line in lines)
-    routes = set(re.findall(r'route="(.*?)"', answer.text))
+    assert (answer.headers["content-type"], answer.headers["cache-control"]) == (MEDIA_TYPE, "no-store")
+    found = samples(answer.text)
+    routes = {labels[0] for name, *labels in found if name == "lexiscope_requests_total"}
     assert {"neuron", "none"} <= routes
     assert not any("/" in route for route in routes)  # addresses would be without end
+    assert found[("process_resident_memory_bytes",)] > 0
+    assert found[("process_start_time_seconds",)] > 0

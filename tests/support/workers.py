@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from app.guard import Guard
+from app.middleware.stack import wrap_app
 from app.routes.error_pages import ErrorPages
 from app.settings import Settings
 from app.site import Site, open_site
@@ -108,7 +108,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
 
     errors = ErrorPages(site)
     errors.install(app)
-    return Guard(app, site.settings.url_limit, site.metrics, errors.respond), site
+    return wrap_app(app, site.settings, site.metrics, errors.respond), site
 
 
 @contextmanager

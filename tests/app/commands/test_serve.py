@@ -4,6 +4,7 @@ What pages show is for test_server.py."""
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,19 +20,29 @@ import pytest
 
 from app.cli import make_parser
 from app.commands import demo
-from app.commands.serve import address, listen
+from app.commands.http_server import MOST_FILES, browser_address, listen, raise_file_limit
 from precompute.errors import ServeError
 from tests.support.processes import ROOT, RUN, get, serving
 from tests.support.site import GPT2, LLAMA
 
+WHOLE = b"GET /-/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+def connect(url: str) -> socket.socket:
+    address = urlsplit(url)
+    return socket.create_connection((address.hostname, address.port or 80), timeout=30)
+
+
+def until_the_end(connection: socket.socket) -> bytes:
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
 
 def raw(url: str, request: bytes) -> bytes:
     """The whole answer to bytes on a socket."""
-    place = urlsplit(url)
-    with socket.create_connection((place.hostname, place.port or 80), timeout=30) as connection:
+    with connect(url) as connection:
         connection.sendall(request)
         connection.shutdown(socket.SHUT_WR)
-        return b"".join(iter(lambda: connection.recv(65536), b""))
+        return until_the_end(connection)
 
 
 @pytest.fixture(scope="module")
@@ -73,11 +85,68 @@ def test_strange_hosts(server: str, host: bytes) -> None:
     assert b"alert(1)" not in answer
 
 
+@pytest.mark.parametrize("start", [b"GET /", b"GET / HTTP/1.1\r\nHost: x\r\nX: "])
+def test_an_endless_head_is_cut_off(server: str, start: bytes) -> None:
+    with connect(server) as connection:
+        connection.sendall(start)
+        with pytest.raises(OSError, match=r"reset|pipe"):
+            connection.sendall(b"x" * (1 << 26))
+    assert get(f"{server}/-/health")[0] == 200
+
+
+def test_a_body_that_never_comes(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEXISCOPE_BODY_SECONDS", "0.3")
+    head = b"POST /tiny-gpt2/prompt HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+    with serving("--data", site_data) as (_, url), connect(url) as connection:
+        connection.sendall(head + b"text=")
+        answer = until_the_end(connection)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the setting body_seconds" in answer
+
+
+def test_one_visitor_too_many(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEXISCOPE_CONNECTIONS", "3")
+    with serving("--data", site_data) as (_, url):
+        get(url)
+        with ExitStack() as stack:
+            for _ in range(3):
+                stack.enter_context(connect(url))
+            time.sleep(0.2)
+            assert raw(url, WHOLE).startswith(b"HTTP/1.1 503 ")
+        time.sleep(0.2)
+        assert get(url)[0] == 200
+
+
+def test_connections_leave_files_for_others() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+        allowed = raise_file_limit()
+        assert 256 < allowed <= MOST_FILES
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (allowed, before[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_the_access_log_has_nothing_that_was_typed(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEXISCOPE_ACCESS_LOG", "1")
+    monkeypatch.setenv("LEXISCOPE_LOG_LEVEL", "info")
+    with serving("--data", site_data) as (process, url):
+        get(f"{url}/{GPT2}/search?q=zebra")
+        raw(url, WHOLE.replace(b"/-/health", b"/a/b/zebra?q=zebra"))
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=20)
+    assert "GET search 200" in err
+    assert "GET none 404" in err
+    assert "zebra" not in err
+
+
 @pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, (0, 130)), (signal.SIGTERM, (0, -15, 143))])
 def test_it_ends_quietly(site_data: Path, number: int, codes: tuple[int, ...]) -> None:
     with serving("--data", site_data) as (process, url):
         get(url)
-        idle = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port or 80))  # a visitor who stays
+        idle = connect(url)  # a visitor who stays
+        time.sleep(0.2)
         process.send_signal(number)
         _, err = process.communicate(timeout=20)
         idle.close()
@@ -113,7 +182,7 @@ def test_no_such_place_to_listen(host: str, port: int) -> None:
 @pytest.mark.parametrize(("host", "shown"), [("127.0.0.1", "http://127.0.0.1:"), ("0.0.0.0", "http://127.0.0.1:")])
 def test_an_address_to_open(host: str, shown: str) -> None:
     with listen(host, 0) as listener:
-        assert address(listener).startswith(shown)
+        assert browser_address(listener).startswith(shown)
 
 
 @pytest.mark.parametrize("made", [True, False])
@@ -130,7 +199,7 @@ def test_no_torch_and_little_memory(site_data: Path) -> None:
         assert "numpy" in loaded
         assert not re.search("torch|llvmlite|numba", loaded)
         lines = get(f"{url}/-/metrics")[1].decode().splitlines()
-        resident = next(int(line.split()[1]) for line in lines if line.startswith("process_resident_memory_bytes "))
+        resident = next(float(line.split()[1]) for line in lines if line.startswith("process_resident_memory_bytes "))
         assert 0 < resident < 200e6
 
 

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.addresses import content_type
-from app.guard import HEADERS
+from app.middleware.security import HEADERS
 from app.packed_text import unpack
 from app.routes.live_pages import LIVE
 from tests.support.pages import parsed

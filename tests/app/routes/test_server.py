@@ -11,7 +11,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.addresses import FORMATS, content_type
-from app.guard import HEADERS
+from app.middleware.security import HEADERS
 from app.routes.pages import HOME, MODEL, PAGES
 from app.views.token_text import shown
 from app.views.view_types import View

@@ -19,7 +19,8 @@ import pytest
 
 from app.cli import main
 from app.settings import Settings
-from app.workers import child, keeper
+from app.workers import child_process, keeper
+from app.workers.child_process import lexiscope_command
 from app.workers.connections import places
 from app.workers.keeper import Keeper
 from precompute.errors import ServeError
@@ -38,7 +39,7 @@ def test_a_worker_at_a_socket(site_data: Path, tmp_path: Path) -> None:
     path = tmp_path / "w.sock"
     with socket.socket(socket.AF_UNIX) as left_over:
         left_over.bind(str(path))  # by one that was killed
-    words = child.command(["worker", "--model", GPT2, "--data", str(site_data), "--socket", str(path)])
+    words = lexiscope_command(["worker", "--model", GPT2, "--data", str(site_data), "--socket", str(path)])
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as worker:
         assert worker.stdout
         assert worker.stdout.readline() == f"The worker of {GPT2} is at unix:{path} (Ctrl-C ends it)\n"
@@ -123,7 +124,7 @@ def alive(pid: int) -> bool:
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     """Another program in the worker's place."""
-    monkeypatch.setattr(child, "command", lambda _: [sys.executable, "-c", code])
+    monkeypatch.setattr(child_process, "lexiscope_command", lambda _: [sys.executable, "-c", code])
 
 
 def test_pauses_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:

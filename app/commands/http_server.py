@@ -1,0 +1,103 @@
+"""How this program listens: sockets, the limits that uvicorn has, and open files. The same for `serve` and `worker`."""
+
+import resource
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from precompute.errors import ServeError
+
+if TYPE_CHECKING:
+    import uvicorn
+    from starlette.types import ASGIApp
+
+    from app.settings import Settings
+
+BACKLOG = 2048
+HEADER_BYTES = 1 << 15  # of a request, beside its address; more answer 400
+MOST_FILES = 65536
+
+
+def make_server(
+    app: "ASGIApp", settings: "Settings", *, grace_seconds: int, keep_alive_seconds: int = 5
+) -> "uvicorn.Server":
+    """`grace_seconds`: what answers on their way have when the server is to stop."""
+    import uvicorn
+
+    config = uvicorn.Config(
+        app,
+        # During a burst of 120 connections a newcomer waits 7 s with uvloop, which lets in one connection per round,
+        # and 1 to 2 s with asyncio, at nearly the same rate.
+        loop="asyncio",
+        http="h11",  # uvicorn bounds the head of a request with h11 only
+        ws="none",
+        lifespan="on",
+        log_level=settings.log_level,
+        access_log=False,  # it would log what visitors type; app/middleware/request_log.py does not
+        server_header=False,
+        limit_concurrency=min(settings.connections, raise_file_limit() * 3 // 4) + 1,  # uvicorn refuses the last one
+        h11_max_incomplete_event_size=settings.url_limit + HEADER_BYTES,
+        timeout_keep_alive=keep_alive_seconds,
+        timeout_graceful_shutdown=grace_seconds,
+    )
+    return uvicorn.Server(config)
+
+
+def raise_file_limit() -> int:
+    """How many files may be open from now on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        soft = wanted
+    return MOST_FILES if soft == resource.RLIM_INFINITY else soft
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that takes connections from now on; ServeError says why there can be none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
+    except OSError as error:
+        raise ServeError(
+            f"cannot listen at {host} port {port}: {error.strerror}. Give another port (--port 8001, or --port 0 for "
+            "any that is free), or end the program that has this one"
+        ) from None
+    return listener
+
+
+def listen_at_path(path: Path) -> socket.socket:
+    """A Unix socket that only this user can connect to; one that a dead process left there is replaced."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        if path.is_socket() and not _somebody_listens(path):
+            path.unlink()
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        reason = error.strerror or str(error)
+        raise ServeError(f"cannot listen at {path}: {reason}. Give another path for --socket") from None
+    return listener
+
+
+def _somebody_listens(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        return connection.connect_ex(str(path)) == 0
+
+
+def browser_address(listener: socket.socket) -> str:
+    """What to open in a browser on this machine."""
+    host, port = listener.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,75 @@
+"""Security headers on every answer, and a check of addresses before any route sees them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeAlias
+from urllib.parse import unquote_to_bytes
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; font-src 'self'; manifest-src 'self'"
+)
+HEADERS = {
+    "content-security-policy": CSP,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+_RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+_CONTROL_CHARACTERS = bytes(range(0x20)) + b"\x7f"
+
+# The page of an error from (request, status, detail, headers).
+ErrorPage: TypeAlias = Callable[[Request, int, str, Mapping[str, str]], Awaitable[Response]]
+
+
+class SecurityHeaders:
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *_RAW_HEADERS]
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers)
+
+
+class AddressCheck:
+    """Refuses an address that is longer than `limit` bytes or that is no text."""
+
+    def __init__(self, app: ASGIApp, limit: int, error_page: ErrorPage) -> None:
+        self.app = app
+        self._limit = limit
+        self._error_page = error_page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        fault = address_fault(scope, self._limit) if scope["type"] == "http" else None
+        if fault:
+            status, detail = fault
+            response = await self._error_page(Request(scope), status, detail, {})
+            await response(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+
+def address_fault(scope: Scope, limit: int) -> tuple[int, str] | None:
+    """Status and detail of what is wrong with a request's address; None: nothing is."""
+    path: bytes = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
+    query: bytes = scope["query_string"]
+    length = len(path) + len(query)
+    if length > limit:
+        return 414, f"this address has {length} bytes: up to {limit} are read (the setting url_limit)"
+    if b"%" not in path and b"%" not in query and path.isascii() and query.isascii():
+        return None
+    path, query = unquote_to_bytes(path), unquote_to_bytes(query)
+    if b"\0" in query or path.translate(None, _CONTROL_CHARACTERS) != path:
+        return 400, "this address holds control characters: no page has them in its address"
+    try:
+        path.decode(), query.decode()
+    except UnicodeDecodeError:
+        return 400, "this address is not UTF-8: percent-encode the UTF-8 bytes of each character"
+    return None
