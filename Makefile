@@ -8,9 +8,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 CODE := $(wildcard app precompute tests benchmarks)
+CORES := --numprocesses auto --dist worksteal # a process per core; one that is done takes tests from another
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint bench clean
+.PHONY: help setup demo test quick lint bench clean
 
 help: ## list these targets
 	@echo "Lexiscope: read a transformer's weights as words."
@@ -23,9 +24,13 @@ demo: $(READY) ## fetch the demo model, build its index, open the explorer on it
 	@echo "Demo: fetching the demo model, building its index and serving it (Ctrl-C ends it)"
 	@$(BIN)/lexiscope demo $(ARGS)
 
-test: $(READY) ## run the tests
-	@echo "Running the tests"
-	@$(BIN)/python -m pytest $(ARGS)
+test: $(READY) ## run all tests, on all cores
+	@echo "Running all tests"
+	@$(BIN)/python -m pytest $(CORES) $(ARGS)
+
+quick: $(READY) ## run the tests that take less than a minute together
+	@echo "Running the quick tests"
+	@$(BIN)/python -m pytest $(CORES) -m "not slow and not browser and not demo" $(ARGS)
 
 lint: $(READY) ## check style, types and which room imports which: ruff, mypy --strict, import-linter
 	@echo "Checking style, types and imports with ruff, mypy --strict and import-linter"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.support.shared import make_once_per_run
 from tests.support.site import GPT2, LLAMA, PAIRS, K, visit
 
 if TYPE_CHECKING:
@@ -18,6 +19,23 @@ if TYPE_CHECKING:
 
 settings.register_profile("lexiscope", deadline=None, derandomize=True)
 settings.load_profile("lexiscope")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests in tests/browser need Chromium, those that take the demo model need it: they cannot forget to say so."""
+    browser = Path(__file__).parent / "browser"
+    for item in items:
+        if item.path.is_relative_to(browser):
+            item.add_marker("browser")
+        if "smollm2" in getattr(item, "fixturenames", ()):
+            item.add_marker("demo")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = [report for report in terminalreporter.getreports("skipped") if "browser" in report.keywords]
+    if skipped:
+        line = f"{len(skipped)} browser tests were skipped: there is no Chromium on the PATH (apt install chromium)"
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,13 +49,16 @@ def no_waiting_for_the_disk() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def site_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two small real indexes, one of each architecture; tests that damage files do it in a copy."""
-    from tests.support.builds import quick_build
-    from tests.support.models import tiny_gpt2, tiny_llama
 
-    sources, data = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("data")
-    quick_build(tiny_gpt2(sources / GPT2, n_layers=3), data, k=K, pairs=PAIRS, layers=(1, 2))
-    quick_build(tiny_llama(sources / LLAMA), data, k=K, pairs=PAIRS)
-    return data
+    def build(folder: Path) -> None:
+        from tests.support.builds import quick_build
+        from tests.support.models import tiny_gpt2, tiny_llama
+
+        sources, data = folder / "sources", folder / "data"
+        quick_build(tiny_gpt2(sources / GPT2, n_layers=3), data, k=K, pairs=PAIRS, layers=(1, 2))
+        quick_build(tiny_llama(sources / LLAMA), data, k=K, pairs=PAIRS)
+
+    return make_once_per_run(tmp_path_factory, "site", build) / "data"
 
 
 @pytest.fixture(scope="session")
@@ -49,10 +70,10 @@ def client(site_data: Path) -> Iterator["TestClient"]:
 @pytest.fixture(scope="session")
 def live(client: "TestClient") -> "TestClient":
     """The site, when its worker has loaded the model: one worker for all tests."""
-    for _ in range(60):
+    for _ in range(240):
         answer = client.get(f"/{GPT2}/seeds.json?words=dog")
         if answer.status_code == 200:
             return client
         assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
-        time.sleep(0.5)
+        time.sleep(0.25)
     raise TimeoutError(answer.text)

@@ -1,5 +1,4 @@
-"""A tab of a real Chromium in front of a real server over the small indexes; what it complains about is collected.
-One browser per module: while Playwright runs, no other test in this thread could run an event loop."""
+"""A tab of a real Chromium in front of a real server over the small indexes; what it complains about is collected."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,6 +11,12 @@ from tests.browser.running import CHROMIUM, chromium, serving
 from tests.browser.visit import Visit
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _chromium_is_here() -> None:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium on the PATH")
+
+
 @pytest.fixture(scope="session")
 def address(site_data: Path) -> Iterator[str]:
     with serving(site_data) as at:
@@ -20,8 +25,7 @@ def address(site_data: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("no chromium on the PATH")
+    """One per module: while Playwright runs, no other test in this thread could run an event loop."""
     with chromium() as launched:
         yield launched
 
@@ -31,14 +35,14 @@ def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
     """visit(color_scheme="dark", ...) opens a tab; nothing may have gone wrong in it at the end."""
     visits: list[Visit] = []
 
-    def opened(**options: Any) -> Visit:
+    def open_tab(**options: Any) -> Visit:
         options.setdefault("reduced_motion", "reduce")  # a colour halfway to another has no contrast worth judging
         context = browser.new_context(**options)
         context.set_default_timeout(10_000)
         visits.append(Visit(context.new_page(), address))
         return visits[-1]
 
-    yield opened
-    for each in visits:
-        each.page.context.close()
-        assert each.complaints == []
+    yield open_tab
+    for tab in visits:
+        tab.page.context.close()
+        assert tab.complaints == []
