@@ -1,0 +1,50 @@
+"""What the documents name exists: make targets, commands, files (that commands run is in tests/app/test_readme.py)."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.cli import make_parser
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("*.md"))}
+
+
+def test_every_document_is_there() -> None:
+    assert DOCUMENTS.keys() >= {"CHANGELOG.md", "CONTRIBUTING.md", "FORMAT.md", "README.md", "SECURITY.md"}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_to_files(name: str) -> None:
+    links = re.findall(r"\]\(([^)#: ]+)\)", DOCUMENTS[name])
+    assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_make_targets_exist(name: str) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {*re.findall(r"(?:^|`)make ([a-z]+)", DOCUMENTS[name], re.MULTILINE)} <= targets
+
+
+@pytest.mark.parametrize("name", sorted(DOCUMENTS.keys() - {"FORMAT.md"}))  # which quotes the names of files' contents
+def test_commands_exist(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in {*re.findall(r"(?:^|`|bin/)lexiscope ([a-z]+)", DOCUMENTS[name], re.MULTILINE)}:
+        with pytest.raises(SystemExit, match=r"^0$"):
+            make_parser().parse_args([command, "--help"])
+        assert command in capsys.readouterr().out
+
+
+def test_make_alone_lists_every_target() -> None:
+    said = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"^  make ([a-z]+) ", said, re.MULTILINE) == [
+        "help", "setup", "demo", "test", "quick", "lint", "bench", "clean",
+    ]  # fmt: skip
+
+
+def test_the_hooks_of_pre_commit_are_the_checks_of_make_lint() -> None:
+    entries = re.findall(r"entry: \.venv/bin/(.+)", (ROOT / ".pre-commit-config.yaml").read_text())
+    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert recipe
+    assert [line.removesuffix(" .") for line in re.findall(r"\$\(BIN\)/(.+)", recipe[1])] == entries
