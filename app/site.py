@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
-from app.html.assets import Asset, fingerprint, load_assets
+from app.html.assets import Asset, fingerprint, folder, load_assets
 from app.html.rendering import Renderer
-from app.html.resources import folder
 from app.library.library import Library
 from app.metrics import Metrics
 from app.middleware.streams import StreamLimit

@@ -1,5 +1,5 @@
-"""The files in static/, read once: each has a URL with a hash of its content, under which it never changes.
-Answering requests for them is for routes/system.py."""
+"""Where templates and static files are, and the static files themselves: each has a URL with a hash of its content,
+under which it never changes."""
 
 import hashlib
 import mimetypes
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+_APP = Path(__file__).parents[1]
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".ico": "image/x-icon", ".css": "text/css"}
 
 
@@ -20,6 +21,12 @@ class Asset:
     @property
     def url(self) -> str:
         return f"/static/{self.name}?v={self.version}"
+
+
+def folder(name: str) -> Path:
+    """`templates` or `static`: beside the packages in a clone, inside `app` in an installed wheel."""
+    installed = _APP / name
+    return installed if installed.is_dir() else _APP.parent / name
 
 
 def load_assets(folder: Path) -> Mapping[str, Asset]:

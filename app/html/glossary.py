@@ -1,13 +1,7 @@
 """The words of the field in plain language: they feed the help page and the tooltips.
 Longer explanations, with the formulas, are in templates/help.html."""
 
-from functools import cache
-from html import escape
 from typing import NamedTuple
-
-from markupsafe import Markup
-
-from app.addresses import help_page
 
 
 class Term(NamedTuple):
@@ -141,11 +135,3 @@ KINDS = {
 
 def tip(key: str) -> str:
     return TERMS[key].text
-
-
-@cache
-def term(key: str, text: str = "") -> Markup:
-    """A word that explains itself under the pointer, and leads to its place on the help page."""
-    known = TERMS[key]
-    href, tip = help_page(key), escape(known.text)
-    return Markup(f'<a class="term" href="{href}" title="{tip}">{escape(text or known.name)}</a>')

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from app.routes.openapi_text import endpoints, example
+from app.html.openapi_text import endpoints, example
 from app.site import Site
 from precompute.errors import LexiscopeError
 from precompute.index.index import Index

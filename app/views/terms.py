@@ -118,6 +118,11 @@ def off_name(change: Intervention) -> str:
     return f"{change.layer}.h{change.head}" if isinstance(change, HeadOff) else f"{change.layer}.{change.neuron}"
 
 
+def without_change(changes: str | None, name: str) -> str | None:
+    """What `off` or `set` asks for, less one neuron or head by its name; None if nothing is left."""
+    return ",".join(part for part in (changes or "").split(",") if part.partition(":")[0] != name) or None
+
+
 def _neuron(part: str, argument: str) -> tuple[int, int]:
     found = _NEURON.fullmatch(part)
     if not found:

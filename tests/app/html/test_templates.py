@@ -1,17 +1,20 @@
-"""The templates as files: nothing inline that the content security policy forbids, nothing unescaped, none too long."""
+"""The templates as files, and the macros that pages share: nothing that the content security policy forbids, nothing
+unescaped, no HTML outside of them."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from app.html.resources import folder
+from app.html.assets import folder
+from app.html.glossary import TERMS
+from app.html.rendering import environment
+from tests.support.pages import parsed
 
 TEMPLATES = sorted(folder("templates").glob("*.html"))
-MAKERS = [
-    folder("templates").parent / "app" / f"{name}.py"
-    for name in ("glossary", "markup", "rows", "sections", "switches", "vocabulary")
-]
+APP = folder("templates").parent / "app"
+PROGRAMS = sorted(path for room in ("formats", "html", "routes") for path in (APP / room).glob("*.py"))
+CHIPS = APP / "html" / "tokens.py"  # the one that makes tags
 FORBIDDEN = {
     "inline style": r"<style|\sstyle\s*=",
     "inline script": r"<script(?![^>]*\ssrc=)",
@@ -21,13 +24,43 @@ FORBIDDEN = {
 }
 
 
+def rendered(macro: str, call: str, **given: str) -> str:
+    """What a macro of _words.html makes."""
+    jinja = environment(folder("templates"), {})
+    return jinja.from_string(f'{{% from "_words.html" import {macro} %}}{{{{ {call} }}}}').render(given)
+
+
 @pytest.mark.parametrize("what", FORBIDDEN)
-@pytest.mark.parametrize("path", [*TEMPLATES, *MAKERS], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*TEMPLATES, CHIPS], ids=lambda path: path.name)
 def test_nothing_forbidden(path: Path, what: str) -> None:
-    text = path.read_text("utf-8")
-    assert not re.search(FORBIDDEN[what], text)
+    assert not re.search(FORBIDDEN[what], path.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
 def test_small(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 80
+    assert len(path.read_text("utf-8").splitlines()) <= 90
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_html_is_in_templates(path: Path) -> None:
+    tags = re.findall(r"</[a-z]+>|<[a-z]+ [a-z-]+=", path.read_text("utf-8"))
+    assert bool(tags) == (path == CHIPS), tags
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("run `lexiscope demo` <now>", "run <code>lexiscope demo</code> &lt;now&gt;"),
+        ("an odd ` tick & more", "an odd ` tick &amp; more"),
+        ("`<b>`", "<code>&lt;b&gt;</code>"),
+    ],
+)
+def test_ticked(text: str, expected: str) -> None:
+    assert rendered("ticked", "ticked(text)", text=text) == expected
+
+
+@pytest.mark.parametrize("key", TERMS)
+def test_terms(key: str) -> None:
+    (link,) = parsed(rendered("term", "term(key)", key=key)).all("a")
+    assert link.attributes == {"class": "term", "href": f"/-/help#{key}", "title": TERMS[key].text}
+    assert link.text == TERMS[key].name

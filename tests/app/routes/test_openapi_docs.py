@@ -20,8 +20,8 @@ from schemathesis.specs.openapi.checks import (
 from starlette.testclient import TestClient
 
 from app.addresses import FORMATS
+from app.html import openapi_text
 from app.html.glossary import tip
-from app.routes import openapi_text
 from app.routes.arguments import FACES
 from app.routes.examples import EXAMPLES
 from app.routes.live_examples import LIVE_EXAMPLES

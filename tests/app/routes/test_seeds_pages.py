@@ -6,7 +6,7 @@ from itertools import permutations
 import pytest
 from starlette.testclient import TestClient
 
-from app.html.live_rows import clear_rank
+from app.html.numbers import clear_rank
 from tests.support.pages import parsed
 from tests.support.site import GPT2, RELATION, SEEDS, twin
 from tests.support.tables import rows

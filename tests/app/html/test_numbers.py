@@ -1,10 +1,8 @@
 """Numbers as people read them, and the steps that bars and heat come in."""
 
-import re
-
 import pytest
 
-from app.html.figures import BAR_STEPS, formats, heat, number, ratio, size, steps_per, strip
+from app.html.numbers import BAR_STEPS, bar, heat, number, percent, rank_heat, ratio, score, short_rank, size
 
 
 @pytest.mark.parametrize(("value", "text"), [(1.5, "1.500"), (-0.25, "−0.250"), (0.0, "0.000"), (123.4567, "123.457")])
@@ -22,9 +20,8 @@ def test_number(value: float, text: str) -> None:
         (1e4, 12.3, "12"),
     ],
 )
-def test_formats(peak: float, value: float, text: str) -> None:
-    plus, minus = formats(peak)
-    assert (plus % value if value >= 0 else minus % -value) == text
+def test_score(peak: float, value: float, text: str) -> None:
+    assert score(value, peak) == text
 
 
 @pytest.mark.parametrize(
@@ -50,15 +47,39 @@ def test_heat(value: float | None, hottest: float, step: int) -> None:
     assert heat(value, hottest) == step
 
 
-def test_bars() -> None:
-    assert steps_per(2.0) * 2.0 == BAR_STEPS
-    assert steps_per(0.0) == 0  # a vector of zeros
+@pytest.mark.parametrize(
+    ("value", "peak", "step"),
+    [(2, 2, BAR_STEPS), (-2, 2, BAR_STEPS), (1, 2, 25), (0, 2, 0), (0, 0, 0)],
+)
+def test_bar(value: float, peak: float, step: int) -> None:
+    assert bar(value, peak) == step
 
 
-@pytest.mark.parametrize("counts", [(), (0, 0), (1,), (100, 1, 0, 25)])
-def test_strip(counts: tuple[int, ...]) -> None:
-    heights = [float(h) for h in re.findall(r"v-([\d.]+)", strip(counts, 80, 18))]
-    assert len(heights) == sum(count > 0 for count in counts)
-    if heights:
-        assert max(heights) == 18
-        assert min(heights) >= 1
+@pytest.mark.parametrize(("rank", "step"), [(1.0, 8), (0.5, 8), (50.0, 3), (500.0, 0), (9999.0, 0)])
+def test_rank_heat(rank: float, step: int) -> None:
+    """A twentieth of 10,000 tokens is 500."""
+    assert rank_heat(rank, 10_000) == step
+
+
+@pytest.mark.parametrize(
+    ("p", "text"),
+    [
+        (1.0, "100%"),
+        (0.9996, "100%"),
+        (0.9, "90%"),
+        (0.0995, "10%"),
+        (0.0512, "5.1%"),
+        (0.0004, "<0.1%"),
+        (0.0, "<0.1%"),
+    ],
+)
+def test_percent(p: float, text: str) -> None:
+    assert percent(p) == text
+
+
+@pytest.mark.parametrize(
+    ("rank", "text"),
+    [(1.0, "1"), (7.5, "7.5"), (43.4, "43"), (999.6, "1.0k"), (1234, "1.2k"), (23456, "23k")],
+)
+def test_short_rank(rank: float, text: str) -> None:
+    assert short_rank(rank) == text

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.html.assets import fingerprint, load_assets
-from app.html.resources import folder
+from app.html.assets import fingerprint, folder, load_assets
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,25 +1,24 @@
-"""The OpenAPI document as people read it: pages with all their faces, types in words, examples.
-Making the document is for openapi_docs.py, showing this for templates/docs.html."""
+"""The OpenAPI document as people read it: pages with all their formats, types in words, examples."""
 
 import re
 from typing import Any
 
-_FACE = re.compile(r"\.(json|csv|md|tex)$")
+_FORMAT = re.compile(r"\.(json|csv|md|tex)$")
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each page once, as its JSON twin declares it, with the faces it has; other addresses as they are."""
-    found: dict[str, dict[str, Any]] = {}
+    """Each page once, as its JSON declares it, with the formats it has; other addresses as they are."""
+    pages: dict[str, dict[str, Any]] = {}
     for path, methods in document["paths"].items():
         operation = methods.get("get", {})
-        face = _FACE.search(path)
-        page = (_FACE.sub("", path) if face else path).replace("/index", "/")
-        entry = found.setdefault(page, {"path": page, "formats": [], "operation": operation})
-        if face:
-            entry["formats"].append(face[1])
-            if face[1] == "json":
+        ending = _FORMAT.search(path)
+        page = (_FORMAT.sub("", path) if ending else path).replace("/index", "/")
+        entry = pages.setdefault(page, {"path": page, "formats": [], "operation": operation})
+        if ending:
+            entry["formats"].append(ending[1])
+            if ending[1] == "json":
                 entry["operation"] = operation
-    return list(found.values())
+    return list(pages.values())
 
 
 def type_name(schema: dict[str, Any]) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from app.routes.openapi_text import endpoints, example, type_name
+from app.html.openapi_text import endpoints, example, type_name
 from tests.support.pages import parsed
 
 if TYPE_CHECKING:

@@ -1,10 +1,10 @@
-"""Tokens as markup: what they hold is visible, and can do no harm."""
+"""Tokens as chips: what they hold is visible, and can do no harm."""
 
 from html import unescape
 
 import pytest
 
-from app.html.markup import chip, chips, grouped, pair, plain, ticked
+from app.html.tokens import by_first_token, chip, chips, plain, plain_pairs, seed_words
 from app.views.token_text import shown
 from tests.support.pages import parsed
 
@@ -29,7 +29,7 @@ from tests.support.pages import parsed
 def test_shown(text: str, expected: str) -> None:
     """A token that a list may cut is whole in its title."""
     assert shown(text) == expected
-    link = chip("m", {"id": 7, "token": text})
+    link = chip({"id": 7, "token": text}, "m")
     assert [element.tag for element in parsed(link).elements if element.tag != "i"] == ["a", "bdi"]
     _, inside = link.removesuffix("</bdi></a>").split("<bdi", 1)
     title, text = inside.split(">", 1)
@@ -39,7 +39,7 @@ def test_shown(text: str, expected: str) -> None:
 
 @pytest.mark.parametrize("text", [" a", "a ", " a b ", "␣", " ␣a", "a", '"><img src=x>', "&amp;", "{{x}}"])
 def test_outer_spaces_are_set_apart(text: str) -> None:
-    elements = parsed(chip("m", {"id": 7, "token": text})).elements
+    elements = parsed(chip({"id": 7, "token": text}, "m")).elements
     assert {element.tag for element in elements} <= {"a", "bdi", "i"}
     assert "".join(element.text for element in elements) == shown(text)
 
@@ -53,7 +53,7 @@ def test_outer_spaces_are_set_apart(text: str) -> None:
     ],
 )
 def test_chips_lead_to_their_token(model: str, lens: str, href: str) -> None:
-    assert parsed(chips(model, [{"id": 7, "token": "x"}], lens)).links() == [href]
+    assert parsed(chips([{"id": 7, "token": "x"}], model, lens)).links() == [href]
 
 
 def test_pairs() -> None:
@@ -63,18 +63,11 @@ def test_pairs() -> None:
         {"from": b, "to": a, "score": 2.0},
         {"from": a, "to": c, "score": 1.0},
     )
-    assert parsed(pair("m", first)).links() == ["/m/token/0", "/m/token/1"]  # type: ignore[arg-type]
-    assert grouped([first, second, third]) == [(a, [first, third]), (b, [second])]  # type: ignore[list-item]
+    assert by_first_token([first, second, third]) == [(a, [first, third]), (b, [second])]  # type: ignore[list-item]
     assert plain([a, b, c]) == "a, b, \\n"  # type: ignore[list-item]
+    assert plain_pairs([first, third]) == "a → b, a → \\n"  # type: ignore[list-item]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("run `lexiscope demo` <now>", "run <code>lexiscope demo</code> &lt;now&gt;"),
-        ("an odd ` tick & more", "an odd ` tick &amp; more"),
-        ("`<b>`", "<code>&lt;b&gt;</code>"),
-    ],
-)
-def test_ticked(text: str, expected: str) -> None:
-    assert ticked(text) == expected
+def test_seed_words() -> None:
+    texts = (" Dog", "dog", "x", " cat", "12", " lion", "\n", "horse", " mouse")
+    assert seed_words({"id": n, "token": text} for n, text in enumerate(texts)) == "Dog,cat,lion,horse"

@@ -1,4 +1,4 @@
-"""Rows about a token: each leads to its own row in the list, however far down that is."""
+"""Listings of a token: each leads to its own row in the list, however far down that is."""
 
 import re
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.html.place_rows import place_name
+from app.html import listings
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K
 from tests.support.synthetic import LLAMA as GROUPED
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 def rows_of(client: "TestClient", path: str) -> dict[str, int]:
     """id -> rank"""
-    return {name: int(rank) for name, rank in re.findall(r"<tr id=([^ >]+)[^>]*><td>(\d+)", client.get(path).text)}
+    rows = re.findall(r'<tr id="([^"]+)"[^>]*><td>(\d+)', client.get(path).text)
+    return {name: int(rank) for name, rank in rows}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def rows_of(client: "TestClient", path: str) -> dict[str, int]:
         (f"/{GPT2}/token/300", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
     ],
 )
-def test_a_place_leads_to_its_row(client: "TestClient", path: str, row: str) -> None:
+def test_a_listing_leads_to_its_row(client: "TestClient", path: str, row: str) -> None:
     found = re.findall(row, client.get(path).text)
     assert found
     for rank, href in found[:: max(1, len(found) // 20)]:
@@ -45,7 +46,7 @@ def test_a_pair_leads_to_its_row(client: "TestClient", matrix: str, lens: str) -
         path = f"/{GPT2}/token/{token}?kind={matrix}&lens={lens}"
         places = client.get(path.replace("?", ".json?")).json()["pairs"]
         html = client.get(path).text
-        hrefs = re.findall(r'<tr><th scope=row><a href="([^"]+)"', html)
+        hrefs = re.findall(r'<tr><th scope="row"><a href="([^"]+)"', html)
         assert len(hrefs) == len(places)
         if not places:
             assert f"No stored pair under {lens}/all" in html
@@ -106,4 +107,4 @@ def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> N
 def test_names(kind: str, head: int | None, name: str) -> None:
     """Of four heads, each two share keys and values."""
     place = {"kind": kind, "layer": 5, "index": 7, "head": head, "subhead": None if head is None else 3}
-    assert place_name(place, GROUPED) == name  # type: ignore[arg-type]
+    assert listings.name(place, GROUPED) == name  # type: ignore[arg-type]

@@ -1,0 +1,43 @@
+"""Links from a token to the lists that hold it: each to its very row there, however far down."""
+
+from collections.abc import Iterable
+
+from app import addresses
+from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
+from app.views.page_types import Match, PairMatch, PairPlace, Place, RoleList
+from precompute.index.index import Index
+from precompute.shape import Shape
+
+_SHARED_BY_HEADS = ("w_k", "w_v")  # where heads are grouped
+
+
+def name(listing: Place | Match, shape: Shape | None = None) -> str:
+    """L10N2361, L8H11.5, or L8H0–2.5 of what grouped heads share: what the search understands."""
+    if listing["head"] is None:
+        return f"L{listing['layer']}N{listing['index']}"
+    group = shape.n_heads // shape.n_kv_heads if shape and listing["kind"] in _SHARED_BY_HEADS else 1
+    heads = f"{listing['head']}–{listing['head'] + group - 1}" if group > 1 else f"{listing['head']}"
+    return f"L{listing['layer']}H{heads}.{listing['subhead']}"
+
+
+def peak(roles: Iterable[RoleList]) -> float:
+    """Of all listings, in size."""
+    return max((abs(listing["score"]) for role in roles for listing in role.places), default=0.0)
+
+
+def address(index: Index, listing: Place | Match, end: str, rank: int, token: int, lens: str) -> str:
+    """Of the row of a token in a vector's list, on a page that is long enough to reach its rank."""
+    page = addresses.vector(
+        index.manifest.model, listing["layer"], listing["index"], listing["head"], listing["subhead"],
+        lens=lens, k=reaching(rank, VECTOR_ENTRIES, index.manifest.k),
+    )  # fmt: skip
+    return f"{page}#{listing['kind']}-{end[0]}{token}"  # the id of the row, as in templates/_lists.html
+
+
+def pair_address(index: Index, listing: PairPlace | PairMatch, first: int, second: int, lens: str, preset: str) -> str:
+    """Of the row of two tokens in a head's list."""
+    page = addresses.pairs(
+        index.manifest.model, listing["layer"], listing["head"], listing["matrix"],
+        lens=lens, preset=preset, k=reaching(listing["rank"], PAIR_ENTRIES, index.manifest.pairs),
+    )  # fmt: skip
+    return f"{page}#{listing['end'][0]}{first}-{second}"

@@ -1,0 +1,85 @@
+"""Tokens as chips: links to their pages, with visible spaces, whatever hostile text they hold.
+All other HTML is in templates/."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from html import escape
+
+from markupsafe import Markup
+
+from app import addresses
+from app.views.live_types import SeedTerm
+from app.views.token_text import shown
+from app.views.view_types import PairView, TokenView
+
+CUT = 9  # lists side by side have room for about as many characters
+SEED_WORDS = 4
+PULLING_WORDS = 3
+
+
+def chip(token: TokenView, model: str, lens: str = "dot") -> Markup:
+    return chips((token,), model, lens)
+
+
+def chips(tokens: Iterable[TokenView], model: str, lens: str = "dot") -> Markup:
+    before, after = _around_id(model, lens)
+    return Markup(" ".join([f"{before}{token['id']}{after}{_chip_text(token['token'])}</a>" for token in tokens]))
+
+
+def chip_text(token: TokenView) -> Markup:
+    """What stands inside a chip: for headings, and for links that lead elsewhere."""
+    return _chip_text(token["token"])
+
+
+@lru_cache(256)
+def _around_id(model: str, lens: str) -> tuple[str, str]:
+    """What stands before and after a token's id in the opening tag of its chip."""
+    path, mark, query = addresses.token(model, 0, lens=lens).partition("?")
+    return f'<a class="t" href="{escape(path.removesuffix("0"))}', f'{escape(mark + query)}">'
+
+
+@lru_cache(1 << 14)  # the same tokens are in many lists
+def _chip_text(text: str) -> Markup:
+    """The spaces around a token, which are easily overlooked, are set apart by colour; a token that may be cut is
+    whole in its title."""
+    seen = shown(text)
+    title = f' title="{escape(seen)}"' if len(seen) > CUT else ""
+    word = seen.strip("␣")
+    before, after = seen.split(word, 1) if word else ("", "")
+    marks = [f"<i>{mark}</i>" if mark else "" for mark in (before, after)]
+    return Markup(f"<bdi{title}>{marks[0]}{escape(word or seen)}{marks[1]}</bdi>")
+
+
+def plain(tokens: Iterable[TokenView]) -> str:
+    """Tokens as text, for titles and descriptions."""
+    return ", ".join([token["token"].strip() or shown(token["token"]) for token in tokens])
+
+
+def plain_pairs(pairs: Iterable[PairView]) -> str:
+    return ", ".join([f"{plain([pair['from']])} → {plain([pair['to']])}" for pair in pairs])
+
+
+def by_first_token(pairs: Iterable[PairView]) -> list[tuple[TokenView, list[PairView]]]:
+    """Pairs in groups that share their first token, in the order of the best of each."""
+    groups: dict[int, list[PairView]] = {}
+    for pair in pairs:
+        groups.setdefault(pair["from"]["id"], []).append(pair)
+    return [(group[0]["from"], group) for group in groups.values()]
+
+
+def seed_words(tokens: Iterable[TokenView]) -> str:
+    """The first tokens that are words, as seed words: each once, whatever its case and space."""
+    words: dict[str, str] = {}
+    for token in tokens:
+        word = token["token"].strip()
+        if len(word) > 1 and word.isalpha():
+            words.setdefault(word.casefold(), word)
+        if len(words) == SEED_WORDS:
+            break
+    return ",".join(words.values())
+
+
+def pulling_words(seeds: Sequence[SeedTerm], scores: Sequence[float]) -> list[tuple[str, float]]:
+    """The seed words that lift a vector most, with its score for each."""
+    words = sorted(zip(seeds, scores, strict=True), key=lambda word: -word[0].weight * word[1])
+    return [(seed.word, score) for seed, score in words[:PULLING_WORDS]]
