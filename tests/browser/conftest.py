@@ -1,14 +1,14 @@
 """A tab of a real Chromium in front of a real server over the small indexes; what it complains about is collected."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
-from tests.browser.running import CHROMIUM, chromium, serving
-from tests.browser.visit import Visit
+from tests.browser.tabs import CHROMIUM, OpenTab, Tab, chromium
+from tests.support.processes import serving
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,8 +19,8 @@ def _chromium_is_here() -> None:
 
 @pytest.fixture(scope="session")
 def address(site_data: Path) -> Iterator[str]:
-    with serving(site_data) as at:
-        yield at
+    with serving("--data", site_data) as (_, url):
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -31,18 +31,18 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def visit(browser: Browser, address: str) -> Iterator[Callable[..., Visit]]:
+def visit(browser: Browser, address: str) -> Iterator[OpenTab]:
     """visit(color_scheme="dark", ...) opens a tab; nothing may have gone wrong in it at the end."""
-    visits: list[Visit] = []
+    tabs: list[Tab] = []
 
-    def open_tab(**options: Any) -> Visit:
+    def open_tab(**options: Any) -> Tab:
         options.setdefault("reduced_motion", "reduce")  # a colour halfway to another has no contrast worth judging
         context = browser.new_context(**options)
         context.set_default_timeout(10_000)
-        visits.append(Visit(context.new_page(), address))
-        return visits[-1]
+        tabs.append(Tab(context.new_page(), address))
+        return tabs[-1]
 
     yield open_tab
-    for tab in visits:
+    for tab in tabs:
         tab.page.context.close()
         assert tab.complaints == []

@@ -11,7 +11,8 @@ from urllib.request import urlopen
 import orjson
 from playwright.sync_api import Page
 
-from tests.browser.running import chromium, serving
+from tests.browser.tabs import chromium
+from tests.support.processes import serving
 
 WIDTH, HEIGHT, QUALITY = 1180, 760, 60
 TEXT = "The capital of France is"
@@ -49,7 +50,7 @@ def main() -> None:
     parser.add_argument("--word", default="dog", help="whose token page to show")
     asked = parser.parse_args()
     asked.out.mkdir(parents=True, exist_ok=True)
-    with serving(asked.data) as address, chromium() as browser:
+    with serving("--data", asked.data.absolute()) as (_, address), chromium() as browser:
         cards = [card["model"] for card in _data(f"{address}/index.json")["models"] if card["layers"]]
         shown = pages(address, asked.model or cards[0], asked.word)
         for scheme in ("light", "dark"):

@@ -1,18 +1,15 @@
 """Going about in a real browser: links and history, keys, search, copying, the dark; and the same without script."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.visit import Visit
+from tests.browser.tabs import OpenTab
 from tests.support.site import GPT2, LLAMA
 
-Visitor = Callable[..., Visit]
 
-
-def test_home_to_a_pair_and_back(visit: Visitor) -> None:
+def test_home_to_a_pair_and_back(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go("/")
     page.evaluate("window.same = true")  # lives as long as no new document is loaded
@@ -38,7 +35,7 @@ def test_home_to_a_pair_and_back(visit: Visitor) -> None:
     assert page.evaluate("window.same")
 
 
-def test_a_row_leads_to_its_row(visit: Visitor) -> None:
+def test_a_row_leads_to_its_row(visit: OpenTab) -> None:
     """Marked, whether the page was swapped in or is opened cold."""
     tab = visit()
     page = tab.go(f"/{LLAMA}/token/300?kind=ff_key")
@@ -53,7 +50,7 @@ def test_a_row_leads_to_its_row(visit: Visitor) -> None:
     expect(cold.locator("tr:target")).to_be_in_viewport()
 
 
-def test_search_with_the_keyboard(visit: Visitor) -> None:
+def test_search_with_the_keyboard(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}")
     page.keyboard.press("/")
@@ -80,7 +77,7 @@ def test_search_with_the_keyboard(visit: Visitor) -> None:
     tab.settle(f"/{LLAMA}/head/1/2/sub/5")
 
 
-def test_escape_closes_suggestions(visit: Visitor) -> None:
+def test_escape_closes_suggestions(visit: OpenTab) -> None:
     page = visit().go(f"/{LLAMA}")
     page.locator("#q").focus()
     page.keyboard.type("lion")
@@ -100,7 +97,7 @@ def test_escape_closes_suggestions(visit: Visitor) -> None:
         (f"/{GPT2}/layer/1?sort=-neuron", "]", f"/{GPT2}/layer/1?sort=-neuron&page=2"),
     ],
 )
-def test_keys(visit: Visitor, start: str, keys: str, end: str) -> None:
+def test_keys(visit: OpenTab, start: str, keys: str, end: str) -> None:
     tab = visit()
     page = tab.go(start)
     for key in keys:
@@ -108,7 +105,7 @@ def test_keys(visit: Visitor, start: str, keys: str, end: str) -> None:
     tab.settle(end)
 
 
-def test_rows_and_chance(visit: Visitor) -> None:
+def test_rows_and_chance(visit: OpenTab) -> None:
     page = visit().go(f"/{LLAMA}/layer/1")
     for key in "jjk":
         page.keyboard.press(key)
@@ -120,7 +117,7 @@ def test_rows_and_chance(visit: Visitor) -> None:
 
 
 @pytest.mark.parametrize(("button", "expected"), [("link", "/head/1/2/vo"), ("Markdown", "| reads"), ("CSV", ",")])
-def test_copying(visit: Visitor, button: str, expected: str) -> None:
+def test_copying(visit: OpenTab, button: str, expected: str) -> None:
     page = visit(permissions=["clipboard-read", "clipboard-write"]).go(f"/{LLAMA}/head/1/2/vo?preset=distinct")
     page.get_by_role("link", name=button, exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("Copied")
@@ -130,7 +127,7 @@ def test_copying(visit: Visitor, button: str, expected: str) -> None:
         assert copied == page.url
 
 
-def test_dark(visit: Visitor) -> None:
+def test_dark(visit: OpenTab) -> None:
     def background(scheme: str) -> list[int]:
         page = visit(color_scheme=scheme).go(f"/{LLAMA}/ff/1/3")
         said = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -140,7 +137,7 @@ def test_dark(visit: Visitor) -> None:
     assert max(background("dark")) < 60
 
 
-def test_a_missing_page_says_so_and_leads_on(visit: Visitor) -> None:
+def test_a_missing_page_says_so_and_leads_on(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{GPT2}/layer/1")
     page.evaluate("document.querySelector('.crumbs a').setAttribute('href', '/nothing/here')")
@@ -150,7 +147,7 @@ def test_a_missing_page_says_so_and_leads_on(visit: Visitor) -> None:
     tab.settle("/")
 
 
-def test_a_new_model_appears_by_itself(visit: Visitor) -> None:
+def test_a_new_model_appears_by_itself(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go("/")  # of the first model a layer is not built, so the table keeps asking
     with page.expect_response(lambda answer: answer.request.headers.get("hx-source") == "section#models"):
@@ -158,7 +155,7 @@ def test_a_new_model_appears_by_itself(visit: Visitor) -> None:
     expect(page.locator("#models progress")).to_have_count(2)
 
 
-def test_without_script(visit: Visitor) -> None:
+def test_without_script(visit: OpenTab) -> None:
     tab = visit(java_script_enabled=False)
     page = tab.go("/")
     page.get_by_role("combobox").fill("dog")

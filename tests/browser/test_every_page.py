@@ -1,16 +1,10 @@
 """What must hold on every page: no complaint from the browser, nothing that shuts people out, no sideways scrolling."""
 
-from collections.abc import Callable
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
-from playwright.sync_api import Page
 
-from tests.browser.addresses import PAGES
-from tests.browser.visit import Visit
-from tests.support.site import GPT2, LLAMA
+from tests.browser.tabs import OpenTab, check_in_light_and_dark
+from tests.support.site import GPT2, LLAMA, PAGES
 
-Visitor = Callable[..., Visit]
 SHIFTS = """() => new Promise(done => {
   let sum = 0;
   new PerformanceObserver(list => list.getEntries().forEach(entry => { sum += entry.value; }))
@@ -19,33 +13,14 @@ SHIFTS = """() => new Promise(done => {
 })"""
 
 
-def found_by_axe(page: Page) -> list[str]:
-    """What any rule of axe finds, however slight."""
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    return [
-        f"{each['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
-        for each in found
-        for node in each["nodes"][:3]
-    ]
-
-
-def check_in_light_and_dark(page: Page) -> None:
-    """In the light on a desk, in the dark on a phone."""
-    assert found_by_axe(page) == []
-    page.set_viewport_size({"width": 360, "height": 740})
-    page.emulate_media(color_scheme="dark", reduced_motion="reduce")  # colours change at once
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert found_by_axe(page) == []
-
-
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_page(visit: Visitor, path: str) -> None:
+def test_page(visit: OpenTab, path: str) -> None:
     page = visit(color_scheme="light", viewport={"width": 1280, "height": 900}).go(path)
     assert page.evaluate(SHIFTS) < 0.01
     check_in_light_and_dark(page)
 
 
-def test_long_words_fit_on_a_phone(visit: Visitor) -> None:
+def test_long_words_fit_on_a_phone(visit: OpenTab) -> None:
     """The tokens of the small indexes are short: words as long as those of real models are put in their place."""
     page = visit(viewport={"width": 360, "height": 740}).go(f"/{GPT2}")
     assert page.locator(".cards .pair").count()
@@ -54,7 +29,7 @@ def test_long_words_fit_on_a_phone(visit: Visitor) -> None:
 
 
 @pytest.mark.parametrize(("width", "lines"), [(1200, 1), (360, 2)])
-def test_a_long_word_in_a_list_is_cut_where_a_title_can_tell_it(visit: Visitor, width: int, lines: int) -> None:
+def test_a_long_word_in_a_list_is_cut_where_a_title_can_tell_it(visit: OpenTab, width: int, lines: int) -> None:
     """Rows of neighbouring lists line up; on a phone, where nothing hovers, the whole token is there."""
     page = visit(viewport={"width": width, "height": 900}).go(f"/{LLAMA}/ff/0/5")
     chip = page.locator(".list .t").first

@@ -2,18 +2,15 @@
 
 import re
 import time
-from collections.abc import Callable
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.test_every_page import check_in_light_and_dark
-from tests.browser.visit import Visit
+from tests.browser.tabs import OpenTab, check_in_light_and_dark
 from tests.support.site import LLAMA
 
-Visitor = Callable[..., Visit]
 PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
 PAGES = {
     "seeds-form": f"/{LLAMA}/seeds",
@@ -47,13 +44,13 @@ def worker(address: str) -> None:
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_page(visit: Visitor, path: str) -> None:
+def test_page(visit: OpenTab, path: str) -> None:
     page = visit(color_scheme="light", viewport={"width": 1280, "height": 900}).go(path)
     check_in_light_and_dark(page)
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_seeds(visit: Visitor, script: bool) -> None:
+def test_seeds(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}")
     page.get_by_role("navigation", name="Site").get_by_role("link", name="Seeds").click()
@@ -75,7 +72,7 @@ def ran(page: Page) -> None:
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_a_prompt(visit: Visitor, script: bool) -> None:
+def test_a_prompt(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}/prompt")
     if script:
@@ -105,7 +102,7 @@ def test_a_prompt(visit: Visitor, script: bool) -> None:
         assert page.evaluate("window.same")
 
 
-def test_a_long_text_goes_by_post(visit: Visitor) -> None:
+def test_a_long_text_goes_by_post(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/prompt?panel=neurons")
     page.get_by_label("Text").fill("the dog and the lion " * 100)
@@ -115,7 +112,7 @@ def test_a_long_text_goes_by_post(visit: Visitor) -> None:
     tab.complaints.clear()
 
 
-def test_a_run_that_cannot_be_says_why(visit: Visitor) -> None:
+def test_a_run_that_cannot_be_says_why(visit: OpenTab) -> None:
     tab = visit()
     page = tab.go(f"/{LLAMA}/prompt?text=dog&off=1.3")
     page.get_by_label("Off").fill("77.3")
@@ -125,7 +122,7 @@ def test_a_run_that_cannot_be_says_why(visit: Visitor) -> None:
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_other_readings(visit: Visitor, script: bool) -> None:
+def test_other_readings(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}/head/1/2/sub/0?k=8")
     for reading in ("norm", "mlp"):
@@ -135,7 +132,7 @@ def test_other_readings(visit: Visitor, script: bool) -> None:
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_other_readings_of_a_head(visit: Visitor, script: bool) -> None:
+def test_other_readings_of_a_head(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}/head/1/2/vo?k=8")
     if script:
@@ -152,7 +149,7 @@ def test_other_readings_of_a_head(visit: Visitor, script: bool) -> None:
 
 
 @pytest.mark.parametrize("script", [True, False])
-def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: Visitor, script: bool) -> None:
+def test_from_a_stored_page_to_a_run_that_tells_of_it(visit: OpenTab, script: bool) -> None:
     tab = visit(java_script_enabled=script)
     page = tab.go(f"/{LLAMA}/ff/1/3")
     page.get_by_role("link", name="and watch it").click()

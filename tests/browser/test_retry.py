@@ -1,5 +1,6 @@
 """A live page whose worker is not there yet: it tries again by itself, and ends on the answer."""
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,8 +9,8 @@ from urllib.parse import unquote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.browser.running import free_port, running, serving
-from tests.browser.visit import Visit
+from tests.browser.tabs import Tab
+from tests.support.processes import running, serving
 from tests.support.site import LLAMA
 
 PATH = f"/{LLAMA}/seeds?words=dog,lion"
@@ -20,7 +21,8 @@ STARTING = 60_000  # milliseconds that a worker may take
 def start_worker(site_data: Path) -> Iterator[tuple[int, Callable[[], None]]]:
     """A port at which no worker is, and what starts one there."""
     with ExitStack() as started:
-        port = free_port()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
         words = ["worker", "--model", LLAMA, "--data", str(site_data), "--port", str(port)]
 
         def start() -> None:
@@ -35,10 +37,10 @@ def test_a_page_without_its_worker_comes_again_until_it_is_there(
 ) -> None:
     """With script it is swapped in and tries again by a timer; opened cold, by what its head says."""
     port, start = start_worker
-    with serving(site_data, LEXISCOPE_WORKER_URL=f"http://127.0.0.1:{port}") as address:
+    with serving("--data", site_data, LEXISCOPE_WORKER_URL=f"http://127.0.0.1:{port}") as (_, address):
         context = browser.new_context(java_script_enabled=script)
         page = context.new_page()
-        tab = Visit(page, address)
+        tab = Tab(page, address)
         if script:
             tab.go(f"/{LLAMA}/seeds")
             page.get_by_label("Words").fill("dog,lion")

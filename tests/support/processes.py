@@ -5,7 +5,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -13,21 +13,31 @@ RUN = "import sys; from app.cli import main; sys.exit(main())"
 
 
 @contextmanager
-def serving(*words: str | Path) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """A server in a process, and its address."""
+def running(*words: str | Path, **environment: str) -> Iterator["subprocess.Popen[str]"]:
+    """`lexiscope WORDS`, until the end of the block."""
     process = subprocess.Popen(
-        [sys.executable, "-W", "error", "-c", RUN, "serve", "--port", "0", *map(str, words)],
+        [sys.executable, "-W", "error", "-c", RUN, *map(str, words)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
     )  # fmt: skip
     try:
+        yield process
+    finally:
+        process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(10)
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def serving(*words: str | Path, **environment: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """A server in a process, and its address."""
+    with running("serve", "--port", "0", *words, **environment) as process:
         assert process.stdout
         line = process.stdout.readline()
         assert line.startswith("Lexiscope is at http://127.0.0.1:"), line + process.communicate()[1]
         yield process, line.split()[3]
-    finally:
-        process.kill()
-        process.communicate()
 
 
 def get(url: str) -> tuple[int, bytes]:

@@ -12,9 +12,8 @@ from app.html.assets import folder
 from app.html.glossary import TERMS
 from app.html.numbers import BAR_STEPS, HEAT_STEPS
 from app.html.rendering import PageRequest, Renderer
-from tests.browser.addresses import PAGES
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, SCRIPT
+from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient

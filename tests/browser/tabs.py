@@ -1,0 +1,69 @@
+"""A tab of a system Chromium: where it is, what went wrong in it, and what must hold for the page it shows."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeAlias
+
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Tab:
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self._address = address
+        page.on("console", self._heard)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def go(self, path: str) -> Page:
+        self.page.goto(self._address + path)
+        return self.page
+
+    @property
+    def path(self) -> str:
+        return self.page.url.removeprefix(self._address)
+
+    def settle(self, path: str) -> None:
+        """Wait until this path is shown, and htmx has put the page in its place."""
+        self.page.wait_for_url(self._address + path)
+        self.page.wait_for_function("where => document.querySelector('main').dataset.canonical === where", arg=path)
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and "status of 404" not in message.text:  # pages that should be missing
+            self.complaints.append(message.text)
+
+
+OpenTab: TypeAlias = Callable[..., Tab]  # the fixture `visit`
+
+
+def found_by_axe(page: Page) -> list[str]:
+    """What any rule of axe finds, however slight."""
+    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    return [
+        f"{each['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
+        for each in found
+        for node in each["nodes"][:3]
+    ]
+
+
+def check_in_light_and_dark(page: Page) -> None:
+    """In the light on a desk, in the dark on a phone."""
+    assert found_by_axe(page) == []
+    page.set_viewport_size({"width": 360, "height": 740})
+    page.emulate_media(color_scheme="dark", reduced_motion="reduce")  # colours change at once
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert found_by_axe(page) == []
