@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import random_gpt2
-from precompute.build import layer as shard
 from precompute.build.job import compute_threads
+from precompute.build.layer import BuildContext, head_matrix
 from precompute.index.tokens import token_bytes
 from precompute.project.nearest_tokens import nearest_tokens
 from precompute.project.pairs.head_pairs import top_pairs
@@ -43,21 +43,21 @@ def kernels(checkpoint: Checkpoint) -> float:
     cpu = torch.device("cpu")
     tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
     with compute_threads(cpu, 2) as pool:
-        bench = shard.Workbench.of(model, tokens, 100, 500, cpu, pool)
+        context = BuildContext.of(model, tokens, 100, 500, cpu, pool)
         vectors = {kind: model.vectors(0, kind) for kind in model.shape.kinds}
         products = {
             kind: torch.empty(len(V), model.shape.d_vocab) for kind, V in vectors.items() if kind.startswith("w_")
         }
         for kind, V in vectors.items():  # compiles, too
-            bench.projectors[SIDES[kind]].lists(V[:8], None, pool)
+            context.projectors[SIDES[kind]].lists(V[:8], None, pool)
 
         def lists() -> None:
             for kind, V in vectors.items():
-                bench.projectors[SIDES[kind]].lists(V, products.get(kind), pool)
+                context.projectors[SIDES[kind]].lists(V, products.get(kind), pool)
 
         def pairs() -> None:
             jobs = [
-                pool.submit(top_pairs, shard.matrix_of(bench, name, head, vectors, products), bench.masks, lens, 500)
+                pool.submit(top_pairs, head_matrix(context, name, head, vectors, products), context.masks, lens, 500)
                 for name in MATRICES
                 for head in range(model.shape.n_heads)
                 for lens in LENSES
@@ -66,7 +66,7 @@ def kernels(checkpoint: Checkpoint) -> float:
                 job.result()
 
         layer = seconds(lists) + seconds(pairs)
-        return LAYERS * layer + seconds(lambda: nearest_tokens(bench.projectors["reads"].embedding, pool))
+        return LAYERS * layer + seconds(lambda: nearest_tokens(context.projectors["reads"].embedding, pool))
 
 
 def run_build(checkpoint: Checkpoint, data: Path) -> tuple[float, float]:

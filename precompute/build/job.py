@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.build.layer import Workbench, make_shard
+from precompute.build.layer import BuildContext, layer_arrays
 from precompute.build.lock import build_lock
 from precompute.build.placement import Place, load_current, what_is_there
 from precompute.build.progress import Progress
@@ -121,7 +121,7 @@ def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
 
 @contextmanager
 def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
-    """A pool for make_shard. On the CPU each of its threads computes alone; float32 products stay float32."""
+    """A pool for layer_arrays. On the CPU each of its threads computes alone; float32 products stay float32."""
     before = torch.get_num_threads()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(1)
@@ -145,37 +145,37 @@ def _make(
     progress: Progress,
 ) -> Manifest:
     tokens = token_bytes(place.tokenizer, model.shape.d_vocab)
-    bench = Workbench.of(model, tokens, manifest.k, manifest.pairs, device, pool)
+    context = BuildContext.of(model, tokens, manifest.k, manifest.pairs, device, pool)
     if manifest.vocabulary is None:
-        manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, bench, tokens))
+        manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, context, tokens))
         place.save(manifest)
     if not missing and manifest.neighbours is None:
-        manifest = _add_neighbours(manifest, place, bench, progress)
+        manifest = _add_neighbours(manifest, place, context, progress)
     for layer in missing:
         place.check()
-        arrays = make_shard(bench, layer, progress.step)
+        arrays = layer_arrays(context, layer, progress.step)
         manifest = manifest.with_shard(layer, write_shard(place.folder, manifest, layer, arrays))
         place.save(manifest)
         progress.layer_done(layer)
         if manifest.neighbours is None:  # not before there is something to read
-            manifest = _add_neighbours(manifest, place, bench, progress)
+            manifest = _add_neighbours(manifest, place, context, progress)
     return manifest
 
 
-def _add_neighbours(manifest: Manifest, place: Place, bench: Workbench, progress: Progress) -> Manifest:
+def _add_neighbours(manifest: Manifest, place: Place, context: BuildContext, progress: Progress) -> Manifest:
     progress.say("finding the nearest tokens of every token")
-    arrays = nearest_tokens(bench.projectors["reads"].embedding, bench.pool)
+    arrays = nearest_tokens(context.projectors["reads"].embedding, context.pool)
     manifest = manifest.with_neighbours(write_neighbours(place.folder, manifest, arrays))
     place.save(manifest)
     return manifest
 
 
-def _write_vocabulary(folder: Path, manifest: Manifest, bench: Workbench, tokens: list[bytes]) -> FileEntry:
+def _write_vocabulary(folder: Path, manifest: Manifest, context: BuildContext, tokens: list[bytes]) -> FileEntry:
     offsets, data = pack(tokens)
     arrays: dict[str, NDArray[Any]] = {"token.offsets": offsets, "token.bytes": data}
     sides = {"embedding": "reads"} if manifest.shape.tied else {"embedding": "reads", "unembedding": "writes"}
     for name, side in sides.items():
-        embedding = bench.projectors[side].embedding
+        embedding = context.projectors[side].embedding
         arrays[f"{name}.norm"] = embedding.norm.astype(np.float32)
         arrays[f"{name}.centred_norm"] = embedding.centred_norm.astype(np.float32)
     return write_vocabulary(folder, manifest, arrays)

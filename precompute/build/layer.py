@@ -1,4 +1,4 @@
-"""Makes the arrays of one layer: a pure function of weights, layer and options. Which layers, and where, is build.py's.
+"""Makes the arrays of one layer: a pure function of weights, layer and options.
 
 Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools get in each
 other's way; on another device products and proposals run there.
@@ -26,6 +26,8 @@ from precompute.shape import ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
 from precompute.weights.architectures.base import Model
 
 Arrays = dict[str, NDArray[Any]]
+Vectors = dict[str, torch.Tensor]  # by kind: (count, d_model)
+Products = dict[str, torch.Tensor]  # by kind of a head's factors: (count, d_vocab)
 Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind, lens and end
 Searches = dict[tuple[str, int, int], Future[dict[str, Ends]]]  # by matrix, head and lens
 Step = Callable[[float], None]  # told the share of a layer's work that was done since the last call
@@ -34,12 +36,12 @@ PAIR_SHARE = 0.75  # of a layer's work, for the progress bar only
 
 
 @dataclass(frozen=True)
-class Workbench:
-    """What all layers of a model share."""
+class BuildContext:
+    """What the layers of a model share while they are built."""
 
     model: Model
     k: int  # entries of a list that are stored
-    pairs: int
+    pairs: int  # pairs of a list that are stored
     masks: Masks
     projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
     directions: dict[str, Directions]  # by side
@@ -48,19 +50,20 @@ class Workbench:
     @classmethod
     def of(
         cls, model: Model, tokens: list[bytes], k: int, pairs: int, device: torch.device, pool: Executor
-    ) -> "Workbench":
-        reads = Embedding.of(model.W_E, device)
-        writes = reads if model.shape.tied else Embedding.of(model.W_U, device)
+    ) -> "BuildContext":
         depth = max(k, DEPTH)
-        reading, reading_directions = Projector(reads, depth), Directions.of(reads)
-        tied = model.shape.tied
+        embeddings = {"reads": Embedding.of(model.W_E, device)}
+        if not model.shape.tied:
+            embeddings["writes"] = Embedding.of(model.W_U, device)
+        projectors = {side: Projector(embedding, depth) for side, embedding in embeddings.items()}
+        directions = {side: Directions.of(embedding) for side, embedding in embeddings.items()}
         return cls(
             model,
             min(k, model.shape.d_vocab),
             pairs,
             Masks.of(distinct_classes(tokens), whole_words(tokens)),
-            {"reads": reading, "writes": reading if tied else Projector(writes, depth)},
-            {"reads": reading_directions, "writes": reading_directions if tied else Directions.of(writes)},
+            {"writes": projectors["reads"]} | projectors,
+            {"writes": directions["reads"]} | directions,
             pool,
         )
 
@@ -68,71 +71,67 @@ class Workbench:
         return self.projectors[SIDES[kind]].embedding
 
 
-def make_shard(bench: Workbench, layer: int, step: Step = lambda _: None) -> Arrays:
+def layer_arrays(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
     """All arrays of a layer, as FORMAT.md lists them."""
-    shape = bench.model.shape
-    vectors = {kind: bench.model.vectors(layer, kind) for kind in shape.kinds}
-    products = {kind: _room(bench, kind) for factors in FACTORS.values() for kind in factors}
-    underway = {  # the factors first: the pair search starts from their products
-        kind: bench.projectors[SIDES[kind]].start(vectors[kind], products.get(kind), bench.pool)
+    shape = context.model.shape
+    vectors = {kind: context.model.vectors(layer, kind) for kind in shape.kinds}
+    products = {kind: _empty_product(context, kind) for factors in FACTORS.values() for kind in factors}
+    pending = {  # the factors first: the pair search starts from their products
+        kind: context.projectors[SIDES[kind]].start(vectors[kind], products.get(kind), context.pool)
         for kind in (*products, *(kind for kind in shape.kinds if kind not in products))
     }
     lists: dict[str, Lists] = {}
     searches: Searches = {}
-    for kind in underway:
-        lists[kind] = underway[kind].result()
+    for kind in pending:
+        lists[kind] = pending[kind].result()
         step((1 - PAIR_SHARE) * len(vectors[kind]) / sum(map(len, vectors.values())))
         if len(lists) == len(products):
-            searches = _start_searches(bench, vectors, products)
-    left_out = hubs([lists[kind].ids[..., :DEPTH] for kind in shape.kinds], shape.d_vocab)
-    coherences = _start_coherences(bench, lists, left_out)
+            searches = _start_searches(context, vectors, products)
+    hub_mask = hubs([lists[kind].ids[..., :DEPTH] for kind in shape.kinds], shape.d_vocab)  # (L, d_vocab)
+    coherences = _start_coherences(context, lists, hub_mask)
     arrays: Arrays = {}
     for matrix in MATRICES:
-        arrays |= _pair_arrays(bench, matrix, searches, left_out, step)
-    arrays |= _list_arrays(bench, vectors, lists, coherences)
-    id_type = number_dtype(shape.d_vocab)
+        arrays |= _pair_arrays(context, matrix, searches, hub_mask, step)
+    arrays |= _list_arrays(context, vectors, lists, coherences)
     arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
     pairs = {matrix: arrays[f"{matrix}.ids"] for matrix in MATRICES}
     counts = {matrix: arrays[f"{matrix}.count"] for matrix in MATRICES}
-    assert all(ids.dtype == id_type for ids in pairs.values())
     return arrays | invert_pairs(pairs, counts, shape.d_vocab)
 
 
-def _room(bench: Workbench, kind: str) -> torch.Tensor:
-    """For a product of a layer's vectors with the vocabulary."""
-    shape, embedding = bench.model.shape, bench.embedding(kind)
+def _empty_product(context: BuildContext, kind: str) -> torch.Tensor:
+    """Room for the product of a layer's vectors with the vocabulary: (count, d_vocab)."""
+    shape, embedding = context.model.shape, context.embedding(kind)
     return torch.empty(shape.count(kind), shape.d_vocab, device=embedding.on_device.device)
 
 
-def _start_coherences(bench: Workbench, lists: dict[str, Lists], left_out: NDArray[np.bool_]) -> Coherences:
+def _start_coherences(context: BuildContext, lists: dict[str, Lists], hub_mask: NDArray[np.bool_]) -> Coherences:
     return {
-        (kind, lens, end): bench.pool.submit(
-            coherence, lists[kind].ids[:, lens, end, :DEPTH], left_out[lens], bench.directions[SIDES[kind]]
+        (kind, lens, end): context.pool.submit(
+            coherence, lists[kind].ids[:, lens, end, :DEPTH], hub_mask[lens], context.directions[SIDES[kind]]
         )
         for kind, lens, end in product(lists, range(len(LENSES)), range(len(ENDS)))
     }
 
 
-def _start_searches(bench: Workbench, vectors: dict[str, torch.Tensor], products: dict[str, torch.Tensor]) -> Searches:
+def _start_searches(context: BuildContext, vectors: Vectors, products: Products) -> Searches:
     """All heads at once, so that no processor waits for the last one of a kind."""
-    heads = range(bench.model.shape.n_heads)
+    heads = range(context.model.shape.n_heads)
     return {
-        (name, head, lens): bench.pool.submit(
-            top_pairs, matrix_of(bench, name, head, vectors, products), bench.masks, LENSES[lens], bench.pairs
+        (name, head, lens): context.pool.submit(
+            top_pairs, head_matrix(context, name, head, vectors, products), context.masks, LENSES[lens], context.pairs
         )
         for name, head, lens in product(MATRICES, heads, range(len(LENSES)))
     }
 
 
-def _list_arrays(
-    bench: Workbench, vectors: dict[str, torch.Tensor], lists: dict[str, Lists], coherences: Coherences
-) -> Arrays:
-    id_type = number_dtype(bench.model.shape.d_vocab)
+def _list_arrays(context: BuildContext, vectors: Vectors, lists: dict[str, Lists], coherences: Coherences) -> Arrays:
+    id_type = number_dtype(context.model.shape.d_vocab)
     arrays: Arrays = {}
     for kind, V in vectors.items():
         ids = lists[kind].ids
-        arrays[f"{kind}.ids"] = ids[..., : bench.k].astype(id_type, order="C")
-        arrays[f"{kind}.scores"] = np.ascontiguousarray(lists[kind].scores[..., : bench.k])
+        arrays[f"{kind}.ids"] = ids[..., : context.k].astype(id_type, order="C")
+        arrays[f"{kind}.scores"] = np.ascontiguousarray(lists[kind].scores[..., : context.k])
         arrays[f"{kind}.norm"] = np.linalg.norm(V.numpy().astype(np.float64), axis=1).astype(np.float32)
         arrays[f"{kind}.coherence"] = np.empty(ids.shape[:3], np.float32)
     keys, values = (lists[kind].ids[:, :, 0, :DEPTH] for kind in ("ff_key", "ff_value"))  # (d_mlp, L, DEPTH)
@@ -142,8 +141,10 @@ def _list_arrays(
     return arrays
 
 
-def _pair_arrays(bench: Workbench, name: str, searches: Searches, left_out: NDArray[np.bool_], step: Step) -> Arrays:
-    shape, n = bench.model.shape, bench.pairs
+def _pair_arrays(
+    context: BuildContext, name: str, searches: Searches, hub_mask: NDArray[np.bool_], step: Step
+) -> Arrays:
+    shape, n = context.model.shape, context.pairs
     sizes = (shape.n_heads, len(LENSES), len(PRESETS), len(ENDS))
     arrays: Arrays = {
         f"{name}.ids": np.zeros((*sizes, n, 2), number_dtype(shape.d_vocab)),
@@ -152,28 +153,27 @@ def _pair_arrays(bench: Workbench, name: str, searches: Searches, left_out: NDAr
         f"{name}.coherence": np.full(sizes, np.nan, np.float32),
     }
     left, right = FACTORS[name]
-    directions = bench.directions[SIDES[left]], bench.directions[SIDES[right]]
+    directions = context.directions[SIDES[left]], context.directions[SIDES[right]]
     for head, lens in product(range(shape.n_heads), range(len(LENSES))):
         presets = searches[name, head, lens].result()
         for (p, preset), end in product(enumerate(PRESETS), range(len(ENDS))):
-            found, at = presets[preset][end], (head, lens, p, end)
-            arrays[f"{name}.ids"][at][: len(found.pairs)] = found.pairs
-            arrays[f"{name}.scores"][at][: len(found.pairs)] = found.scores
-            arrays[f"{name}.count"][at] = len(found.pairs)
-            arrays[f"{name}.coherence"][at] = pair_coherence(found.pairs, left_out[lens], *directions)
+            best, at = presets[preset][end], (head, lens, p, end)
+            arrays[f"{name}.ids"][at][: len(best.pairs)] = best.pairs
+            arrays[f"{name}.scores"][at][: len(best.pairs)] = best.scores
+            arrays[f"{name}.count"][at] = len(best.pairs)
+            arrays[f"{name}.coherence"][at] = pair_coherence(best.pairs, hub_mask[lens], *directions)
         step(PAIR_SHARE / len(searches))
     return arrays
 
 
-def matrix_of(
-    bench: Workbench, name: str, head: int, vectors: dict[str, torch.Tensor], products: dict[str, torch.Tensor]
-) -> Matrix:
-    shape = bench.model.shape
+def head_matrix(context: BuildContext, name: str, head: int, vectors: Vectors, products: Products) -> Matrix:
+    """A head's vo or qk, from the vectors of its two kinds and their products with the vocabulary."""
+    shape = context.model.shape
     left, right = FACTORS[name]
     rows = [slice(first, first + shape.d_head) for first in (shape.row(kind, head, 0) for kind in (left, right))]
     return Matrix(
-        bench.embedding(left),
-        bench.embedding(right),
+        context.embedding(left),
+        context.embedding(right),
         np.ascontiguousarray(vectors[left][rows[0]].numpy().T),
         np.ascontiguousarray(vectors[right][rows[1]].numpy().T),
         products[left][rows[0]],

@@ -1,7 +1,7 @@
-"""What makes a list worth reading first: how close its tokens are to each other, and whether two lists agree.
+"""How coherent a list is (how close its tokens are to each other) and how similar two lists are.
 
-Tokens that sit in an unusual share of a layer's lists (hubs) say nothing about a vector and are left out.
-Both are of the first DEPTH tokens of a list, whether an index stores fewer or more.
+Tokens that are in an unusual share of a layer's lists (hubs) say nothing about a vector and are left out of coherence.
+Both figures are of the first DEPTH tokens of a list, whether an index stores fewer or more.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from precompute.project.embedding import Embedding, Float32
 
 DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
-FIRST = 20  # of those that are not hubs, tokens that count for coherence
-HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random
+FIRST_TOKENS = 20  # tokens that count for coherence: the first that are not hubs
+HUB_FACTOR = 10  # a hub is in this many times more lists than if tokens were drawn at random
 
 Ids = NDArray[np.integer]
 
@@ -37,7 +37,7 @@ def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
     lenses, depth = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
     counts = [sum(np.bincount(kind[:, lens].ravel(), minlength=d_vocab) for kind in ids) for lens in range(lenses)]
-    return np.asarray(np.stack(counts) > HUB * depth / d_vocab * lists)
+    return np.asarray(np.stack(counts) > HUB_FACTOR * depth / d_vocab * lists)
 
 
 def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> Float32:
@@ -59,8 +59,8 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, 
     """Of a list of pairs (n, 2): the mean of its from-side's and its to-side's, each side's first different tokens."""
     sides = []
     for side, directions in enumerate((source, target)):
-        _, first = np.unique(pairs[:, side], return_index=True)
-        tokens = pairs[np.sort(first), side][None]
+        _, first_rank = np.unique(pairs[:, side], return_index=True)
+        tokens = pairs[np.sort(first_rank), side][None]
         sides.append(coherence(tokens, left_out, directions)[0] if tokens.size else np.float32(np.nan))
     return np.float32(np.mean(sides))
 
@@ -73,12 +73,12 @@ def similarity(a: Ids, b: Ids) -> Float32:
 
 
 def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Float32]:
-    """(n, FIRST) tokens, and 1 for those that are there; missing ones are token 0 with weight 0."""
+    """(n, FIRST_TOKENS) tokens, and 1 for those that are there; missing ones are token 0 with weight 0."""
     kept = ~left_out[ids]
-    place = np.cumsum(kept, axis=1) - 1
-    row, rank = np.nonzero(kept & (place < FIRST))
-    tokens = np.zeros((len(ids), FIRST), np.int64)
-    weight = np.zeros((len(ids), FIRST), np.float32)
-    tokens[row, place[row, rank]] = ids[row, rank]
-    weight[row, place[row, rank]] = 1
+    position = np.cumsum(kept, axis=1) - 1  # among those kept
+    row, rank = np.nonzero(kept & (position < FIRST_TOKENS))
+    tokens = np.zeros((len(ids), FIRST_TOKENS), np.int64)
+    weight = np.zeros((len(ids), FIRST_TOKENS), np.float32)
+    tokens[row, position[row, rank]] = ids[row, rank]
+    weight[row, position[row, rank]] = 1
     return tokens, weight

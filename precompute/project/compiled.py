@@ -5,7 +5,7 @@ numba's own rule looks at the file of a kernel alone; but a kernel holds the cod
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 from numba import config, njit
 from numba.core.caching import FunctionCache
 
-SOURCES = Path(__file__).parents[1]
+PACKAGE = Path(__file__).parents[1]
+KERNEL_FOLDERS = (PACKAGE / "project", PACKAGE / "live")  # whatever a kernel uses stands below one of these
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -23,21 +24,21 @@ def kernel(*, fastmath: bool | set[str] = False) -> Callable[[F], F]:
     """Compiles a function at its first call; threads run it side by side."""
 
     def compile_(function: F) -> F:
-        folder, before = _folder(), config.CACHE_DIR
-        config.CACHE_DIR = str(folder or "")
-        try:
-            compiled = njit(nogil=True, fastmath=fastmath)(function)
-            if folder:
-                compiled._cache = Kept(function)
-        finally:
-            config.CACHE_DIR = before
-        kept: F = compiled
-        return kept
+        compiled = njit(nogil=True, fastmath=fastmath)(function)
+        folder = _cache_folder()
+        if folder:
+            config.CACHE_DIR = str(folder)
+            compiled._cache = TolerantCache(function)
+        dispatcher: F = compiled
+        return dispatcher
 
     return compile_
 
 
-class Kept(FunctionCache):  # type: ignore[misc]
+# Why this rests on a class and an attribute that numba does not document: with plain `njit(cache=True)` the first call
+# of a kernel raises whatever unpickling a damaged file raises, or the OSError of a full disk, and numba has no public
+# way to go on without its cache. test_compiled.py damages files, so an update of numba that changes this is noticed.
+class TolerantCache(FunctionCache):  # type: ignore[misc]
     """Compiled code on disk is a convenience: what cannot be read is made anew, what cannot be written is not kept."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -54,10 +55,12 @@ class Kept(FunctionCache):  # type: ignore[misc]
 
 
 @cache
-def _folder() -> Path | None:
-    """Where compiled code is kept: beside the sources, or with the user's caches; None if neither can be written."""
+def _cache_folder() -> Path | None:
+    """NUMBA_CACHE_DIR if it is set; else beside the sources, or with the user's caches. None if none can be written."""
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "lexiscope"
-    return first_writable([parent / f"kernels-{digest(SOURCES)}" for parent in (SOURCES / "__pycache__", users)])
+    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
+    name = f"kernels-{digest(KERNEL_FOLDERS)}"
+    return first_writable([parent / name for parent in (*given, PACKAGE / "__pycache__", users)])
 
 
 def first_writable(folders: list[Path]) -> Path | None:
@@ -71,10 +74,11 @@ def first_writable(folders: list[Path]) -> Path | None:
     return None
 
 
-def digest(sources: Path) -> str:
-    """Of every source file below a folder."""
+def digest(folders: Iterable[Path]) -> str:
+    """Of the names and contents of every source file below these folders."""
     total = hashlib.blake2b(digest_size=8)
-    for path in sorted(sources.rglob("*.py")):
-        total.update(path.relative_to(sources).as_posix().encode() + b"\0")
-        total.update(hashlib.blake2b(path.read_bytes()).digest())
+    for folder in folders:
+        for path in sorted(folder.rglob("*.py")):
+            total.update(path.relative_to(folder.parent).as_posix().encode() + b"\0")
+            total.update(hashlib.blake2b(path.read_bytes()).digest())
     return total.hexdigest()

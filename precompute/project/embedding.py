@@ -14,9 +14,10 @@ from precompute.errors import BadWeights
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]
 
-# A centred row shorter than this share of its row and the mean is rounding noise: it has no direction.
-NO_DIRECTION = 1e-9
-SHORTEST = 1e-37  # nor has one whose inverse float32 cannot hold
+# A token has no direction if its centred norm is rounding noise, below this share of the norms it comes from, or has
+# no inverse in float32.
+ROUNDING_SHARE = 1e-9
+SMALLEST_NORM = 1e-37
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Embedding:
             block = rows[start : start + 4096].astype(np.float64)
             norm[start : start + 4096] = np.linalg.norm(block, axis=1)
             centred_norm[start : start + 4096] = np.linalg.norm(block - mean, axis=1)
-        centred_norm[centred_norm <= NO_DIRECTION * (norm + np.linalg.norm(mean)) + SHORTEST] = 0.0
+        centred_norm[centred_norm <= ROUNDING_SHARE * (norm + np.linalg.norm(mean)) + SMALLEST_NORM] = 0.0
         return cls(rows, W.to(device), mean, norm, centred_norm)
 
     @property

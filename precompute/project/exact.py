@@ -13,7 +13,6 @@ from precompute.project.embedding import Embedding, Float32, Float64
 
 Int32 = NDArray[np.int32]
 
-
 LANES = 32  # running sums of a dot product: enough to fill any processor's vector registers
 
 
@@ -23,10 +22,10 @@ def dot(x: Float32, y: Float32, lanes: Float64) -> float:
     lanes[:] = 0.0
     whole = len(x) // LANES * LANES
     for start in range(0, whole, LANES):
-        x_part = x[start : start + LANES]
-        y_part = y[start : start + LANES]
+        x_lanes = x[start : start + LANES]
+        y_lanes = y[start : start + LANES]
         for lane in range(LANES):
-            lanes[lane] += np.float64(x_part[lane]) * np.float64(y_part[lane])
+            lanes[lane] += np.float64(x_lanes[lane]) * np.float64(y_lanes[lane])
     total = 0.0
     for lane in range(LANES):
         total += lanes[lane]
@@ -36,7 +35,7 @@ def dot(x: Float32, y: Float32, lanes: Float64) -> float:
 
 
 @kernel()
-def _through(rows: Float64, W: Float64) -> Float64:
+def _rows_times(rows: Float64, W: Float64) -> Float64:
     """rows (n, d_model) times W (d_model, d_head), each row by itself, so that equal rows give equal results."""
     out = np.zeros((len(rows), W.shape[1]))
     for r in range(len(rows)):
@@ -48,6 +47,7 @@ def _through(rows: Float64, W: Float64) -> Float64:
 
 @kernel()
 def _row_dots(A: Float64, B: Float64, i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
+    """A[i[n]] · B[j[n]] for each n."""
     out = np.empty(len(i))
     for n in range(len(i)):
         s = 0.0
@@ -63,14 +63,15 @@ def pair_scores(
     """Scores of token pairs (i[n], j[n]): e_i W_left · e_j W_right, with W_left and W_right (d_model, d_head)."""
     from_tokens, i_row = np.unique(i, return_inverse=True)
     to_tokens, j_row = np.unique(j, return_inverse=True)
-    A = _through(_lensed(source, from_tokens, lens), W_left.astype(np.float64))
-    B = _through(_lensed(target, to_tokens, lens), W_right.astype(np.float64))
+    A = _rows_times(_lensed_rows(source, from_tokens, lens), W_left.astype(np.float64))
+    B = _rows_times(_lensed_rows(target, to_tokens, lens), W_right.astype(np.float64))
     scores: Float64 = _row_dots(A, B, i_row, j_row)
     if lens == "cosine":
         scores *= source.inverse_norm[i] * target.inverse_norm[j]
     return np.asarray(scores.astype(np.float32) + np.float32(0))  # + 0 turns -0 into 0
 
 
-def _lensed(embedding: Embedding, tokens: Int32, lens: str) -> Float64:
+def _lensed_rows(embedding: Embedding, tokens: Int32, lens: str) -> Float64:
+    """(len(tokens), d_model): centred under the cosine lens, not yet normalised."""
     rows = embedding.rows[tokens].astype(np.float64)
     return rows - embedding.mean if lens == "cosine" else rows

@@ -1,5 +1,4 @@
-"""Finds the nearest tokens of every token: its centred, normalised embedding projected like any other vector.
-Reading them from an index is for neighbours.py."""
+"""Finds the nearest tokens of every token: its centred, normalised embedding is projected like any other vector."""
 
 from concurrent.futures import Executor
 from typing import Any
@@ -18,9 +17,10 @@ def nearest_tokens(embedding: Embedding, pool: Executor) -> dict[str, NDArray[An
     d_vocab = len(embedding.rows)
     projector = Projector(embedding, min(NEAREST + 1, d_vocab))
     lists = projector.lists(embedding.directions(), None, pool)
-    ids, scores = (part[:, LENSES.index("cosine"), 0] for part in (lists.ids, lists.scores))  # (d_vocab, NEAREST + 1)
+    cosine = LENSES.index("cosine")
+    ids, scores = lists.ids[:, cosine, 0], lists.scores[:, cosine, 0]  # (d_vocab, NEAREST + 1)
     others = ids != np.arange(d_vocab)[:, None]
-    others[others.all(axis=1), -1] = False  # so many equal tokens that it is not on its own list
+    others[others.all(axis=1), -1] = False  # where a token is not on its own list, because many are equal to it
     shape = (d_vocab, ids.shape[1] - 1)
     return {
         "neighbours.ids": ids[others].reshape(shape).astype(number_dtype(d_vocab)),

@@ -1,6 +1,6 @@
 """Exact top-k of float32 scores on the CPU: one pass over a vector's scores feeds both lenses and both ends.
 
-The scores of the matrix product only say who may be on a list; whoever may is scored again by precompute.project.exact.
+The scores of the matrix product only say which tokens may be on a list; those are scored again by exact.dot.
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from precompute.project.compiled import kernel
 from precompute.project.exact import LANES, dot
 
-GROUP = 64  # tokens whose extremes are looked at first
-FASTMATH = {"reassoc", "contract", "nsz"}  # for the proposals only; precompute.project.exact keeps its order
-NOTHING = np.float32(-np.inf)
+GROUP = 64  # tokens whose extreme scores are looked at first
+FASTMATH = {"reassoc", "contract", "nsz"}  # for proposals only: exact scores keep their order of sums
+LOWEST = np.float32(-np.inf)
 
 
 @kernel()
@@ -24,13 +24,13 @@ def order_key(score: np.float32, token: int) -> np.int64:
 
 
 @kernel(fastmath=FASTMATH)
-def _extremes(
+def _group_extremes(
     row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
     """out[lens, end, g] = the largest score of either sign in group g of GROUP tokens, in one pass for both lenses."""
     for g in range(out.shape[2]):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
-        top = bottom = cosine_top = cosine_bottom = NOTHING
+        top = bottom = cosine_top = cosine_bottom = LOWEST
         if g * GROUP + GROUP <= len(row):
             for t in range(np.uint64(GROUP)):
                 score = row[start + t]
@@ -81,45 +81,45 @@ def kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
 
 
 @kernel()
-def _candidates(
+def _find_candidates(
     row: NDArray[np.float32],
     shift: np.float32,
     scale: NDArray[np.float32],  # with shift, turns a score of the product into this lens's
     sign: np.float32,
     slack: NDArray[np.float32],
     group_slack: NDArray[np.float32],
-    unit: np.float32,
+    error: np.float32,
     k: int,
     extremes: NDArray[np.float32],
-    found: NDArray[np.int32],
+    candidates: NDArray[np.int32],
     bounds: NDArray[np.float32],
 ) -> int:
-    """Writes into `found`, rising, every token that may be among the k largest of sign * score; returns how many.
+    """Writes into `candidates`, rising, every token that may be among the k largest of sign * score; returns how many.
 
     The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: first over groups, then
     over what the groups gave.
     """
-    floor = NOTHING
+    floor = LOWEST
     if k <= len(extremes):
-        floor = kth_largest(extremes - unit * group_slack, k)
+        floor = kth_largest(extremes - error * group_slack, k)
     count = 0
     for g in range(len(extremes)):
-        if extremes[g] + unit * group_slack[g] >= floor:
+        if extremes[g] + error * group_slack[g] >= floor:
             for t in range(g * GROUP, min(g * GROUP + GROUP, len(row))):
                 score = sign * (row[t] - shift) * scale[t]
-                if score + unit * slack[t] >= floor:
-                    found[count] = t
+                if score + error * slack[t] >= floor:
+                    candidates[count] = t
                     bounds[count] = score
                     count += 1
     if count > k:
         lower = np.empty(count, np.float32)
         for c in range(count):
-            lower[c] = bounds[c] - unit * slack[found[c]]
+            lower[c] = bounds[c] - error * slack[candidates[c]]
         floor = kth_largest(lower, k)
         kept = 0
         for c in range(count):
-            if bounds[c] + unit * slack[found[c]] >= floor:
-                found[kept] = found[c]
+            if bounds[c] + error * slack[candidates[c]] >= floor:
+                candidates[kept] = candidates[c]
                 kept += 1
         count = kept
     return count
@@ -129,26 +129,26 @@ def _candidates(
 def _dots(
     vector: NDArray[np.float32],
     rows: NDArray[np.float32],
-    found: NDArray[np.int32],
+    candidates: NDArray[np.int32],
     known: NDArray[np.int32],
     known_dots: NDArray[np.float64],
     out: NDArray[np.float64],
     lanes: NDArray[np.float64],
 ) -> None:
-    """Exact v · e_t of the tokens found; those of `known` (rising, as `found` is) are not computed again."""
+    """Exact v · e_t of the candidates; those of `known` (rising, as the candidates are) are not computed again."""
     at = 0
-    for c in range(len(found)):
-        while at < len(known) and known[at] < found[c]:
+    for c in range(len(candidates)):
+        while at < len(known) and known[at] < candidates[c]:
             at += 1
-        if at < len(known) and known[at] == found[c]:
+        if at < len(known) and known[at] == candidates[c]:
             out[c] = known_dots[at]
         else:
-            out[c] = dot(vector, rows[found[c]], lanes)
+            out[c] = dot(vector, rows[candidates[c]], lanes)
 
 
 @kernel()
 def _write_list(
-    found: NDArray[np.int32],
+    candidates: NDArray[np.int32],
     dots: NDArray[np.float64],
     mean_dot: float,
     inverse: NDArray[np.float64],
@@ -157,19 +157,19 @@ def _write_list(
     ids: NDArray[np.uint32],  # (k,) out
     out: NDArray[np.float32],  # (k,) out
 ) -> None:
-    """Rounds the exact scores of the tokens found, and writes the best."""
+    """Rounds the exact scores of the candidates, and writes the best."""
     sign = np.float32(1 - 2 * end)
-    keys = np.empty(len(found), np.int64)
-    exact = np.empty(len(found), np.float32)
-    for c in range(len(found)):
+    keys = np.empty(len(candidates), np.int64)
+    exact = np.empty(len(candidates), np.float32)
+    for c in range(len(candidates)):
         score = dots[c]
         if lens == 1:
-            score = (score - mean_dot) * inverse[found[c]]
+            score = (score - mean_dot) * inverse[candidates[c]]
         exact[c] = np.float32(score) + np.float32(0)  # + 0 turns -0 into 0
-        keys[c] = order_key(sign * exact[c], found[c])
+        keys[c] = order_key(sign * exact[c], candidates[c])
     order = np.argsort(keys)
     for rank in range(len(ids)):
-        ids[rank] = found[order[rank]]
+        ids[rank] = candidates[order[rank]]
         out[rank] = exact[order[rank]]
 
 
@@ -177,20 +177,21 @@ def _write_list(
 def select(
     scores: NDArray[np.float32],  # (n, d_vocab) from the matrix product
     vectors: NDArray[np.float32],  # (n, d_model)
-    units: NDArray[np.float32],  # (n,) error of a score per unit of slack
+    errors: NDArray[np.float32],  # (n,) times a token's slack: how far a score of the product may be off
     mean_dots: NDArray[np.float64],  # (n,) v · mean, exact
     rows: NDArray[np.float32],  # (d_vocab, d_model)
     inverse: NDArray[np.float64],  # (d_vocab,) 1 / |e_t - mean|
-    slack: NDArray[np.float32],  # (2, d_vocab) error of a token's score, by lens
+    slack: NDArray[np.float32],  # (2, d_vocab) by lens
     group_slack: NDArray[np.float32],  # (2, groups) the largest of a group
     ids: NDArray[np.uint32],  # (n, 2, 2, k) out
     out: NDArray[np.float32],  # (n, 2, 2, k) out
 ) -> None:
+    """The lists of some vectors, both lenses and both ends, from their products with the vocabulary."""
     d_vocab, k = scores.shape[1], ids.shape[3]
     scales = np.ones((2, d_vocab), np.float32)
     scales[1] = inverse.astype(np.float32)
     extremes = np.empty((2, 2, group_slack.shape[1]), np.float32)
-    found = np.empty((2, d_vocab), np.int32)
+    candidates = np.empty((2, d_vocab), np.int32)
     dots = np.empty((2, d_vocab), np.float64)
     bounds = np.empty(d_vocab, np.float32)
     lanes = np.empty(LANES)
@@ -198,19 +199,27 @@ def select(
     shifts = np.zeros(2, np.float32)
     for v in range(len(scores)):
         shifts[1] = mean_dots[v]
-        _extremes(scores[v], shifts[1], scales[1], extremes)
+        _group_extremes(scores[v], shifts[1], scales[1], extremes)
         for end in range(2):
             sign = np.float32(1 - 2 * end)
             counts[:] = 0
             for lens in range(2):
-                count = _candidates(
-                    scores[v], shifts[lens], scales[lens], sign, slack[lens], group_slack[lens], units[v], k,
-                    extremes[lens, end], found[lens], bounds,
+                count = _find_candidates(
+                    scores[v], shifts[lens], scales[lens], sign, slack[lens], group_slack[lens], errors[v], k,
+                    extremes[lens, end], candidates[lens], bounds,
                 )  # fmt: skip
                 counts[lens] = count
-                _dots(vectors[v], rows, found[lens, :count], found[0, : counts[0] * lens], dots[0], dots[lens], lanes)
+                _dots(
+                    vectors[v],
+                    rows,
+                    candidates[lens, :count],
+                    candidates[0, : counts[0] * lens],
+                    dots[0],
+                    dots[lens],
+                    lanes,
+                )
                 _write_list(
-                    found[lens, :count],
+                    candidates[lens, :count],
                     dots[lens],
                     mean_dots[v],
                     inverse,
@@ -237,7 +246,7 @@ def rank(
     for v in range(len(candidates)):
         for lens in range(2):
             for end in range(2):
-                found = candidates[v, lens, end]
-                for c in range(len(found)):
-                    dots[c] = dot(vectors[v], rows[found[c]], lanes)
-                _write_list(found, dots, mean_dots[v], inverse, lens, end, ids[v, lens, end], out[v, lens, end])
+                tokens = candidates[v, lens, end]
+                for c in range(len(tokens)):
+                    dots[c] = dot(vectors[v], rows[tokens[c]], lanes)
+                _write_list(tokens, dots, mean_dots[v], inverse, lens, end, ids[v, lens, end], out[v, lens, end])

@@ -16,8 +16,7 @@ from precompute.project.embedding import Embedding, Float32, Float64
 from precompute.project.rounding import LARGEST, TINY, gamma
 
 BLOCK = 256  # vectors per product: the scores of a block are d_vocab * BLOCK * 4 bytes
-MARGIN = 32  # extra candidates taken from a device's own top-k
-
+MARGIN = 32  # candidates beyond k that a device's own top-k gives
 
 Ids = NDArray[np.uint32]
 
@@ -29,8 +28,8 @@ class Lists:
 
 
 @dataclass(frozen=True)
-class Underway:
-    """Lists that a pool is making."""
+class PendingLists:
+    """Lists that a pool is computing."""
 
     lists: Lists
     blocks: list[Future[None]]
@@ -48,92 +47,93 @@ class Projector:
         self.embedding = embedding
         d_vocab, d_model = embedding.rows.shape
         self.k = min(k, d_vocab)
-        # A score is off by at most unit * slack: unit belongs to the vector, slack to the token and lens. The small
+        # A score of the product is off by at most the vector's error times the slack of token and lens. The small
         # constant in each covers underflow. 16 roundings more than the product has cover the comparisons themselves.
-        self._least = (d_model * TINY) ** 0.5
+        self._underflow = (d_model * TINY) ** 0.5
         self._gamma = gamma(d_model + 16)
         mean_norm = float(np.linalg.norm(embedding.mean))
         if embedding.norm.max(initial=0) > LARGEST:
             raise BadWeights("an embedding so large that scores overflow float32: no list can be made from it")
-        dot_slack = embedding.norm + self._least
-        cosine_slack = (embedding.norm + mean_norm + self._least) * embedding.inverse_norm
-        self.slack = np.stack([dot_slack, cosine_slack]).astype(np.float32)
+        dot_slack = embedding.norm + self._underflow
+        cosine_slack = (embedding.norm + mean_norm + self._underflow) * embedding.inverse_norm
+        self.slack = np.stack([dot_slack, cosine_slack]).astype(np.float32)  # (2, d_vocab)
         padding = -d_vocab % vector_kernel.GROUP
         padded = np.pad(self.slack, ((0, 0), (0, padding)))
-        self.group_slack = padded.reshape(2, -1, vector_kernel.GROUP).max(axis=2)
-        self._inverse = embedding.inverse_norm
+        self.group_slack = padded.reshape(2, -1, vector_kernel.GROUP).max(axis=2)  # (2, groups)
+        self.inverse_norm = embedding.inverse_norm
 
     def lists(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Lists:
         """Lists of V (n, d_model). `keep` (n, d_vocab) receives the scores of the product."""
         return self.start(V, keep, pool).result()
 
-    def start(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Underway:
+    def start(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> PendingLists:
         """The same in blocks, without waiting for them."""
         n = len(V)
         lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
 
-        def block(start: int) -> None:
+        def project_block(start: int) -> None:
             rows = slice(start, min(start + BLOCK, n))
-            W_E, part = self.embedding.on_device, V[rows].to(self.embedding.on_device.device)
-            product = part @ W_E.T if keep is None else torch.mm(part, W_E.T, out=keep[rows])
-            self.select(part, product, lists.ids[rows], lists.scores[rows])
+            W_E = self.embedding.on_device
+            vectors = V[rows].to(W_E.device)
+            product = vectors @ W_E.T if keep is None else torch.mm(vectors, W_E.T, out=keep[rows])
+            self.select(vectors, product, lists.ids[rows], lists.scores[rows])
 
-        return Underway(lists, [pool.submit(block, start) for start in range(0, n, BLOCK)])
+        return PendingLists(lists, [pool.submit(project_block, start) for start in range(0, n, BLOCK)])
 
     def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
-        """The lists of a block from its product with the vocabulary, written into `ids` and `scores`."""
+        """The lists of V (n, d_model) from its product (n, d_vocab), written into `ids` and `scores` (n, 2, 2, k)."""
         vectors = np.ascontiguousarray(V.cpu().numpy())
-        units, mean_dots = self._units(vectors), self._mean_dots(vectors)
         if product.device.type == "cpu":
-            self._select_here(product.numpy(), vectors, units, mean_dots, ids, scores)
+            errors, mean_dots = self.vector_errors(vectors), self.mean_dots(vectors)
+            self._select_on_cpu(product.numpy(), vectors, errors, mean_dots, ids, scores)
         else:
-            self._select_there(product, vectors, units, mean_dots, ids, scores)
+            self.select_on_device(product, vectors, ids, scores)
 
-    def _select_here(
-        self, product: Float32, vectors: Float32, units: Float32, mean_dots: Float64, ids: Ids, scores: Float32
+    def _select_on_cpu(
+        self, product: Float32, vectors: Float32, errors: Float32, mean_dots: Float64, ids: Ids, scores: Float32
     ) -> None:
-        rows, inverse = self.embedding.rows, self._inverse
+        rows, inverse = self.embedding.rows, self.inverse_norm
         vector_kernel.select(
-            product, vectors, units, mean_dots, rows, inverse, self.slack, self.group_slack, ids, scores
+            product, vectors, errors, mean_dots, rows, inverse, self.slack, self.group_slack, ids, scores
         )
 
-    def _select_there(
-        self, product: torch.Tensor, vectors: Float32, units: Float32, mean_dots: Float64, ids: Ids, scores: Float32
-    ) -> None:
+    def select_on_device(self, product: torch.Tensor, vectors: Float32, ids: Ids, scores: Float32) -> None:
         """The device's own top-k, a little deeper, proposes; where it cannot be proved deep enough, the CPU decides."""
-        candidates, proved = self._propose(product, units, mean_dots)
-        vector_kernel.rank(candidates, vectors, mean_dots, self.embedding.rows, self._inverse, ids, scores)
+        errors, mean_dots = self.vector_errors(vectors), self.mean_dots(vectors)
+        candidates, proved = self.propose(product, errors, mean_dots)
+        vector_kernel.rank(candidates, vectors, mean_dots, self.embedding.rows, self.inverse_norm, ids, scores)
         for v in np.flatnonzero(~proved):
             one = slice(v, v + 1)
-            here = product[one].cpu().numpy()
-            self._select_here(here, vectors[one], units[one], mean_dots[one], ids[one], scores[one])
+            row = product[one].cpu().numpy()
+            self._select_on_cpu(row, vectors[one], errors[one], mean_dots[one], ids[one], scores[one])
 
-    def _propose(
-        self, product: torch.Tensor, units: Float32, mean_dots: Float64
+    def propose(
+        self, product: torch.Tensor, errors: Float32, mean_dots: Float64
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
         """Candidates (n, 2, 2, depth), and for which vectors they surely hold the lists."""
         device, (n, d_vocab) = product.device, product.shape
         depth = min(self.k + MARGIN, d_vocab)
-        unit = torch.from_numpy(units).to(device)[:, None]
+        error = torch.from_numpy(errors).to(device)[:, None]
         slack = torch.from_numpy(self.slack).to(device)
         shift = torch.from_numpy(mean_dots).to(product)[:, None]
-        lensed = product, (product - shift) * torch.from_numpy(self._inverse).to(product)
+        lensed = product, (product - shift) * torch.from_numpy(self.inverse_norm).to(product)
         candidates = torch.empty(n, 2, 2, depth, dtype=torch.int32, device=device)
         proved = torch.ones(n, dtype=torch.bool, device=device)
         for lens, end in ((0, 0), (0, 1), (1, 0), (1, 1)):
             best = torch.topk(lensed[lens], depth, largest=end == 0)
             candidates[:, lens, end] = best.indices.int()
             size = best.values if end == 0 else -best.values
-            floor = (size - unit * slack[lens][best.indices])[:, : self.k].min(dim=1).values
-            proved &= (depth == d_vocab) | (size[:, -1] + unit[:, 0] * slack[lens].max() < floor)
+            floor = (size - error * slack[lens][best.indices])[:, : self.k].min(dim=1).values
+            proved &= (depth == d_vocab) | (size[:, -1] + error[:, 0] * slack[lens].max() < floor)
         return candidates.cpu().numpy(), proved.cpu().numpy()
 
-    def _units(self, vectors: Float32) -> Float32:
+    def vector_errors(self, vectors: Float32) -> Float32:
+        """(n, d_model) -> (n,): times a token's slack, how far a score of the float32 product may be off."""
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
         if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST:
             raise BadWeights("weights so large that scores overflow float32: no list can be made from them")
-        return np.asarray(self._gamma * norms + self._least, np.float32)
+        return np.asarray(self._gamma * norms + self._underflow, np.float32)
 
-    def _mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
+    def mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
         """v · mean in float64, each vector by itself so that the result does not depend on the block."""
         return np.asarray(np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean))

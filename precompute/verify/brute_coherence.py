@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from precompute.shape import LENSES
 from precompute.verify.brute_force import BruteForce, Float64, Ids
 
-DEPTH, FIRST, HUB = 100, 20, 10  # as FORMAT.md defines them
+DEPTH, FIRST_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
 BLOCK = 256  # vectors whose scores are computed at once
 
 Hubs = NDArray[np.bool_]  # (lenses, d_vocab)
@@ -44,14 +44,14 @@ def hubs(brute: BruteForce, layer: int) -> Hubs:
 
 
 def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
-    """In more than HUB times as many lists, both ends of a vector counted, as chance would give."""
+    """In more than HUB_FACTOR times as many lists, both ends of a vector counted, as chance would give."""
     d_vocab = counts.shape[1]
-    return np.asarray(counts > HUB * min(DEPTH, d_vocab) / d_vocab * n_lists)
+    return np.asarray(counts > HUB_FACTOR * min(DEPTH, d_vocab) / d_vocab * n_lists)
 
 
 def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> float:
     """Of the tokens of one list; NaN without two to compare. `directions` are centred and normalised embeddings."""
-    kept = [t for t in tokens if not left_out[t] and directions[t].any()][:FIRST]
+    kept = [t for t in tokens if not left_out[t] and directions[t].any()][:FIRST_TOKENS]
     cosines = directions[kept] @ directions[kept].T
     above = cosines[np.triu_indices(len(kept), 1)]
     return float(above.mean()) if above.size else np.nan

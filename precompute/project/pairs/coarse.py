@@ -1,5 +1,5 @@
 """Coordinates in eight bits: where a processor multiplies bytes several times faster than floats, their products tell
-which pairs of a flat head are worth a closer look. Says how far they can be off; what to do with them is pair_search's.
+which pairs of a flat head are worth a closer look, and how far they can be off.
 
 Both sides are turned by the same orthogonal matrix first, which changes no product but evens the coordinates out, so
 that a row's largest one does not set a coarse step for all of them.
@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 from precompute.project.compiled import kernel
 from precompute.project.rounding import TINY, gamma
 
-LARGEST = 127  # of a coarse coordinate
-LARGEST_D = 2**24 // LARGEST**2  # of so many, sums are exact in float32
+LARGEST_BYTE = 127
+LARGEST_D = 2**24 // LARGEST_BYTE**2  # coordinates of which sums of products are exact in float32
 SMALLEST_STEP = 1e-15  # rows that need a smaller one become 0; two steps multiplied are far from vanishing
-USUAL_LOSS = 0.007  # of rows with 64 even coordinates, as a share of their norm; for plans only
-TRIED, TRIES = (256, 1024), 7  # rows and columns of a product that is measured, and how often
+USUAL_LOSS_SHARE = 0.007  # what rows of 64 even coordinates lose, as a share of their norm; for plans only
+TIMED_SHAPE = (256, 1024)  # rows and columns of the product that is timed
+TIMED_RUNS = 7
 
 Floats = NDArray[np.float32]
 
 
-class Coarse(NamedTuple):
-    """One side: a row is within `lost` of its step times its bytes, as vectors, once turned."""
+class CoarseSide(NamedTuple):
+    """One side: as vectors, a turned row is no further than `lost` from its step times its bytes."""
 
     bytes: NDArray[np.int8]  # (n, d)
     step: Floats  # (n,), or (n / STRIP,) where the rows of a strip share one; positive
@@ -39,25 +40,26 @@ class Coarse(NamedTuple):
 # With â and b̂ the coarse rows, a · b - â · b̂ = a · (b - b̂) + (a - â) · b̂, at most |a| lost_b + lost_a size_b.
 
 
-def coarse_rows(coords: Floats, norm: Floats) -> Coarse:
+def coarse_rows(coords: Floats, norm: Floats) -> CoarseSide:
     """Of coords (n, d) with these norms, rounded up."""
     return _coarse(coords, norm, 1)
 
 
-def coarse_columns(coords: Floats, norm: Floats) -> Coarse:
+def coarse_columns(coords: Floats, norm: Floats) -> CoarseSide:
     """Of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
-    made = _coarse(coords, norm.reshape(-1), norm.shape[1])
-    return made._replace(lost=made.lost.reshape(norm.shape), size=made.size.reshape(norm.shape))
+    flat = _coarse(coords, norm.reshape(-1), norm.shape[1])
+    return flat._replace(lost=flat.lost.reshape(norm.shape), size=flat.size.reshape(norm.shape))
 
 
-def _coarse(coords: Floats, norm: Floats, together: int) -> Coarse:
+def _coarse(coords: Floats, norm: Floats, together: int) -> CoarseSide:
     d = coords.shape[1]
     turned = (torch.from_numpy(coords) @ _rotation(d)).numpy()
-    return Coarse(*_round(turned, norm, together, gamma(d + 8) * math.sqrt(d)))
+    return CoarseSide(*_round(turned, norm, together, gamma(d + 8) * math.sqrt(d)))
 
 
 @cache
 def _rotation(d: int) -> torch.Tensor:
+    """(d, d), orthogonal, always the same."""
     generator = torch.Generator().manual_seed(0)
     turn: torch.Tensor = torch.linalg.qr(torch.randn(d, d, dtype=torch.float64, generator=generator)).Q
     return turn.float()
@@ -67,13 +69,13 @@ def _rotation(d: int) -> torch.Tensor:
 def _round(
     turned: Floats, norm: Floats, together: int, turning: float
 ) -> tuple[NDArray[np.int8], Floats, Floats, Floats]:
-    """As many rows as are `together` share a step. Turning a row in float32 was off by `turning` times its norm."""
+    """Every `together` rows share a step. Turning a row in float32 was off by at most `turning` times its norm."""
     n, d = turned.shape
     rounded = np.zeros((n, d), np.int8)
     steps, lost, size = np.ones(n // together, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
     for i in range(n):
         if i % together == 0:
-            step = np.abs(turned[i : i + together]).max() / np.float32(LARGEST)
+            step = np.abs(turned[i : i + together]).max() / np.float32(LARGEST_BYTE)
             inverse = np.float32(0)
             if step >= SMALLEST_STEP:
                 steps[i // together] = step
@@ -89,14 +91,14 @@ def _round(
     return rounded, steps, lost, size
 
 
-def multiply(a: NDArray[np.int8], b: NDArray[np.int8], out: torch.Tensor) -> None:
+def multiply_bytes(a: NDArray[np.int8], b: NDArray[np.int8], out: torch.Tensor) -> None:
     """out (n, m) int32 = a (n, d) times b (m, d) transposed."""
     torch._int_mm(torch.from_numpy(a), torch.from_numpy(b).T, out=out)
 
 
 @cache
-def cost(d: int) -> float:
-    """Seconds of a coarse product as a share of those of a plain one; infinite where it cannot be trusted or had."""
+def relative_cost(d: int) -> float:
+    """Time of a coarse product as a share of that of a plain one; infinite where it cannot be trusted or had."""
     if d > LARGEST_D or not hasattr(torch, "_int_mm"):
         return math.inf
     try:
@@ -104,27 +106,27 @@ def cost(d: int) -> float:
             return math.inf
     except RuntimeError:
         return math.inf
-    n, m = TRIED
+    n, m = TIMED_SHAPE
     a, b = torch.ones(n, d), torch.ones(m, d)
     plain, bytes_ = torch.empty(n, m), torch.empty(n, m, dtype=torch.int32)
     a8, b8 = a.to(torch.int8).numpy(), b.to(torch.int8).numpy()
-    return _seconds(lambda: multiply(a8, b8, bytes_)) / _seconds(lambda: torch.mm(a, b.T, out=plain))
+    return _seconds(lambda: multiply_bytes(a8, b8, bytes_)) / _seconds(lambda: torch.mm(a, b.T, out=plain))
 
 
 def _sums_are_exact(d: int) -> bool:
     """Some processors add pairs of products in 16 bits and cut off what does not fit; extreme rows show it."""
     signs = np.array([1, -1, 1, -1], np.int8)[:, None]
-    rows = np.repeat(np.full((4, d), LARGEST, np.int8) * signs, TRIED[0] // 4, axis=0)
-    columns = np.repeat(np.full((4, d), LARGEST, np.int8) * signs, TRIED[1] // 4, axis=0)
-    out = torch.empty(*TRIED, dtype=torch.int32)
-    multiply(rows, columns, out)
+    rows = np.repeat(np.full((4, d), LARGEST_BYTE, np.int8) * signs, TIMED_SHAPE[0] // 4, axis=0)
+    columns = np.repeat(np.full((4, d), LARGEST_BYTE, np.int8) * signs, TIMED_SHAPE[1] // 4, axis=0)
+    out = torch.empty(*TIMED_SHAPE, dtype=torch.int32)
+    multiply_bytes(rows, columns, out)
     return bool(np.array_equal(out.numpy(), rows.astype(np.int32) @ columns.astype(np.int32).T))
 
 
 def _seconds(work: Callable[[], object]) -> float:
     """The shortest of some runs."""
     best = math.inf
-    for _ in range(TRIES):
+    for _ in range(TIMED_RUNS):
         start = time.perf_counter()
         work()
         best = min(best, time.perf_counter() - start)

@@ -1,8 +1,8 @@
-"""The top pairs of one head's matrix under one lens, for all presets and both ends.
+"""The top pairs of one head's matrix under one lens, for all presets and both ends: the door of the pair search.
 
-`distinct` is what the search finds. `words` comes from the corner of the matrix where both tokens are whole words,
-searched first and with its own floor; the rest is searched with the floor of `distinct`. `all` adds the few pairs of
-one surface (" dog", "Dog"). So three presets cost one pass over the matrix.
+Three presets cost one pass over the matrix. `distinct` is what the search finds. `words` comes from the corner of the
+matrix where both tokens are whole words, which is searched first and with floors of its own; the rest is searched with
+the floors of `distinct`. `all` adds the few pairs of one surface (" dog", "Dog").
 """
 
 from collections.abc import Callable
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from precompute.errors import BadWeights
 from precompute.project import exact
 from precompute.project.embedding import Embedding, Float32
-from precompute.project.pairs.board import Board, PairList
+from precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows, balance
+from precompute.project.pairs.factor import Factor, all_scores_are_zero, scaled_factor
+from precompute.project.pairs.leaderboard import Leaderboard, PairList
 from precompute.project.pairs.masks import Masks
 from precompute.project.pairs.same_surface import add_small_groups, search_large_groups, search_large_groups_on_device
-from precompute.project.pairs.scale import factor, surely_nothing
 from precompute.project.pairs.search import LARGEST_SCORE, Search
-from precompute.project.pairs.space import Factor, Half, as_columns, as_rows, balance
 from precompute.project.pairs.tiles import search_tiles
+from precompute.shape import PRESETS
 
 Int32 = NDArray[np.int32]
 Ends = tuple[PairList, PairList]  # top, bottom
@@ -44,25 +45,25 @@ class Matrix:
 def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool = False) -> dict[str, Ends]:
     """By preset: the n largest and the n smallest entries, exact, ties by the smaller ids."""
 
-    def scores(i: Int32, j: Int32) -> Float32:
+    def exact_scores(i: Int32, j: Int32) -> Float32:
         return exact.pair_scores(matrix.source, matrix.target, matrix.W_left, matrix.W_right, lens, i, j)
 
-    A = factor(matrix.left, matrix.W_left, matrix.source, lens)
-    B = factor(matrix.right, matrix.W_right, matrix.target, lens)
+    A = scaled_factor(matrix.left, matrix.W_left, matrix.source, lens)
+    B = scaled_factor(matrix.right, matrix.W_right, matrix.target, lens)
     if A is None or B is None:
         return _all_zero(masks, n)
     _check_size(A.largest / A.scale, B.largest / B.scale, A.values.shape[1])
-    if surely_nothing(A, B):
+    if all_scores_are_zero(A, B):
         return _all_zero(masks, n)
-    boards = {preset: Board(n, scores, A.scale * B.scale) for preset in ("all", "distinct", "words")}
+    boards = {preset: Leaderboard(n, exact_scores, A.scale * B.scale) for preset in PRESETS}
     if matrix.left.device.type == "cpu":
-        halves = balance(A, B)
-        _search(halves, masks, boards["words"], boards["distinct"], exhaustive)
-        boards["all"].add(*boards["distinct"].contents())
-        search_large_groups(halves, matrix.source, matrix.target, masks, boards["all"], exhaustive)
+        sides = balance(A, B)
+        _search(sides, masks, boards["words"], boards["distinct"], exhaustive)
+        boards["all"].add(*boards["distinct"].candidates())
+        search_large_groups(sides, matrix.source, matrix.target, masks, boards["all"], exhaustive)
     else:
-        _search_on_device(A, B, masks, boards["words"], boards["distinct"])
-        boards["all"].add(*boards["distinct"].contents())
+        search_on_device(A, B, masks, boards["words"], boards["distinct"])
+        boards["all"].add(*boards["distinct"].candidates())
         search_large_groups_on_device(A, B, matrix.source, matrix.target, masks, boards["all"])
     add_small_groups(A, B, masks, boards["all"])
     return {preset: board.best() for preset, board in boards.items()}
@@ -81,40 +82,52 @@ def _check_size(a: float, b: float, d_head: int) -> None:
         )
 
 
-def _search(halves: tuple[Half, Half], masks: Masks, words: Board, distinct: Board, exhaustive: bool) -> None:
-    a, b = halves
-    parts = [np.flatnonzero(masks.words).astype(np.int32), np.flatnonzero(~masks.words).astype(np.int32)]
-    rows = [as_rows(a, part, masks.surface) for part in parts if len(part)]
-    columns = [as_columns(b, part, masks.surface) for part in parts if len(part)]
-    for i, row_part in enumerate(rows):
-        for j, column_part in enumerate(columns):
-            both_words = i == j == 0 and len(parts[0])
-            Search(row_part, column_part, [words, distinct] if both_words else [distinct], exhaustive).run()
+def _search(
+    sides: tuple[BalancedSide, BalancedSide],
+    masks: Masks,
+    words: Leaderboard,
+    distinct: Leaderboard,
+    exhaustive: bool,
+) -> None:
+    """Four rectangles: words and other tokens as rows, against words and others as columns; words with words first."""
+    a, b = sides
+    word_ids, other_ids = (np.flatnonzero(mask).astype(np.int32) for mask in (masks.words, ~masks.words))
+    groups = [tokens for tokens in (word_ids, other_ids) if len(tokens)]
+    rows = [as_rows(a, tokens, masks.surface) for tokens in groups]
+    columns = [as_columns(b, tokens, masks.surface) for tokens in groups]
+    for i, j in np.ndindex(len(groups), len(groups)):
+        both_words = i == j == 0 and len(word_ids)
+        Search(rows[i], columns[j], [words, distinct] if both_words else [distinct], exhaustive).run()
 
 
-def _search_on_device(A: Factor, B: Factor, masks: Masks, words: Board, distinct: Board) -> None:
+def search_on_device(A: Factor, B: Factor, masks: Masks, words: Leaderboard, distinct: Leaderboard) -> None:
+    """The same by whole products in tiles."""
     device = A.values.device
     surface = torch.from_numpy(masks.surface).to(device)
     word_ids = torch.from_numpy(np.flatnonzero(masks.words)).to(device)
-    every = torch.arange(len(masks.surface), device=device)
+    all_ids = torch.arange(len(masks.surface), device=device)
     search_tiles(A, B, word_ids, word_ids, surface, [words])
-    search_tiles(A, B, every, every, surface, [distinct])
+    search_tiles(A, B, all_ids, all_ids, surface, [distinct])
 
 
 def _all_zero(masks: Masks, n: int) -> dict[str, Ends]:
     """Where every score is 0 the smallest ids win."""
-    everyone = np.ones(len(masks.surface), bool)
-    differs: Callable[[int], NDArray[np.bool_]] = lambda i: masks.surface != masks.surface[i]  # noqa: E731
+
+    def distinct_from(i: int) -> NDArray[np.bool_]:
+        return np.asarray(masks.surface != masks.surface[i])
+
+    all_tokens = np.ones(len(masks.surface), bool)
     presets = {
-        "all": _first_pairs(everyone, lambda _: everyone, n),
-        "distinct": _first_pairs(everyone, differs, n),
-        "words": _first_pairs(masks.words, lambda i: differs(i) & masks.words, n),
+        "all": _first_pairs(all_tokens, lambda _: all_tokens, n),
+        "distinct": _first_pairs(all_tokens, distinct_from, n),
+        "words": _first_pairs(masks.words, lambda i: distinct_from(i) & masks.words, n),
     }
     zeros = {preset: PairList(pairs, np.zeros(len(pairs), np.float32)) for preset, pairs in presets.items()}
     return {preset: (pairs, pairs) for preset, pairs in zeros.items()}
 
 
 def _first_pairs(rows: NDArray[np.bool_], allowed: Callable[[int], NDArray[np.bool_]], n: int) -> Int32:
+    """(n, 2): the pairs with the smallest ids, of these rows and of the columns that a row allows."""
     pairs: list[tuple[int, int]] = []
     for i in np.flatnonzero(rows):
         pairs += [(int(i), int(j)) for j in np.flatnonzero(allowed(int(i)))[: n - len(pairs)]]

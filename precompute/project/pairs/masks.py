@@ -1,5 +1,4 @@
-"""What the presets of pairs need of the vocabulary: which tokens are of one surface (" dog", "Dog"), which are words.
-Scoring the pairs of one surface is for same_surface.py."""
+"""What the presets of pairs need of the vocabulary: tokens of one surface (" dog", "Dog") and whole words."""
 
 from dataclasses import dataclass
 
@@ -8,7 +7,7 @@ from numpy.typing import NDArray
 
 Int32 = NDArray[np.int32]
 
-LARGE = 256  # tokens of one surface from which on their pairs are searched; of fewer, all pairs are simply scored
+LARGE_GROUP = 256  # of more tokens of one surface the pairs are searched; of fewer, all pairs are simply scored
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class Masks:
         order = np.argsort(surface, kind="stable").astype(np.int32)
         starts = np.flatnonzero(np.diff(surface[order], prepend=-1))
         groups = np.split(order, starts[1:])
-        small = [group for group in groups if len(group) <= LARGE] or [order[:0]]
+        small = [group for group in groups if len(group) <= LARGE_GROUP] or [order[:0]]
         same_from = np.concatenate([np.repeat(group, len(group)) for group in small])
         same_to = np.concatenate([np.tile(group, len(group)) for group in small])
-        return cls(surface, words, same_from, same_to, tuple(group for group in groups if len(group) > LARGE))
+        return cls(surface, words, same_from, same_to, tuple(group for group in groups if len(group) > LARGE_GROUP))

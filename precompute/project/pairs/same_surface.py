@@ -1,4 +1,4 @@
-"""Gives a board the pairs of one surface (" dog", "Dog"): of small groups all, of large ones what a search finds.
+"""Gives a leaderboard the pairs of one surface (" dog", "Dog"): of small groups all, of large ones what a search finds.
 In pieces, so that thousands of empty rows need no more memory than a few."""
 
 import hashlib
@@ -8,39 +8,45 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.project.embedding import Embedding, Float32
-from precompute.project.pairs.board import Board
-from precompute.project.pairs.kernel import row_dots
+from precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows
+from precompute.project.pairs.factor import Factor, underflow_error
+from precompute.project.pairs.leaderboard import Leaderboard
 from precompute.project.pairs.masks import Masks
 from precompute.project.pairs.search import Search
-from precompute.project.pairs.space import Factor, Half, as_columns, as_rows, least_error
+from precompute.project.pairs.strips import row_dots
 from precompute.project.pairs.tiles import search_tiles
 from precompute.project.rounding import gamma
 
 Int32 = NDArray[np.int32]
 
-CHUNK = 1 << 18  # pairs that are scored at once
+CHUNK_PAIRS = 1 << 18  # that are scored at once
 
 
-def add_small_groups(A: Factor, B: Factor, masks: Masks, board: Board) -> None:
+def add_small_groups(A: Factor, B: Factor, masks: Masks, board: Leaderboard) -> None:
     a, b, a_error, b_error = (x.cpu().numpy() for x in (A.values, B.values, A.error, B.error))
-    relative, absolute = gamma(A.values.shape[1] + 8), least_error(A, B)
-    for start in range(0, len(masks.same_from), CHUNK):
-        i, j = masks.same_from[start : start + CHUNK], masks.same_to[start : start + CHUNK]
+    relative, absolute = gamma(A.values.shape[1] + 8), underflow_error(A, B)
+    for start in range(0, len(masks.same_from), CHUNK_PAIRS):
+        i, j = masks.same_from[start : start + CHUNK_PAIRS], masks.same_to[start : start + CHUNK_PAIRS]
         board.add(i, j, *row_dots(a, b, a_error, b_error, i, j, relative, absolute))
 
 
 def search_large_groups(
-    halves: tuple[Half, Half], source: Embedding, target: Embedding, masks: Masks, board: Board, exhaustive: bool
+    sides: tuple[BalancedSide, BalancedSide],
+    source: Embedding,
+    target: Embedding,
+    masks: Masks,
+    board: Leaderboard,
+    exhaustive: bool,
 ) -> None:
-    a, b = halves
-    none, other = np.zeros_like(masks.surface), np.ones_like(masks.surface)  # here every two tokens are a pair
+    a, b = sides
+    row_surface, column_surface = np.zeros_like(masks.surface), np.ones_like(masks.surface)  # every two are a pair here
     for group in masks.large:
         rows, columns = (first_of_equals(side.rows, group, board.n) for side in (source, target))
-        Search(as_rows(a, rows, none), as_columns(b, columns, other), [board], exhaustive).run()
+        Search(as_rows(a, rows, row_surface), as_columns(b, columns, column_surface), [board], exhaustive).run()
 
 
 def search_large_groups_on_device(
-    A: Factor, B: Factor, source: Embedding, target: Embedding, masks: Masks, board: Board
+    A: Factor, B: Factor, source: Embedding, target: Embedding, masks: Masks, board: Leaderboard
 ) -> None:
     for group in masks.large:
         rows, columns = (

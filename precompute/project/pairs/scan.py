@@ -1,7 +1,7 @@
 """Scans rows for large products with columns, skipping most of them without a look.
 
-Columns stand in shells of like norm, sorted by shift within a shell, so that for a block of rows only the two outer
-ranges of a shell are worth a look. A look takes the first coordinates and the norms of the rest.
+Columns stand in shells of like norm, sorted by shift within a shell. By |a_i · b_j| <= |a_i||b_j| only the two outer
+ranges of a shell can reach a floor with a block of rows. There the first coordinates and the norms of the rest decide.
 """
 
 from typing import NamedTuple
@@ -10,30 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from precompute.project.compiled import kernel
-from precompute.project.pairs.kernel import (
+from precompute.project.pairs.strips import (
     ERROR_TERMS,
     FASTMATH,
-    SCANNED,
+    LEADING,
     STRIP,
     Bytes,
+    Candidates,
     Columns,
     Floats,
-    Found,
     Rows,
-    outside,
+    middle_and_half,
     score_strip,
 )
 
-ROWS = 8  # rows that share their ranges
+ROWS_PER_BLOCK = 8  # rows that share their ranges of strips
 
 
 class Block(NamedTuple):
-    """What neighbouring rows have at most."""
+    """Limits that hold for all of some neighbouring rows."""
 
     least_shift: np.float32
     most_shift: np.float32
-    norm: np.float32
-    error: Floats  # (ERROR_TERMS,)
+    largest_norm: np.float32
+    error: Floats  # (ERROR_TERMS,) the largest of each
 
 
 @kernel()
@@ -65,12 +65,12 @@ def _shell_error(block: Block, columns: Columns, shell: int) -> np.float32:
 
 
 @kernel()
-def _worth_a_look(
+def _ranges_of_shell(
     block: Block, columns: Columns, shell: int, high: np.float32, low: np.float32
 ) -> tuple[int, int, int, int]:
-    """Two ranges of strips of a shell, as start, stop, start, stop: its columns are sorted by shift, and only the
-    outer ones can be >= high or <= low."""
-    reach = block.norm * columns.reach[shell]
+    """The strips of a shell whose columns can score >= high or <= low with the block, as start, stop, start, stop: its
+    columns are sorted by shift, so that these are the outer ones."""
+    reach = block.largest_norm * columns.largest_norm[shell]
     start, stop = columns.starts[shell], columns.starts[shell + 1]
     need_top = high - block.most_shift - reach
     need_bottom = low - block.least_shift + reach
@@ -83,16 +83,16 @@ def _worth_a_look(
 
 
 @kernel()
-def strips_worth_a_look(rows: Rows, columns: Columns, i0: int, i1: int, top: float, bottom: float) -> NDArray[np.int64]:
-    """(ranges, 2): where rows i0 to i1 can have scores >= top or <= bottom."""
-    ranges = np.empty((2 * len(columns.reach) + 1, 2), np.int64)
+def strips_within_reach(rows: Rows, columns: Columns, i0: int, i1: int, top: float, bottom: float) -> NDArray[np.int64]:
+    """(ranges, 2) of strips: where rows i0 to i1 can have scores >= top or <= bottom."""
+    ranges = np.empty((2 * len(columns.largest_norm) + 1, 2), np.int64)
     ranges[0] = 0
     n = 0
     block = _block(rows, i0, i1)
-    for shell in range(len(columns.reach)):
+    for shell in range(len(columns.largest_norm)):
         error = _shell_error(block, columns, shell)
-        looks = _worth_a_look(block, columns, shell, np.float32(top - error), np.float32(bottom + error))
-        for start, stop in ((looks[0], looks[1]), (looks[2], looks[3])):
+        ends = _ranges_of_shell(block, columns, shell, np.float32(top - error), np.float32(bottom + error))
+        for start, stop in ((ends[0], ends[1]), (ends[2], ends[3])):
             if start >= stop:
                 continue
             if start == ranges[n, 1]:
@@ -104,8 +104,8 @@ def strips_worth_a_look(rows: Rows, columns: Columns, i0: int, i1: int, top: flo
 
 
 @kernel(fastmath=FASTMATH)
-def _look(
-    a: Floats, i: int, k: int, strips: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32,
+def _any_hope_by_8(
+    a: Floats, i: int, k: int, leading: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32,
     rest_k: np.float32, middle: np.float32, middle_k: np.float32, half: np.float32, half_k: np.float32,
 ) -> tuple[np.bool_, np.bool_]:  # fmt: skip
     """Whether any column of strip s has hope with rows i and k: by the first 8 coordinates and the norm of the rest it
@@ -114,8 +114,8 @@ def _look(
     b0, b1, b2, b3, b4, b5, b6, b7 = a[k, 0], a[k, 1], a[k, 2], a[k, 3], a[k, 4], a[k, 5], a[k, 6], a[k, 7]
     hopeful = hopeful_k = np.float32(0)
     for c in range(STRIP):
-        x0, x1, x2, x3 = strips[s, 0, c], strips[s, 1, c], strips[s, 2, c], strips[s, 3, c]
-        x4, x5, x6, x7 = strips[s, 4, c], strips[s, 5, c], strips[s, 6, c], strips[s, 7, c]
+        x0, x1, x2, x3 = leading[s, 0, c], leading[s, 1, c], leading[s, 2, c], leading[s, 3, c]
+        x4, x5, x6, x7 = leading[s, 4, c], leading[s, 5, c], leading[s, 6, c], leading[s, 7, c]
         score = shift[s, c] + a0 * x0 + a1 * x1 + a2 * x2 + a3 * x3 + a4 * x4 + a5 * x5 + a6 * x6 + a7 * x7
         score_k = shift[s, c] + b0 * x0 + b1 * x1 + b2 * x2 + b3 * x3 + b4 * x4 + b5 * x5 + b6 * x6 + b7 * x7
         hopeful += np.float32(abs(score - middle) + rest * rests[0, s, c] >= half)
@@ -124,21 +124,21 @@ def _look(
 
 
 @kernel(fastmath=FASTMATH)
-def _look_closer(
-    a: Floats, i: int, strips: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
+def _mark_hope_by_16(
+    a: Floats, i: int, leading: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
     half: np.float32, partial: Floats, hope: Bytes,
 ) -> int:  # fmt: skip
-    """The same with the next 8 coordinates, for one row: partial[c] = the score of column c so far, hope[c] = whether
+    """The same by the first 16 coordinates, for one row: partial[c] = the score of column c so far, hope[c] = whether
     it still has hope. Returns how many have."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     b0, b1, b2, b3, b4, b5, b6, b7 = a[i, 8], a[i, 9], a[i, 10], a[i, 11], a[i, 12], a[i, 13], a[i, 14], a[i, 15]
     hopeful = np.float32(0)
     for c in range(STRIP):
         score = (
-            shift[s, c] + a0 * strips[s, 0, c] + a1 * strips[s, 1, c] + a2 * strips[s, 2, c] + a3 * strips[s, 3, c]
-            + a4 * strips[s, 4, c] + a5 * strips[s, 5, c] + a6 * strips[s, 6, c] + a7 * strips[s, 7, c]
-            + b0 * strips[s, 8, c] + b1 * strips[s, 9, c] + b2 * strips[s, 10, c] + b3 * strips[s, 11, c]
-            + b4 * strips[s, 12, c] + b5 * strips[s, 13, c] + b6 * strips[s, 14, c] + b7 * strips[s, 15, c]
+            shift[s, c] + a0 * leading[s, 0, c] + a1 * leading[s, 1, c] + a2 * leading[s, 2, c] + a3 * leading[s, 3, c]
+            + a4 * leading[s, 4, c] + a5 * leading[s, 5, c] + a6 * leading[s, 6, c] + a7 * leading[s, 7, c]
+            + b0 * leading[s, 8, c] + b1 * leading[s, 9, c] + b2 * leading[s, 10, c] + b3 * leading[s, 11, c]
+            + b4 * leading[s, 12, c] + b5 * leading[s, 13, c] + b6 * leading[s, 14, c] + b7 * leading[s, 15, c]
         )  # fmt: skip
         partial[c] = score
         passes = abs(score - middle) + rest * rests[1, s, c] >= half
@@ -157,41 +157,51 @@ def _scan_block(
     bottom: float,
     partial: Floats,
     hope: Bytes,
-    found: Found,
+    candidates: Candidates,
 ) -> None:
     a, a_shift, a_rest = rows.coords, rows.shift, rows.rest
-    strips, b_shift, b_rest = columns.strips, columns.shift, columns.rest
-    words = hope.view(np.uint64)
-    block, first_left = _block(rows, i0, i1), np.int64(SCANNED)  # a plain constant would be compiled in, once more
-    for shell in range(len(columns.reach)):
+    leading, b_shift, b_rest = columns.leading, columns.shift, columns.rest
+    hope_by_eight = hope.view(np.uint64)
+    block, first_left = _block(rows, i0, i1), np.int64(LEADING)  # a plain constant would be compiled in, once more
+    for shell in range(len(columns.largest_norm)):
         error = _shell_error(block, columns, shell)
         high, low = np.float32(top - error), np.float32(bottom + error)
-        first, low_stop, high_start, last = _worth_a_look(block, columns, shell, high, low)
+        first, low_stop, high_start, last = _ranges_of_shell(block, columns, shell, high, low)
         for s in range(first, last):
             if low_stop <= s < high_start:
                 continue
             for i in range(i0, i1, 2):
                 k = min(i + 1, i1 - 1)
-                middle, half = outside(high, low, a_shift[i])
-                middle_k, half_k = outside(high, low, a_shift[k])
-                hope_i, hope_k = _look(
-                    a, i, k, strips, b_shift, b_rest, s, a_rest[i, 0], a_rest[k, 0], middle, middle_k, half, half_k
+                middle, half = middle_and_half(high, low, a_shift[i])
+                middle_k, half_k = middle_and_half(high, low, a_shift[k])
+                hope_i, hope_k = _any_hope_by_8(
+                    a, i, k, leading, b_shift, b_rest, s, a_rest[i, 0], a_rest[k, 0], middle, middle_k, half, half_k
                 )
-                if hope_i and _look_closer(a, i, strips, b_shift, b_rest, s, a_rest[i, 1], middle, half, partial, hope):
-                    score_strip(rows, columns, i, s, first_left, partial, hope, words, high, low, error, found)
+                if hope_i and _mark_hope_by_16(
+                    a, i, leading, b_shift, b_rest, s, a_rest[i, 1], middle, half, partial, hope
+                ):
+                    score_strip(
+                        rows, columns, i, s, first_left, partial, hope, hope_by_eight, high, low, error, candidates
+                    )
                 if (
                     k > i
                     and hope_k
-                    and _look_closer(a, k, strips, b_shift, b_rest, s, a_rest[k, 1], middle_k, half_k, partial, hope)
+                    and _mark_hope_by_16(
+                        a, k, leading, b_shift, b_rest, s, a_rest[k, 1], middle_k, half_k, partial, hope
+                    )
                 ):
-                    score_strip(rows, columns, k, s, first_left, partial, hope, words, high, low, error, found)
+                    score_strip(
+                        rows, columns, k, s, first_left, partial, hope, hope_by_eight, high, low, error, candidates
+                    )
 
 
 @kernel()
-def scan(rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, found: Found) -> None:
+def scan(
+    rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, candidates: Candidates
+) -> None:
     """Candidates among rows start to stop: scores that may be >= top or <= bottom."""
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
-    found.total[0] = 0
-    for i0 in range(start, stop, ROWS):
-        _scan_block(rows, columns, i0, min(i0 + ROWS, stop), top, bottom, partial, hope, found)
+    candidates.total[0] = 0
+    for i0 in range(start, stop, ROWS_PER_BLOCK):
+        _scan_block(rows, columns, i0, min(i0 + ROWS_PER_BLOCK, stop), top, bottom, partial, hope, candidates)

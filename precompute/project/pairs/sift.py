@@ -1,24 +1,24 @@
-"""Sifts a ready-made product of rows and columns for pairs with large scores; whoever has hope is scored with care.
+"""Sifts a ready product of rows and columns for pairs with large scores; those that have hope are scored to the end.
 
-`sift` takes products of the leading coordinates or of all of them. Of coarse ones only the extremes of a strip are
-looked at: few strips are opened, and all of their columns are scored.
+`sift` takes products of the leading coordinates or of all of them. Of coarse products (bytes) only the extremes of a
+strip are looked at: few strips are opened, and all of their columns are scored.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from precompute.project.compiled import kernel
-from precompute.project.pairs.coarse import Coarse
-from precompute.project.pairs.kernel import (
+from precompute.project.pairs.coarse import CoarseSide
+from precompute.project.pairs.strips import (
     FASTMATH,
     STRIP,
     Bytes,
+    Candidates,
     Columns,
     Floats,
-    Found,
     Ints,
     Rows,
-    outside,
+    middle_and_half,
     score_strip,
 )
 
@@ -27,11 +27,11 @@ Floats64 = NDArray[np.float64]
 
 
 @kernel(fastmath=FASTMATH)
-def _count_product(
+def _count_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32,
 ) -> int:  # fmt: skip
-    """How many columns of strip s have hope, by a ready product that has them from `first` on."""
+    """How many columns of strip s have hope, by the product of row r, where they stand from `first` on."""
     hopeful = np.float32(0)
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
@@ -41,11 +41,11 @@ def _count_product(
 
 
 @kernel(fastmath=FASTMATH)
-def _bound_product(
+def _mark_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
 ) -> None:  # fmt: skip
-    """Like _count_product, but writes down the scores so far and which columns have hope."""
+    """Like _count_hopeful, but writes down the scores so far and which columns have hope."""
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
         score = product[r, start + c] + shift[s, c]
@@ -56,49 +56,48 @@ def _bound_product(
 @kernel()
 def _sift_row(
     product: Floats, r: int, rows: Rows, columns: Columns, i: int, j0: int, level: int, prefix: int, high: np.float32,
-    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, found: Found,
+    low: np.float32, error: np.float32, partial: Floats, hope: Bytes, candidates: Candidates,
 ) -> None:  # fmt: skip
-    b_shift, b_rest, words = columns.shift, columns.rest, hope.view(np.uint64)
-    middle, half = outside(high, low, rows.shift[i])
+    b_shift, b_rest, hope_by_eight = columns.shift, columns.rest, hope.view(np.uint64)
+    middle, half = middle_and_half(high, low, rows.shift[i])
     rest = rows.rest[i, level] if prefix < rows.coords.shape[1] else np.float32(0)
     for first in range(0, product.shape[1], STRIP):
         s = (j0 + first) // STRIP
-        if _count_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half) > 0:
-            _bound_product(product, r, first, b_shift, b_rest, level, s, rest, middle, half, partial, hope)
-            score_strip(rows, columns, i, s, prefix, partial, hope, words, high, low, error, found)
+        if _count_hopeful(product, r, first, b_shift, b_rest, level, s, rest, middle, half) > 0:
+            _mark_hopeful(product, r, first, b_shift, b_rest, level, s, rest, middle, half, partial, hope)
+            score_strip(rows, columns, i, s, prefix, partial, hope, hope_by_eight, high, low, error, candidates)
 
 
 @kernel()
 def sift(
     product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
-    error: Floats, found: Found,
+    error: Floats, candidates: Candidates,
 ) -> None:  # fmt: skip
     """Candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to strips.
 
-    `level` is the prefix's place in PREFIXES (any, if the prefix is all coordinates); error[i - i0] holds for the row.
+    `level` is the prefix's position in PREFIXES (any, if the prefix is all coordinates); error[i - i0] is the row's.
     """
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
-    found.total[0] = 0
+    candidates.total[0] = 0
     for r in range(len(error)):
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, found)
+        _sift_row(product, r, rows, columns, i0 + r, j0, level, prefix, high, low, error[r], partial, hope, candidates)
 
 
-def outline(columns: Columns, coarse: Coarse) -> Floats64:
-    """(strips, 5): what the columns of a strip have at most: highest and lowest shift, largest loss and size; and the
-    inverse of their step."""
+def strip_limits(columns: Columns, coarse: CoarseSide) -> Floats64:
+    """(strips, 5): highest and lowest shift of a strip's columns, their largest loss and size, 1 / step."""
     starts = np.arange(0, len(columns.tokens), STRIP)
     shift = columns.shift.reshape(-1)[: len(columns.tokens)]
     shifts = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
     return np.stack([*shifts, coarse.lost.max(1), coarse.size.max(1), 1 / coarse.step.astype(np.float64)], axis=1)
 
 
-def needs(rows: Rows, coarse: Coarse, part: slice, top: float, bottom: float, off: Floats) -> Floats64:
+def row_needs(rows: Rows, coarse: CoarseSide, some: slice, top: float, bottom: float, error: Floats) -> Floats64:
     """(rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the step.
-    `off` is how far a row's scores may be off. In float64: what float32 rounds is not in these bounds."""
-    error, shift, step = (x.astype(np.float64) for x in (off, rows.shift[part], coarse.step[part]))
-    return np.stack([top - error - shift, bottom + error - shift, rows.norm[part], coarse.lost[part], 1 / step], axis=1)
+    `error` is how far a row's scores may be off. In float64: what float32 rounds is not in these bounds."""
+    off, shift, step = (x.astype(np.float64) for x in (error, rows.shift[some], coarse.step[some]))
+    return np.stack([top - off - shift, bottom + off - shift, rows.norm[some], coarse.lost[some], 1 / step], axis=1)
 
 
 @kernel()
@@ -113,19 +112,19 @@ def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
 
 
 @kernel()
-def open_strips(product: Sums, first: int, outline: Floats64, need: Floats64, opened: Ints, n: int) -> int:
-    """Adds [row, strip] to `opened`, which has n of them, wherever a strip's extreme products may be enough; how many
-    there are then. The product of coarse coordinates begins at strip `first`."""
+def open_strips(product: Sums, first: int, limits: Floats64, need: Floats64, opened: Ints, n: int) -> int:
+    """Adds [row, strip] to `opened`, which has n of them, wherever a strip's extreme products may reach a floor.
+    Returns how many there are then. The product of coarse coordinates begins at strip `first`."""
     for r in range(len(need)):
         top, bottom, norm, lost, inverse = need[r]
         for strip in range(product.shape[1] // STRIP):
             most, least = _extremes(product, r, strip * STRIP)
             s = np.uint64(first + strip)
-            slack = norm * outline[s, 2] + lost * outline[s, 3]
-            scale = inverse * outline[s, 4]
-            # One more, because these float64 are rounded, too.
-            if (most + 1 >= (top - outline[s, 0] - slack) * scale) or (
-                least - 1 <= (bottom - outline[s, 1] + slack) * scale
+            slack = norm * limits[s, 2] + lost * limits[s, 3]
+            scale = inverse * limits[s, 4]
+            # One byte product more, because these float64 are rounded, too.
+            if (most + 1 >= (top - limits[s, 0] - slack) * scale) or (
+                least - 1 <= (bottom - limits[s, 1] + slack) * scale
             ):
                 opened[n, 0] = r
                 opened[n, 1] = first + strip
@@ -135,13 +134,22 @@ def open_strips(product: Sums, first: int, outline: Floats64, need: Floats64, op
 
 @kernel()
 def score_strips(
-    rows: Rows, columns: Columns, i0: int, opened: Ints, top: float, bottom: float, error: Floats, found: Found
+    rows: Rows,
+    columns: Columns,
+    i0: int,
+    opened: Ints,
+    top: float,
+    bottom: float,
+    error: Floats,
+    candidates: Candidates,
 ) -> None:
-    """Candidates among the columns of opened strips; error[i - i0] holds for the row."""
+    """Candidates among all columns of the opened strips (n, 2) of [row, strip]; error[i - i0] is the row's."""
     hope = np.ones(STRIP, np.uint8)
-    words, first = hope.view(np.uint64), np.int64(0)  # a plain constant would be compiled in, once more
-    found.total[0] = 0
+    hope_by_eight, first = hope.view(np.uint64), np.int64(0)  # a plain constant would be compiled in, once more
+    candidates.total[0] = 0
     for n in range(len(opened)):
         r, s = opened[n]
         high, low = np.float32(top - error[r]), np.float32(bottom + error[r])
-        score_strip(rows, columns, i0 + r, s, first, columns.shift[s], hope, words, high, low, error[r], found)
+        score_strip(
+            rows, columns, i0 + r, s, first, columns.shift[s], hope, hope_by_eight, high, low, error[r], candidates
+        )

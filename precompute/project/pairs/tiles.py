@@ -1,20 +1,25 @@
-"""The pair search in plain tiles, for any device: the whole product, a running floor, candidates to the CPU.
+"""The pair search in plain tiles, for any device: the whole product, running floors, candidates to the CPU.
 
-Made for a GPU (where it has not been measured); on the CPU it is what pair_search is measured against.
+Written for a GPU (where it has not been measured).
 """
 
 import torch
 
-from precompute.project.pairs.board import Board
-from precompute.project.pairs.space import Factor, least_error
+from precompute.project.pairs.factor import Factor, underflow_error
+from precompute.project.pairs.leaderboard import Leaderboard
 from precompute.project.rounding import gamma
 
-TILE = 1024  # rows; a tile is TILE x d_vocab
-MANY = 4_000_000  # hits of one tile that are moved at once
+TILE_ROWS = 1024  # of a tile, which has all columns
+MOST_HITS = 4_000_000  # pairs of one tile that are moved to the CPU at once
 
 
 def search_tiles(
-    A: Factor, B: Factor, rows: torch.Tensor, columns: torch.Tensor, surface: torch.Tensor | None, boards: list[Board]
+    A: Factor,
+    B: Factor,
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    surface: torch.Tensor | None,
+    boards: list[Leaderboard],
 ) -> None:
     """Gives the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
 
@@ -25,50 +30,51 @@ def search_tiles(
     b = B.values[columns]
     b_norm = float(_norms(b).max())
     b_error = float(B.error[columns].max())
-    for start in range(0, len(rows), TILE):
-        i = rows[start : start + TILE]
+    for start in range(0, len(rows), TILE_ROWS):
+        i = rows[start : start + TILE_ROWS]
         a = A.values[i]
         a_norm = _norms(a)
         error = A.error[i] * (b_norm + b_error) + a_norm * (b_error + gamma(a.shape[1] + 8) * b_norm)
-        error += a.shape[1] * least_error(A, B)  # products too small for float32
+        error += a.shape[1] * underflow_error(A, B)  # products too small for float32
         if surface is None:
             pairs = torch.ones((), dtype=torch.bool, device=a.device).expand(len(i), len(columns))
         else:
             pairs = surface[i][:, None] != surface[columns]
-        _tile(a @ b.T, error, pairs, i, columns, boards)
+        _search_tile(a @ b.T, error, pairs, i, columns, boards)
 
 
-def _tile(
-    scores: torch.Tensor,
-    error: torch.Tensor,
-    pairs: torch.Tensor,
-    i: torch.Tensor,
-    j: torch.Tensor,
-    boards: list[Board],
+def _search_tile(
+    scores: torch.Tensor,  # (n, m)
+    error: torch.Tensor,  # (n,)
+    pairs: torch.Tensor,  # (n, m) which of them are pairs
+    i: torch.Tensor,  # (n,) tokens of the rows
+    j: torch.Tensor,  # (m,) tokens of the columns
+    boards: list[Leaderboard],
 ) -> None:
     for board in boards:
         if board.top == -float("inf"):
             _first_floors(scores, error, pairs, board)
     top, bottom = min(board.top for board in boards), max(board.bottom for board in boards)
     hits = ((scores >= (top - error)[:, None]) | (scores <= (bottom + error)[:, None])) & pairs
-    if len(i) > 1 and int(hits.sum()) > MANY:  # in halves, with floors that rise between
+    if len(i) > 1 and int(hits.sum()) > MOST_HITS:  # in halves, with floors that rise between
         half = len(i) // 2
-        _tile(scores[:half], error[:half], pairs[:half], i[:half], j, boards)
-        _tile(scores[half:], error[half:], pairs[half:], i[half:], j, boards)
+        _search_tile(scores[:half], error[:half], pairs[:half], i[:half], j, boards)
+        _search_tile(scores[half:], error[half:], pairs[half:], i[half:], j, boards)
         return
-    at, column = torch.nonzero(hits, as_tuple=True)
-    found = [x.cpu().numpy() for x in (i[at].int(), j[column].int(), scores[at, column], error[at])]
+    row, column = torch.nonzero(hits, as_tuple=True)
+    candidates = [x.cpu().numpy() for x in (i[row].int(), j[column].int(), scores[row, column], error[row])]
     for board in boards:
-        board.add(*found)
+        board.add(*candidates)
 
 
-def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, board: Board) -> None:
+def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, board: Leaderboard) -> None:
+    """Floors that n pairs of a tile prove, for a board that has none."""
     lower = torch.where(pairs, scores - error[:, None], -torch.inf).flatten()
     upper = torch.where(pairs, scores + error[:, None], torch.inf).flatten()
     if len(lower) >= board.n:
         top = torch.topk(lower, board.n, sorted=False).values.min()
         bottom = torch.topk(upper, board.n, largest=False, sorted=False).values.max()
-        board.know(float(top), float(bottom))
+        board.raise_floors(float(top), float(bottom))
 
 
 def _norms(rows: torch.Tensor) -> torch.Tensor:

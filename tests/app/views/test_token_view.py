@@ -280,7 +280,7 @@ def test_a_token_in_very_many_lists_is_a_hub(tmp_path: Path) -> None:
         view = token_page(index, number)
         times = sum(role.total for role in view.roles) / (lists * index.manifest.k / index.shape.d_vocab)
         assert view.hub == (pytest.approx(times) if times > HUB else None)
-    assert HUB == coherence.HUB
+    assert HUB == coherence.HUB_FACTOR
 
 
 def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:

@@ -62,11 +62,12 @@ def test_axes_kinds_and_types() -> None:
 def test_similarity_and_coherence() -> None:
     text = " ".join(section("Shard").split())
     assert f"from the first {coherence.DEPTH} tokens of a list" in text
-    assert f"first {coherence.FIRST} tokens that are not hubs" in text
-    assert f"more than {coherence.HUB} times as many" in text
-    assert f"{coherence.HUB} × {coherence.DEPTH} / d_vocab" in text
+    assert f"first {coherence.FIRST_TOKENS} tokens that are not hubs" in text
+    assert f"more than {coherence.HUB_FACTOR} times as many" in text
+    assert f"{coherence.HUB_FACTOR} × {coherence.DEPTH} / d_vocab" in text
     assert verify.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
-    assert (brute_coherence.FIRST, brute_coherence.HUB) == (coherence.FIRST, coherence.HUB)
+    assert brute_coherence.FIRST_TOKENS == coherence.FIRST_TOKENS
+    assert brute_coherence.HUB_FACTOR == coherence.HUB_FACTOR
 
 
 def test_container() -> None:

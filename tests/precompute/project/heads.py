@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from precompute.project import exact
 from precompute.project.embedding import Embedding
-from precompute.project.pairs.board import Board, PairList
+from precompute.project.pairs.factor import Factor
 from precompute.project.pairs.head_pairs import Matrix
+from precompute.project.pairs.leaderboard import Leaderboard, PairList
 from precompute.project.pairs.masks import Masks
-from precompute.project.pairs.space import Factor
 from tests.precompute.project.vocabularies import vocabulary
 from tests.support import brute
 
@@ -57,9 +57,9 @@ class Head:
         m = self.matrix()
         return Factor.of(m.left, m.W_left, m.source, lens), Factor.of(m.right, m.W_right, m.target, lens)
 
-    def board(self, lens: str, n: int) -> Board:
+    def board(self, lens: str, n: int) -> Leaderboard:
         m = self.matrix()
-        return Board(n, lambda i, j: exact.pair_scores(m.source, m.target, m.W_left, m.W_right, lens, i, j))
+        return Leaderboard(n, lambda i, j: exact.pair_scores(m.source, m.target, m.W_left, m.W_right, lens, i, j))
 
     def true_scores(self, lens: str) -> Array:
         return brute.pair_matrix(self.source, self.target, self.W_left, self.W_right, lens)

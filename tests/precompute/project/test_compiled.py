@@ -3,43 +3,53 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from precompute.project.compiled import SOURCES, digest, first_writable
-from precompute.project.exact import LANES, dot
+from precompute.project.compiled import KERNEL_FOLDERS, PACKAGE, digest, first_writable
+
+SMALL = """
+from precompute.project.compiled import kernel
+@kernel()
+def double(x):
+    return 2 * x
+print(double(21), sum(double.stats.cache_hits.values()))
+"""
+Run = Callable[[Path], str]
 
 
-def test_compiled_code_is_kept_under_the_digest_of_the_sources() -> None:
-    x = np.arange(40, dtype=np.float32)
-    assert dot(x, x, np.empty(LANES)) == float((x * x).sum())
-    kept = [path for path in SOURCES.glob("__pycache__/kernels-*") if list(path.rglob("exact.dot-*"))]
-    assert f"kernels-{digest(SOURCES)}" in [path.name for path in kept]
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs a kernel in a process of its own, with this folder as NUMBA_CACHE_DIR: its result and cache hits."""
+    script = tmp_path / "small.py"
+    script.write_text(SMALL)
 
-
-@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
-def test_damaged_code_on_disk_is_made_anew(tmp_path: Path, damage: str) -> None:
-    """Each run is a process of its own: what one keeps, the next one finds."""
-    (tmp_path / "small.py").write_text(
-        "from precompute import compiled\n"
-        "compiled._folder = lambda: compiled.Path(__file__).parent / 'kept'\n"
-        "@compiled.kernel()\n"
-        "def double(x):\n"
-        "    return 2 * x\n"
-        "print(double(21), sum(double.stats.cache_hits.values()))\n"
-    )
-
-    def run() -> str:
-        environment = {**os.environ, "PYTHONPATH": str(SOURCES.parent)}
-        command = [sys.executable, str(tmp_path / "small.py")]
+    def run(folder: Path) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent), "NUMBA_CACHE_DIR": str(folder)}
+        command = [sys.executable, str(script)]
         return subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
 
-    assert (run(), run()) == ("42 0", "42 1")
-    for index in (tmp_path / "kept").rglob("*.nbi"):
-        index.write_bytes({"cut": index.read_bytes()[:-20], "empty": b"", "other": b"not numba's"}[damage])
-    assert (run(), run()) == ("42 0", "42 1")
+    return run
+
+
+def test_code_is_kept_in_the_given_folder_and_damaged_code_is_made_anew(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "kept"
+    assert (run(folder), run(folder)) == ("42 0", "42 1")
+    assert [path.name for path in folder.iterdir()] == [f"kernels-{digest(KERNEL_FOLDERS)}"]
+    for pattern, content in (("*.nbi", b""), ("*.nbi", b"not numba's"), ("*.nbc", b"")):
+        for path in folder.rglob(pattern):
+            path.write_bytes(content)
+        assert run(folder) == "42 0", (pattern, content)
+    for path in folder.rglob("*.nbi"):
+        path.write_bytes(path.read_bytes()[:-20])
+    assert (run(folder), run(folder)) == ("42 0", "42 1")
+
+
+def test_a_folder_that_cannot_be_written_is_passed_over(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "file").write_text("in the way")
+    assert run(tmp_path / "file" / "x").startswith("42 ")
 
 
 @pytest.mark.parametrize("change", ["edit", "rename", "add", "remove"])
@@ -47,8 +57,8 @@ def test_the_digest_tells_any_change_of_a_source(tmp_path: Path, change: str) ->
     (tmp_path / "inner").mkdir()
     for name in ("a.py", "inner/b.py"):
         (tmp_path / name).write_text(f"# {name}\n")
-    before = digest(tmp_path)
-    assert digest(tmp_path) == before
+    before = digest([tmp_path])
+    assert digest([tmp_path]) == before
     match change:
         case "edit":
             (tmp_path / "inner" / "b.py").write_text("# other\n")
@@ -58,7 +68,7 @@ def test_the_digest_tells_any_change_of_a_source(tmp_path: Path, change: str) ->
             (tmp_path / "c.py").write_text("")
         case "remove":
             (tmp_path / "a.py").unlink()
-    assert digest(tmp_path) != before
+    assert digest([tmp_path]) != before
 
 
 def test_the_first_folder_that_can_be_written_is_taken(tmp_path: Path) -> None:

@@ -31,14 +31,13 @@ def project(E: Array, V: Array, k: int, threads: int = 1, keep: torch.Tensor | N
         return projector(E, k).lists(torch.from_numpy(V), keep, pool)
 
 
-def project_there(E: Array, V: Array, k: int) -> tuple[Lists, Array]:
+def project_on_device(E: Array, V: Array, k: int) -> tuple[Lists, Array]:
     """As on another device, and for which vectors its own top-k was proved to hold the lists."""
-    made = projector(E, k)
-    units, mean_dots = made._units(V), made._mean_dots(V)
+    p = projector(E, k)
     product = torch.from_numpy(V @ E.T)
-    lists = Lists(np.empty((len(V), 2, 2, made.k), np.uint32), np.empty((len(V), 2, 2, made.k), np.float32))
-    made._select_there(product, V, units, mean_dots, lists.ids, lists.scores)
-    return lists, made._propose(product, units, mean_dots)[1]
+    lists = Lists(np.empty((len(V), 2, 2, p.k), np.uint32), np.empty((len(V), 2, 2, p.k), np.float32))
+    p.select_on_device(product, V, lists.ids, lists.scores)
+    return lists, p.propose(product, p.vector_errors(V), p.mean_dots(V))[1]
 
 
 def vectors(kind: str, n: int, d_model: int, seed: int) -> Array:
@@ -71,7 +70,7 @@ def same(lists: Lists, E: Array, V: Array, k: int) -> None:
 def test_lists_are_those_of_a_full_sort(kind: str, d_vocab: int, d_model: int, n: int, k: int, seed: int) -> None:
     E, V = vocabulary(kind, d_vocab, d_model, seed), vectors(kind, n, d_model, seed)
     same(project(E, V, k), E, V, k)
-    same(project_there(E, V, k)[0], E, V, k)
+    same(project_on_device(E, V, k)[0], E, V, k)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -80,7 +79,7 @@ def test_every_k_at_the_edges_of_groups(kind: str, d_vocab: int) -> None:
     E, V = vocabulary(kind, d_vocab, 12, d_vocab), vectors(kind, 3, 12, d_vocab)
     for k in {1, 2, GROUP - 1, GROUP, GROUP + 1, d_vocab - 1, d_vocab, d_vocab + 1}:
         same(project(E, V, k), E, V, k)
-        same(project_there(E, V, k)[0], E, V, k)
+        same(project_on_device(E, V, k)[0], E, V, k)
 
 
 def test_every_k_of_a_small_vocabulary() -> None:
@@ -107,7 +106,7 @@ def test_a_device_proposes_and_where_that_proves_nothing_the_cpu_decides(kind: s
     """Many ties: a device's top-k may hold any of them, so that the smallest ids are not sure to be among them."""
     E, V = vocabulary(kind, 4 * MARGIN + 100, 8, 0), vectors(kind, 12, 8, 5)
     V = V[V.any(axis=1)]
-    lists, sure = project_there(E, V, 7)
+    lists, sure = project_on_device(E, V, 7)
     same(lists, E, V, 7)
     if proved is None:
         assert not sure.all()
@@ -121,13 +120,13 @@ def test_a_device_proposes_and_where_that_proves_nothing_the_cpu_decides(kind: s
 @example("offset", 100, 2000, 0)
 def test_scores_of_the_product_err_less_than_is_claimed(kind: str, d_vocab: int, d_model: int, seed: int) -> None:
     E, V = vocabulary(kind, d_vocab, d_model, seed), vectors(kind, 5, d_model, seed)
-    made = projector(E, 1)
-    product, claimed = V @ E.T, made._units(V).astype(np.float64)[:, None]
-    shift = made._mean_dots(V).astype(np.float32)[:, None]
-    cosine = (product - shift) * made._inverse.astype(np.float32)
+    p = projector(E, 1)
+    product, claimed = V @ E.T, p.vector_errors(V).astype(np.float64)[:, None]
+    shift = p.mean_dots(V).astype(np.float32)[:, None]
+    cosine = (product - shift) * p.inverse_norm.astype(np.float32)
     for lens, (name, computed) in enumerate((("dot", product), ("cosine", cosine))):
         error = np.abs(computed - brute.vector_scores(E, V, name))
-        assert (error <= claimed * made.slack[lens]).all()
+        assert (error <= claimed * p.slack[lens]).all()
 
 
 @pytest.mark.parametrize(
@@ -146,7 +145,7 @@ def test_large_scores_within_float32_are_listed(embedding: float, vector: float)
     V[-1] /= 2**20
     V *= np.float32(vector)
     same(project(E, V, 5), E, V, 5)
-    same(project_there(E, V, 5)[0], E, V, 5)
+    same(project_on_device(E, V, 5)[0], E, V, 5)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.project.pairs.board import ROOM, Board, nth_bounds
+from precompute.project.pairs.leaderboard import MOST_INTERVALS, Leaderboard, nth_bounds
 from tests.precompute.project.heads import same
 from tests.support import brute
 
 Array = NDArray[Any]
 
 
-def fill(board: Board, true: Array, error: float, parts: int, random: np.random.Generator) -> None:
+def fill(board: Leaderboard, true: Array, error: float, parts: int, random: np.random.Generator) -> None:
     """Gives the board all pairs in random order, each score off by up to `error`."""
     order = random.permutation(true.size)
     i, j = (x.astype(np.int32) for x in np.unravel_index(order, true.shape))
@@ -40,7 +40,7 @@ def whole(true: Array, n: int) -> brute.Ends:
 def test_lists_are_those_of_a_full_sort(size: int, n: int, parts: int, values: int, error: float, seed: int) -> None:
     random = np.random.default_rng(seed)
     true = random.integers(0, values, (size, size)).astype(np.float64)
-    board = Board(n, lambda i, j: true[i, j].astype(np.float32))
+    board = Leaderboard(n, lambda i, j: true[i, j].astype(np.float32))
     fill(board, true, error, parts, random)
     same(board.best(), whole(true, n))
     if size * size >= n:
@@ -53,25 +53,25 @@ def test_lists_are_those_of_a_full_sort(size: int, n: int, parts: int, values: i
 def test_more_ties_than_there_is_room_for_are_settled(values: int) -> None:
     random = np.random.default_rng(values)
     true = random.integers(0, values, (650, 650)).astype(np.float64)
-    assert true.size > 2 * ROOM
-    board = Board(40, lambda i, j: true[i, j].astype(np.float32))
+    assert true.size > 2 * MOST_INTERVALS
+    board = Leaderboard(40, lambda i, j: true[i, j].astype(np.float32))
     fill(board, true, 0.25, 5, random)
-    assert len(board.contents()[0]) <= ROOM
+    assert len(board.candidates()[0]) <= MOST_INTERVALS
     same(board.best(), whole(true, 40))
 
 
 def test_floors_proved_elsewhere_drop_what_is_below_them() -> None:
-    board = Board(2, lambda i, _: i.astype(np.float32))
-    board.know(5, 1)
-    board.know(4, 2)  # weaker: changes nothing
+    board = Leaderboard(2, lambda i, _: i.astype(np.float32))
+    board.raise_floors(5, 1)
+    board.raise_floors(4, 2)  # weaker: changes nothing
     assert (board.top, board.bottom) == (5, 1)
     i = np.arange(8, dtype=np.int32)
     board.add(i, i, i.astype(np.float64), np.full(8, 0.25))
-    assert board.contents()[0].tolist() == [0, 1, 6, 7]
+    assert board.candidates()[0].tolist() == [0, 1, 6, 7]
 
 
 def test_nothing_added_gives_empty_lists() -> None:
-    board = Board(3, lambda i, _: i.astype(np.float32))
+    board = Leaderboard(3, lambda i, _: i.astype(np.float32))
     board.add(*(np.empty(0, np.int32),) * 2, *(np.empty(0),) * 2)
     assert [len(end.scores) for end in board.best()] == [0, 0]
 

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.pairs.kernel import STRIP
-from precompute.project.pairs.scan import strips_worth_a_look
-from precompute.project.pairs.space import as_columns, as_rows, balance
+from precompute.project.pairs.coordinates import as_columns, as_rows, balance
+from precompute.project.pairs.scan import strips_within_reach
+from precompute.project.pairs.strips import STRIP
 from precompute.shape import LENSES
 from tests.precompute.project.heads import Head
 from tests.precompute.project.vocabularies import KINDS
@@ -35,7 +35,7 @@ def test_ranges_hold_every_large_score(
     coords = [side.coords[:d_vocab].astype(np.float64) for side in (rows, columns)]
     scores = rows.shift[:, None].astype(np.float64) + columns.shift.reshape(-1)[:d_vocab] + coords[0] @ coords[1].T
     top, bottom = np.quantile(scores, [1 - share, share])
-    ranges = strips_worth_a_look(rows, columns, i0, i1, top, bottom)
+    ranges = strips_within_reach(rows, columns, i0, i1, top, bottom)
     assert (np.diff(ranges.reshape(-1)) >= 0).all()
     assert (ranges[:, 0] < ranges[:, 1]).all()
     looked = np.zeros(len(columns.shift), bool)
@@ -51,5 +51,5 @@ def test_most_columns_are_passed_over_where_norms_differ() -> None:
     tokens = np.arange(3000, dtype=np.int32)
     rows, columns = as_rows(a, tokens, head.surface).arrays, as_columns(b, tokens, head.surface).arrays
     scores = rows.coords @ columns.coords[:3000].T
-    ranges = strips_worth_a_look(rows, columns, 2500, 2508, float(scores.max()), float(scores.min()))
+    ranges = strips_within_reach(rows, columns, 2500, 2508, float(scores.max()), float(scores.min()))
     assert np.diff(ranges).sum() < len(columns.shift) / 4

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.pairs.board import Board
-from precompute.project.pairs.head_pairs import _search_on_device
+from precompute.project.pairs.factor import Factor
+from precompute.project.pairs.head_pairs import search_on_device
+from precompute.project.pairs.leaderboard import Leaderboard
 from precompute.project.pairs.same_surface import search_large_groups_on_device
-from precompute.project.pairs.space import Factor
-from precompute.project.pairs.tiles import MANY, TILE, search_tiles
+from precompute.project.pairs.tiles import MOST_HITS, TILE_ROWS, search_tiles
 from precompute.shape import LENSES
 from tests.precompute.project.heads import Head, same
 from tests.precompute.project.vocabularies import KINDS
@@ -20,7 +20,7 @@ from tests.support import brute
 def check(head: Head, n: int) -> None:
     for lens in LENSES:
         words, distinct, true = head.board(lens, n), head.board(lens, n), head.brute(lens, n)
-        _search_on_device(*head.factors(lens), head.masks(), words, distinct)
+        search_on_device(*head.factors(lens), head.masks(), words, distinct)
         same(words.best(), true["words"])
         same(distinct.best(), true["distinct"])
 
@@ -40,7 +40,7 @@ def test_pairs_are_those_of_the_full_matrix(
     check(Head.of(kind, d_vocab, d_head, seed, tied=seed % 2 == 0, words=words), n)
 
 
-@pytest.mark.parametrize("d_vocab", [TILE - 1, TILE, TILE + 1])
+@pytest.mark.parametrize("d_vocab", [TILE_ROWS - 1, TILE_ROWS, TILE_ROWS + 1])
 def test_edges_of_tiles(d_vocab: int) -> None:
     check(Head.of("heavy tail", d_vocab, 16, 0, words=0.9), 50)
 
@@ -64,11 +64,11 @@ def test_small_weights(scale: tuple[float, float]) -> None:
 
 def test_more_hits_than_are_moved_at_once() -> None:
     """All pairs tie: a tile is taken in halves."""
-    d_vocab = MANY // TILE + 100
+    d_vocab = MOST_HITS // TILE_ROWS + 100
     ones = Factor(torch.ones(d_vocab, 2), torch.zeros(d_vocab))
-    board = Board(20, lambda i, _: np.full(len(i), 2, np.float32))
+    board = Leaderboard(20, lambda i, _: np.full(len(i), 2, np.float32))
     surface = torch.arange(d_vocab, dtype=torch.int32)
-    search_tiles(ones, ones, torch.arange(TILE), torch.arange(d_vocab), surface, [board])
+    search_tiles(ones, ones, torch.arange(TILE_ROWS), torch.arange(d_vocab), surface, [board])
     for end in board.best():
         assert end.pairs.tolist() == [[0, j] for j in range(1, 21)]
         assert (end.scores == 2).all()
@@ -88,7 +88,7 @@ def test_large_groups_of_one_surface(equal: int) -> None:
 
 def test_nothing_to_search() -> None:
     factor, none = Factor(torch.ones(3, 2), torch.zeros(3)), torch.empty(0, dtype=torch.int64)
-    board = Board(2, lambda i, _: np.ones(len(i), np.float32))
+    board = Leaderboard(2, lambda i, _: np.ones(len(i), np.float32))
     search_tiles(factor, factor, none, torch.arange(3), torch.zeros(3, dtype=torch.int32), [board])
     search_tiles(factor, factor, torch.arange(3), none, torch.zeros(3, dtype=torch.int32), [board])
     assert [len(end.scores) for end in board.best()] == [0, 0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from precompute.errors import BadWeights
 from precompute.project.pairs.head_pairs import top_pairs
-from precompute.project.pairs.masks import LARGE, Masks
+from precompute.project.pairs.masks import LARGE_GROUP, Masks
 from precompute.shape import LENSES, PRESETS
 from tests.precompute.project.heads import Head, same
 from tests.precompute.project.vocabularies import KINDS
@@ -184,10 +184,10 @@ def test_masks_know_all_pairs_of_one_surface() -> None:
 
 
 def test_masks_do_not_write_out_the_pairs_of_large_groups() -> None:
-    surface = np.array([0] * LARGE + [1] * (LARGE + 1) + [2], np.int32)
+    surface = np.array([0] * LARGE_GROUP + [1] * (LARGE_GROUP + 1) + [2], np.int32)
     masks = Masks.of(surface, np.zeros(len(surface), bool))
-    assert len(masks.same_from) == LARGE**2 + 1
-    assert [group.tolist() for group in masks.large] == [list(range(LARGE, 2 * LARGE + 1))]
+    assert len(masks.same_from) == LARGE_GROUP**2 + 1
+    assert [group.tolist() for group in masks.large] == [list(range(LARGE_GROUP, 2 * LARGE_GROUP + 1))]
 
 
 def with_empty_rows(kind: str, n_empty: int, equal: int = 0) -> Head:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.build.layer import Arrays, Workbench, make_shard
+from precompute.build.layer import Arrays, BuildContext, layer_arrays
 from precompute.index.layout import misfits, shard_layout
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
-from precompute.project.coherence import FIRST
+from precompute.project.coherence import FIRST_TOKENS
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
@@ -46,8 +46,8 @@ class Built:
 def make(model: Model, tokens: list[bytes], threads: int, k: int = K, pairs: int = PAIRS) -> tuple[Arrays, list[float]]:
     steps: list[float] = []
     with ThreadPoolExecutor(threads) as pool:
-        bench = Workbench.of(model, tokens, k, pairs, torch.device("cpu"), pool)
-        return make_shard(bench, LAYER, steps.append), steps
+        context = BuildContext.of(model, tokens, k, pairs, torch.device("cpu"), pool)
+        return layer_arrays(context, LAYER, steps.append), steps
 
 
 @pytest.fixture(scope="module", params=MODELS)
@@ -112,7 +112,7 @@ def check_coherence_and_similarity(built: Built) -> int:
         n_hubs += int(hubs.sum())
         for kind, ids in lists.items():
             for end in range(len(ENDS)):
-                naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), FIRST)
+                naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), FIRST_TOKENS)
                 np.testing.assert_allclose(arrays[f"{kind}.coherence"][:, lens, end], naive, atol=2e-5)
         for neuron in range(shape.d_mlp):
             key, value = (set(lists[kind][neuron, lens, 0].tolist()) for kind in ("ff_key", "ff_value"))

@@ -17,74 +17,35 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.project.compiled import kernel
-from precompute.project.embedding import Embedding, Float32
-from precompute.project.pairs.coarse import Coarse, coarse_columns, coarse_rows
-from precompute.project.pairs.kernel import PREFIXES, SCANNED, STRIP, Columns, Rows
+from precompute.project.embedding import Float32
+from precompute.project.pairs.coarse import CoarseSide, coarse_columns, coarse_rows
+from precompute.project.pairs.factor import Factor, underflow_error
+from precompute.project.pairs.strips import LEADING, PREFIXES, STRIP, Columns, Rows
 from precompute.project.rounding import TINY, gamma
 
 Arrays = TypeVar("Arrays", Rows, Columns)
 
-SHELL = 2048  # columns of like norm
-FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first also gives the first floors
-MOMENT_ROWS = 8192  # at least so many, if there are, say how a side is spread
+SHELL = 2048  # columns of like norm that stand together
+FIRST_SHELLS = (512, 512)  # smaller where norms differ most; the first shell also gives the first floors
+MOMENT_ROWS = 8192  # of a larger vocabulary, at least this many rows tell how a side is spread
 ROUND_UP = np.float32(1 + 1e-5)  # a float32 norm is off by less
-FLOOR = (
-    1e-6  # directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned
-)
+# Directions weaker than this share of the strongest are balanced as if they had it: T stays well conditioned.
+WEAKEST_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
-class Factor:
-    """One side of a matrix under a lens: A (d_vocab, d_head) and how far each row may be from the true one."""
-
-    values: torch.Tensor
-    error: torch.Tensor  # (d_vocab,)
-    scale: float = 1.0  # a power of two: values and error are this many times those of the weights
-
-    @cached_property
-    def largest(self) -> float:
-        return largest(self.values)
-
-    @classmethod
-    def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
-        """From product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head)."""
-        d_model = W.shape[0]
-        size = float(np.linalg.norm(W.astype(np.float64)))
-        if lens == "dot":
-            values = product.T.contiguous()
-            error = gamma(d_model + 2) * embedding.norm * size
-        else:
-            mean = torch.from_numpy(embedding.mean @ W.astype(np.float64)).to(product)
-            inverse = torch.from_numpy(embedding.inverse_norm).to(product)
-            values = (product - mean[:, None]).mul_(inverse).T.contiguous()
-            reach = embedding.norm + float(np.linalg.norm(embedding.mean))
-            error = (gamma(d_model + 8) * reach * size + d_model * TINY) * embedding.inverse_norm
-        return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
-
-
-def largest(values: torch.Tensor) -> float:
-    """Of either sign."""
-    low, high = torch.aminmax(values)
-    return max(-float(low), float(high))
-
-
-def least_error(A: Factor, B: Factor) -> float:
-    """How far any score may be off because it is small: in the search, or when the true one becomes a float32."""
-    return TINY * max(1.0, A.scale * B.scale)
-
-
-@dataclass(frozen=True)
-class Half:
-    """One side after balancing, in token order."""
+class BalancedSide:
+    """One side of a matrix in balanced coordinates, in token order."""
 
     coords: Float32  # (d_vocab, d)
     shift: Float32  # (d_vocab,)
     norm: Float32  # (d_vocab,)
-    rest: Float32  # (prefixes, d_vocab)
+    rest: Float32  # (prefixes, d_vocab) norm of the coordinates after a prefix
     error: Float32  # (d_vocab, ERROR_TERMS)
 
 
-def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
+def balance(A: Factor, B: Factor) -> tuple[BalancedSide, BalancedSide]:
+    """Shifts, coordinates and error terms of both sides: score(i, j) = shift_i + shift_j + coords_i · coords_j."""
     d_head = A.values.shape[1]
     a_mean, b_mean = A.values.mean(0), B.values.mean(0)
     T, T_inverse = _balancing(_second_moments(A.values, a_mean), _second_moments(B.values, b_mean))
@@ -96,60 +57,69 @@ def balance(A: Factor, B: Factor) -> tuple[Half, Half]:
     a_shift = A.values @ b_mean
     b_shift = B.values @ a_mean - b_mean @ a_mean
 
-    # |computed - true| <= sum of products of a row's term and a column's term; |A| is a row's norm before balancing.
-    step, dot, least = gamma(d_head + 8), gamma(d_head + 16), least_error(A, B)
+    # |computed - true| <= the sum over the six terms of a row's term times a column's term.
+    moving, dotting, underflow = gamma(d_head + 8), gamma(d_head + 16), underflow_error(A, B)
     a_norm, b_norm = (torch.from_numpy(suffix_norms(side.values.numpy(), (0,))[0]) for side in (A, B))
     a_middle, b_middle = float(a_mean.double().norm()), float(b_mean.double().norm())
     a_far, b_far = a_norm + a_middle, b_norm + b_middle
     a_norms, b_norms = (suffix_norms(side.numpy(), (0, *PREFIXES)) for side in (a, b))
     a_size, b_size = torch.from_numpy(a_norms[0]), torch.from_numpy(b_norms[0])
-    b_moved = step * b_far * float(to_b.norm())
+    b_moved = moving * b_far * float(to_b.norm())
     one_a, one_b = torch.ones_like(a_norm), torch.ones_like(b_norm)
     a_terms = [
         A.error,  # of the factor itself, times the other side
         a_norm + A.error,
-        dot * (a_shift.abs() + a_norm * b_middle) + least,  # of the shifts
+        dotting * (a_shift.abs() + a_norm * b_middle) + underflow,  # of the shifts
         one_a,
-        step * a_far * float(to_a.norm()) + dot * a_size,  # of balancing, and of the final dot product
+        moving * a_far * float(to_a.norm()) + dotting * a_size,  # of balancing, and of the final dot product
         a_size,
     ]
     b_terms = [
         b_norm + B.error,
         B.error,
         one_b,
-        dot * (b_shift.abs() + b_far * a_middle) + least,
+        dotting * (b_shift.abs() + b_far * a_middle) + underflow,
         b_size + b_moved,  # both sides are off by balancing
         b_moved,
     ]
-    return _half(a, a_shift, a_norms, a_terms), _half(b, b_shift, b_norms, b_terms)
+    return _balanced_side(a, a_shift, a_norms, a_terms), _balanced_side(b, b_shift, b_norms, b_terms)
 
 
 # Small matrices go through torch as well: numpy's own thread pool would get in the way of the build's.
 
 
+def float_product(a: Float32, b: Float32) -> Float32:
+    """a (n, d) times b (m, d) transposed."""
+    return (torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()
+
+
 def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
-    """Of the rows around their mean; of a part of a large vocabulary, which tells enough to balance by."""
-    part = values[:: max(1, len(values) // MOMENT_ROWS)] - mean
-    return (part.T @ part).double().cpu() * (len(values) / len(part))
+    """(d_head, d_head), of the rows around their mean; a sample of a large vocabulary tells enough to balance by."""
+    sample = values[:: max(1, len(values) // MOMENT_ROWS)] - mean
+    return (sample.T @ sample).double().cpu() * (len(values) / len(sample))
 
 
 def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """T and T⁻ᵀ with Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ diagonal, nearly. Any invertible T is right; a good one prunes well."""
     (root_a, unroot_a), (root_b, _) = _roots(moments_a), _roots(moments_b)
     left, sizes, _ = torch.linalg.svd(root_a.T @ root_b)
-    T = (unroot_a @ left) * sizes.clamp(min=max(float(sizes[0]) * FLOOR, 1e-30)).sqrt()
+    T = (unroot_a @ left) * sizes.clamp(min=max(float(sizes[0]) * WEAKEST_SHARE, 1e-30)).sqrt()
     return T, torch.linalg.inv(T).T
 
 
 def _roots(moments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """R with R Rᵀ the moments, nearly, and R⁻ᵀ."""
     weights, axes = torch.linalg.eigh(moments)
-    lengths = weights.clamp(min=max(float(weights[-1]) * FLOOR, 1e-30)).sqrt()
+    lengths = weights.clamp(min=max(float(weights[-1]) * WEAKEST_SHARE, 1e-30)).sqrt()
     return axes * lengths, axes / lengths
 
 
-def _half(coords: torch.Tensor, shift: torch.Tensor, norms: Float32, terms: list[torch.Tensor]) -> Half:
-    return Half(coords.numpy(), shift.numpy(), norms[0], norms[1:], torch.stack(terms, dim=1).numpy() * ROUND_UP)
+def _balanced_side(
+    coords: torch.Tensor, shift: torch.Tensor, norms: Float32, terms: list[torch.Tensor]
+) -> BalancedSide:
+    return BalancedSide(
+        coords.numpy(), shift.numpy(), norms[0], norms[1:], torch.stack(terms, dim=1).numpy() * ROUND_UP
+    )
 
 
 @kernel(fastmath={"reassoc", "contract"})
@@ -176,38 +146,40 @@ def shells(n: int) -> NDArray[np.int64]:
     return np.unique(np.append(np.concatenate([first, np.arange(first[-1], n, SHELL)]), n)).astype(np.int64)
 
 
-def arrange(half: Half, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+def arrange(side: BalancedSide, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """Tokens by falling norm in shells, by rising shift within a shell; and the starts of the shells."""
-    order = tokens[np.argsort(-half.norm[tokens])]
+    order = tokens[np.argsort(-side.norm[tokens])]
     starts = shells(len(tokens))
     for start, stop in pairwise(starts):
-        part = order[start:stop]
-        order[start:stop] = part[np.argsort(half.shift[part])]
+        shell = order[start:stop]
+        order[start:stop] = shell[np.argsort(side.shift[shell])]
     return order, starts
 
 
 @dataclass(frozen=True)
-class Side(Generic[Arrays]):
-    """Rows or columns of a search, with coarse coordinates, made when they are first needed."""
+class SearchSide(Generic[Arrays]):
+    """Rows or columns of a search, with coarse coordinates, computed when they are first needed."""
 
     arrays: Arrays
-    make_coarse: Callable[[], Coarse]
+    make_coarse: Callable[[], CoarseSide]
 
     @cached_property
-    def coarse(self) -> Coarse:
+    def coarse(self) -> CoarseSide:
         return self.make_coarse()
 
 
-def as_rows(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Side[Rows]:
-    order, _ = arrange(half, tokens)
-    coords, norm = half.coords[order], half.norm[order]
-    rest = np.ascontiguousarray(half.rest[:, order].T)
-    rows = Rows(order, surface[order], coords, half.shift[order], norm, rest, half.error[order])
-    return Side(rows, lambda: coarse_rows(coords, norm))
+def as_rows(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Rows]:
+    """These tokens as rows of a search. Tokens of one `surface` (d_vocab,) are no pair."""
+    order, _ = arrange(side, tokens)
+    coords, norm = side.coords[order], side.norm[order]
+    rest = np.ascontiguousarray(side.rest[:, order].T)
+    rows = Rows(order, surface[order], coords, side.shift[order], norm, rest, side.error[order])
+    return SearchSide(rows, lambda: coarse_rows(coords, norm))
 
 
-def as_columns(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> Side[Columns]:
-    order, starts = arrange(half, tokens)
+def as_columns(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Columns]:
+    """These tokens as columns, in shells and strips."""
+    order, starts = arrange(side, tokens)
     n_strips = -(-len(order) // STRIP)
     padding = n_strips * STRIP - len(order)
 
@@ -217,17 +189,17 @@ def as_columns(half: Half, tokens: NDArray[np.int32], surface: NDArray[np.int32]
     def in_strips(values: Float32) -> Float32:
         return padded(values).reshape(n_strips, STRIP)
 
-    coords = padded(half.coords)
-    leading = coords[:, :SCANNED].reshape(n_strips, STRIP, -1).transpose(0, 2, 1)
+    coords = padded(side.coords)
+    leading = coords[:, :LEADING].reshape(n_strips, STRIP, -1).transpose(0, 2, 1)  # (strips, LEADING, STRIP)
     columns = Columns(
         order,
         surface[order],
         coords,
         np.ascontiguousarray(leading),
-        in_strips(half.shift),
-        np.stack([in_strips(level) for level in half.rest]),
+        in_strips(side.shift),
+        np.stack([in_strips(level) for level in side.rest]),
         starts,
-        np.maximum.reduceat(half.norm[order], starts[:-1]),
-        np.maximum.reduceat(half.error[order], starts[:-1], axis=0),
+        np.maximum.reduceat(side.norm[order], starts[:-1]),
+        np.maximum.reduceat(side.error[order], starts[:-1], axis=0),
     )
-    return Side(columns, lambda: coarse_columns(coords, in_strips(half.norm)))
+    return SearchSide(columns, lambda: coarse_columns(coords, in_strips(side.norm)))

@@ -9,10 +9,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precompute.project.pairs import coarse as pair_coarse
-from precompute.project.pairs.coarse import LARGEST_D, coarse_columns, coarse_rows, cost, multiply
-from precompute.project.pairs.kernel import STRIP
-from precompute.project.pairs.space import suffix_norms
+from precompute.project.pairs.coarse import (
+    LARGEST_BYTE,
+    LARGEST_D,
+    coarse_columns,
+    coarse_rows,
+    multiply_bytes,
+    relative_cost,
+)
+from precompute.project.pairs.coordinates import suffix_norms
+from precompute.project.pairs.strips import STRIP
 
 SCALES = (1e-38, 1e-30, 1e-16, 1e-12, 1e-3, 1.0, 1e8)
 
@@ -49,27 +55,27 @@ def test_even_rows_lose_little() -> None:
     assert (coarse_columns(a, norm.reshape(1, -1)).lost < 0.013 * norm).all()
 
 
-@pytest.mark.skipif(cost(64) == math.inf, reason="this processor does not add bytes up exactly")
+@pytest.mark.skipif(relative_cost(64) == math.inf, reason="this processor does not add bytes up exactly")
 @pytest.mark.parametrize(("n", "m", "d"), [(1, 1, 1), (3, 200, 64), (256, 2048, 65)])
 def test_products_of_bytes(n: int, m: int, d: int) -> None:
     generator = np.random.default_rng(1)
     a, b = (generator.integers(-127, 128, (count, d)).astype(np.int8) for count in (n, m))
     out = torch.empty(n, m, dtype=torch.int32)
-    multiply(a, b, out)
+    multiply_bytes(a, b, out)
     assert np.array_equal(out.numpy(), a.astype(np.int32) @ b.astype(np.int32).T)
 
 
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """What processors can do is asked once; here it is to be asked again."""
-    cost.cache_clear()
+    relative_cost.cache_clear()
     yield
-    cost.cache_clear()
+    relative_cost.cache_clear()
 
 
 @pytest.mark.usefixtures("forgotten")
 def test_they_cost_something_where_sums_are_exact() -> None:
-    assert cost(64) > 0
+    assert relative_cost(64) > 0
 
 
 @pytest.mark.usefixtures("forgotten")
@@ -91,9 +97,9 @@ def test_they_are_left_out_where_they_cannot_be_trusted(fault: str, monkeypatch:
             monkeypatch.setattr(torch, "_int_mm", refuse)
         case "saturates":
             monkeypatch.setattr(torch, "_int_mm", saturate)
-    assert cost(LARGEST_D + 1 if fault == "too many coordinates" else 8) == math.inf
+    assert relative_cost(LARGEST_D + 1 if fault == "too many coordinates" else 8) == math.inf
 
 
 def test_the_largest_sums_are_whole_in_float32() -> None:
-    largest = LARGEST_D * pair_coarse.LARGEST**2
+    largest = LARGEST_D * LARGEST_BYTE**2
     assert all(int(np.float32(total)) == total for total in (largest, largest - 1))

@@ -12,33 +12,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precompute.project.embedding import Embedding
-from precompute.project.pairs.board import Board
-from precompute.project.pairs.coarse import cost
-from precompute.project.pairs.kernel import PREFIXES, Columns, Rows
-from precompute.project.pairs.search import COARSE, SCAN, Search
-from precompute.project.pairs.space import Factor, Side, as_columns, as_rows, balance, shells
+from precompute.project.pairs.coarse import relative_cost
+from precompute.project.pairs.coordinates import SearchSide, as_columns, as_rows, balance, shells
+from precompute.project.pairs.factor import Factor
+from precompute.project.pairs.leaderboard import Leaderboard
+from precompute.project.pairs.plan import COARSE, SCAN
+from precompute.project.pairs.search import Search
+from precompute.project.pairs.strips import PREFIXES, Columns, Rows
 from precompute.shape import LENSES
 from tests.precompute.project.heads import Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute
 
 EVERYTHING = -2
-BYTES = [COARSE] if cost(64) < math.inf else []  # not every processor adds bytes up exactly
+BYTES = [COARSE] if relative_cost(64) < math.inf else []  # not every processor adds bytes up exactly
 
 
-class Forced(Search):
-    """Goes one way through all rows."""
-
-    def __init__(self, rows: Side[Rows], columns: Side[Columns], boards: list[Board], way: int) -> None:
-        super().__init__(rows, columns, boards)
-        self.way = way
-
-    def _plan(self, start: int, stop: int) -> int:
-        assert 0 <= start < stop <= len(self.rows.tokens)
-        return self.way
-
-
-def search(head: Head, lens: str, n: int, way: int | None) -> Board:
+def search(head: Head, lens: str, n: int, way: int | None) -> Leaderboard:
     """The whole matrix as one rectangle; `way` None leaves the plan to the search, EVERYTHING is the plain product."""
     a, b = balance(*head.factors(lens))
     tokens = np.arange(len(head.surface), dtype=np.int32)
@@ -48,13 +38,13 @@ def search(head: Head, lens: str, n: int, way: int | None) -> Board:
     return board
 
 
-def run(rows: Side[Rows], columns: Side[Columns], board: Board, way: int | None) -> None:
+def run(rows: SearchSide[Rows], columns: SearchSide[Columns], board: Leaderboard, way: int | None) -> None:
     if way is None:
         Search(rows, columns, [board]).run()
     elif way == EVERYTHING:
         Search(rows, columns, [board], exhaustive=True).run()
     else:
-        Forced(rows, columns, [board], way).run()
+        Search(rows, columns, [board], choose_way=lambda *_: way).run()
 
 
 @cache
@@ -201,20 +191,20 @@ def test_norms_are_never_too_small(kind: str, d_vocab: int, d_model: int, d_head
             assert (np.linalg.norm(coords[:, prefix:], axis=1) <= rest).all()
 
 
-class Witness(Board):
+class Witness(Leaderboard):
     """Remembers what it is given, with floors that never move."""
 
     def __init__(self, top: float, bottom: float) -> None:
         super().__init__(1, lambda _i, _j: np.empty(0, np.float32))
-        self.know(top, bottom)
+        self.raise_floors(top, bottom)
         self.seen: set[tuple[int, int]] = set()
 
     def add(self, i: Any, j: Any, score: Any, error: Any) -> None:  # noqa: ARG002
         self.seen.update(zip(i.tolist(), j.tolist(), strict=True))
 
-    def know(self, top: float, bottom: float) -> None:
+    def raise_floors(self, top: float, bottom: float) -> None:
         if not np.isfinite(self.top):
-            super().know(top, bottom)
+            super().raise_floors(top, bottom)
 
 
 @pytest.mark.parametrize("way", [None, SCAN, *BYTES, EVERYTHING])

@@ -1,0 +1,95 @@
+"""One side of a head's matrix under a lens, A = E W (d_vocab, d_head), in float32 and with a bound of its error.
+
+Where products would vanish in float32, powers of two keep the factor at a size that float32 holds. Which pairs are
+largest does not depend on such a scale; scores themselves are computed from the weights (exact.py).
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from precompute.project.embedding import Embedding, Float32
+from precompute.project.rounding import TINY, gamma
+
+SMALL = 2.0**-60  # a factor whose largest value is smaller is computed again, scaled: small values of it may be lost
+LARGEST_EXPONENT = 100  # of scaled weights
+ZERO_SCORE = 2.0**-152  # a score below this is 0 in float32, with a factor of 4 to spare
+
+
+@dataclass(frozen=True)
+class Factor:
+    values: torch.Tensor  # (d_vocab, d_head)
+    error: torch.Tensor  # (d_vocab,) how far a row may be from the true one, as a vector
+    scale: float = 1.0  # a power of two: values and error are this many times those of the weights
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest value, of either sign."""
+        return _largest(self.values)
+
+    @classmethod
+    def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
+        """From product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head); not scaled."""
+        d_model = W.shape[0]
+        size = float(np.linalg.norm(W.astype(np.float64)))
+        if lens == "dot":
+            values = product.T.contiguous()
+            error = gamma(d_model + 2) * embedding.norm * size
+        else:
+            mean = torch.from_numpy(embedding.mean @ W.astype(np.float64)).to(product)
+            inverse = torch.from_numpy(embedding.inverse_norm).to(product)
+            values = (product - mean[:, None]).mul_(inverse).T.contiguous()
+            reach = embedding.norm + float(np.linalg.norm(embedding.mean))
+            error = (gamma(d_model + 8) * reach * size + d_model * TINY) * embedding.inverse_norm
+        return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
+
+
+def scaled_factor(product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> Factor | None:
+    """Like Factor.of, scaled where float32 needs it; None if the factor is surely zero."""
+    if not W.any() or not (embedding.norm if lens == "dot" else embedding.inverse_norm).any():
+        return None
+    factor = Factor.of(product, W, embedding, lens)
+    if factor.largest >= SMALL and (lens == "dot" or _largest(product) >= SMALL):
+        return factor
+    return _scaled_up(product, W, embedding, lens)
+
+
+def all_scores_are_zero(A: Factor, B: Factor) -> bool:
+    """Whether every score is so small that float32 makes it 0."""
+    scale = A.scale * B.scale
+    return A.largest * B.largest / scale < ZERO_SCORE and _largest_norm(A) * _largest_norm(B) / scale < ZERO_SCORE
+
+
+def underflow_error(A: Factor, B: Factor) -> float:
+    """How far any score may be off because it is small: in the search, or when the true one becomes a float32."""
+    return TINY * max(1.0, A.scale * B.scale)
+
+
+def _scaled_up(product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> Factor:
+    """Weights such that the product is about 1; under the cosine lens norms such that the directions' product is."""
+    weight = _exponent(float(np.abs(W).max()))
+    up = min(-weight - _exponent(float(embedding.norm.max())), LARGEST_EXPONENT - weight)
+    W = np.ldexp(W, up)
+    rows = embedding.on_device
+    scaled_product = torch.from_numpy(np.ascontiguousarray(W.T)).to(rows.device) @ rows.T
+    down = 0
+    if lens == "cosine":
+        down = _exponent(float(np.linalg.norm(W.astype(np.float64))))
+        embedding = replace(embedding, centred_norm=np.ldexp(embedding.centred_norm, down))
+    return replace(Factor.of(scaled_product.to(product), W, embedding, lens), scale=2.0 ** (up - down))
+
+
+def _exponent(x: float) -> int:
+    return int(np.frexp(x)[1])
+
+
+def _largest(values: torch.Tensor) -> float:
+    low, high = torch.aminmax(values)
+    return max(-float(low), float(high))
+
+
+def _largest_norm(side: Factor) -> float:
+    norms = torch.linalg.vector_norm(side.values, dim=1, dtype=torch.float64)
+    return float((norms + side.error.double()).max())

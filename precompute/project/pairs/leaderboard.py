@@ -1,0 +1,96 @@
+"""The running best of a pair search, both ends: which pairs may be on the final list, and the floors they must reach.
+
+Keeps intervals (score ± error); whichever pair may be on the final list is scored exactly when the list is asked for.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.project.embedding import Float32, Float64
+from precompute.project.rounding import TINY, UNIT
+
+Int32 = NDArray[np.int32]
+ExactScores = Callable[[Int32, Int32], Float32]  # from-tokens and to-tokens (n,) -> (n,)
+
+MOST_INTERVALS = 200_000  # pairs kept before they are scored exactly: bounds memory where very many pairs tie
+
+
+@dataclass(frozen=True)
+class PairList:
+    """One end of one matrix: pairs (n, 2) of token ids [from, to], best first, and their scores (n,)."""
+
+    pairs: Int32
+    scores: Float32
+
+
+class Leaderboard:
+    def __init__(self, n: int, exact_scores: ExactScores, scale: float = 1.0) -> None:
+        """For lists of n pairs. The scores it is given are `scale` times those that `exact_scores` gives."""
+        self.n = n
+        self.scale = scale
+        self.top = -np.inf  # floor of the top end: at least n pairs score this or more
+        self.bottom = np.inf  # floor of the bottom end: at least n pairs score this or less
+        self._exact_scores = exact_scores
+        self._from = self._to = np.empty(0, np.int32)
+        self._score = self._error = np.empty(0, np.float64)
+
+    def add(self, i: Int32, j: Int32, score: Float64 | Float32, error: Float64 | Float32) -> None:
+        """Takes pairs (i[n], j[n]) whose true score lies in score ± error. No pair may be given twice."""
+        if not len(i):
+            return
+        self._from = np.concatenate([self._from, i])
+        self._to = np.concatenate([self._to, j])
+        self._score = np.concatenate([self._score, score.astype(np.float64)])
+        self._error = np.concatenate([self._error, error.astype(np.float64)])
+        self._raise_floors_by_candidates()
+        self._drop_hopeless()
+        if len(self._from) > MOST_INTERVALS:
+            self._replace_by_exact()
+
+    def raise_floors(self, top: float, bottom: float) -> None:
+        """Takes floors that were proved elsewhere."""
+        self.top, self.bottom = max(self.top, top), min(self.bottom, bottom)
+
+    def candidates(self) -> tuple[Int32, Int32, Float64, Float64]:
+        """From-tokens, to-tokens, scores and errors of all pairs that may be on a list."""
+        return self._from, self._to, self._score, self._error
+
+    def best(self) -> tuple[PairList, PairList]:
+        """The top and the bottom list, exact, ties by the smaller ids."""
+        scores = self._exact_scores(self._from, self._to)
+        top, bottom = (self._order(scores, sign) for sign in (1, -1))
+        pairs = np.stack([self._from, self._to], axis=1)
+        return PairList(pairs[top], scores[top]), PairList(pairs[bottom], scores[bottom])
+
+    def _order(self, scores: Float32, sign: int) -> NDArray[np.int64]:
+        """Positions of the n largest of sign * scores."""
+        return np.lexsort((self._to, self._from, -sign * scores))[: self.n]
+
+    def _raise_floors_by_candidates(self) -> None:
+        if len(self._from) >= self.n:
+            self.raise_floors(*nth_bounds(self._score, self._error, self.n))
+
+    def _drop_hopeless(self) -> None:
+        self._keep((self._score + self._error >= self.top) | (self._score - self._error <= self.bottom))
+
+    def _keep(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> None:
+        self._from, self._to = self._from[keep], self._to[keep]
+        self._score, self._error = self._score[keep], self._error[keep]
+
+    def _replace_by_exact(self) -> None:
+        """Replaces intervals by exact scores and keeps the n best of each end."""
+        scores = self._exact_scores(self._from, self._to)
+        best = np.union1d(self._order(scores, 1), self._order(scores, -1))
+        self._score = scores.astype(np.float64) * self.scale
+        self._error = UNIT * np.abs(self._score) + TINY * self.scale  # exact scores are rounded once
+        self._keep(best)
+        self._raise_floors_by_candidates()
+
+
+def nth_bounds(score: Float64, error: Float64, n: int) -> tuple[float, float]:
+    """Floors that at least n of the pairs reach, at the top and at the bottom. Needs n pairs."""
+    lower, upper = score - error, score + error
+    return float(np.partition(lower, len(lower) - n)[len(lower) - n]), float(np.partition(upper, n - 1)[n - 1])

@@ -1,0 +1,83 @@
+"""Chooses the cheapest way through a chunk of rows: estimates from a sample what each way would cost.
+
+Costs choose the way, never the result: every way finds the same pairs. Constants are in about nanoseconds, as measured
+on one thread of one machine, so that the cost of a way is the mean over all pairs of the chunk; only ratios matter. To
+measure them again, give Search a `choose_way` that always answers the same and time it on heads of benchmarks/pairs.py.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.project.pairs.coarse import USUAL_LOSS_SHARE, relative_cost
+from precompute.project.pairs.coordinates import float_product
+from precompute.project.pairs.scan import ROWS_PER_BLOCK, strips_within_reach
+from precompute.project.pairs.strips import PREFIXES, STRIP, Columns, Rows
+
+# Ways through a chunk. Any other number is how many leading coordinates are multiplied, then sifted.
+SCAN, COARSE = 0, -1
+
+TILE_ROWS, TILE_COLUMNS = 512, 16 * STRIP  # of one product
+
+# Cost of a scan, ns: of a pair within reach (8 coordinates), of one looked at again (16), of one scored to the end.
+SCAN_8, SCAN_16, SCAN_FINISH = 0.4, 1.2, 45.0
+DRAWN_ALONG = 4.0  # pairs that are looked at again because one of their strip has hope
+# Cost of a product, ns per pair within reach: by coordinate, around it; of sifting it; of a pair scored to the end.
+MULTIPLY, PRODUCT, SIFT, SIFT_FINISH = 0.024, 0.15, 0.2, 50.0
+# Cost of a coarse product, ns: of a strip's extremes, by pair within reach; of a pair in a strip that is opened.
+EXTREMES, SCORE_OPENED = 0.1, 12.0
+MAKE_COARSE = 600.0  # ns per column: of rounding its coordinates, and those of a row, to bytes
+CHUNKS_SERVED = 8  # chunks as long as this one that coarse coordinates, once made, are taken to serve
+
+SMALL_CHUNK = 1 << 20  # pairs: below this a plan costs more than it saves
+SAMPLE_ROWS, SAMPLE_COLUMNS = 24, 512  # whose pairs tell which share of pairs a bound leaves
+SAMPLE_BLOCKS = 6  # blocks of rows that tell which share of columns is within reach
+
+
+def cheapest_way(
+    rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, coarse_is_made: bool
+) -> int:
+    """SCAN, COARSE or a number of coordinates, for rows start to stop and these floors."""
+    d = int(rows.coords.shape[1])
+    if (stop - start) * len(columns.tokens) < SMALL_CHUNK:
+        return d
+    i = np.unique(np.linspace(start, stop - 1, SAMPLE_ROWS).astype(int))
+    j = np.unique(np.linspace(0, len(columns.tokens) - 1, SAMPLE_COLUMNS).astype(int))
+    shifts = rows.shift[i, None] + columns.shift.reshape(-1)[j]  # (i, j)
+    shell = np.searchsorted(columns.starts, j, side="right") - 1
+    error = rows.error[i] @ columns.error[shell].T
+
+    def share_left(prefix: int, rest: NDArray[np.float32]) -> float:
+        """The share of pairs that a bound from so many coordinates, and `rest` (i, j) for the others, leaves."""
+        score = shifts + float_product(rows.coords[i, :prefix], columns.coords[j, :prefix])
+        return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
+
+    coarse = relative_cost(d)
+    prefixes = PREFIXES if coarse >= 1 else PREFIXES[:2]  # where bytes are fast, no longer prefix is faster
+    scanned, reached = (
+        _share_within_reach(rows, columns, start, stop, together, top, bottom)
+        for together in (ROWS_PER_BLOCK, TILE_ROWS)
+    )
+    rests = columns.rest.reshape(len(PREFIXES), -1)[:, j]
+    left = [share_left(prefix, rows.rest[i, level, None] * rests[level]) for level, prefix in enumerate(prefixes)]
+    full_product = PRODUCT + d * MULTIPLY
+    costs: dict[int, float] = {
+        SCAN: scanned * SCAN_8 + min(scanned, left[0] * DRAWN_ALONG) * SCAN_16 + left[1] * SCAN_FINISH,
+        d: reached * (SIFT + full_product),
+    }
+    if coarse < 1:
+        opened = share_left(d, 2 * USUAL_LOSS_SHARE * rows.norm[i, None] * columns.largest_norm[shell]) * STRIP
+        making = 0 if coarse_is_made else MAKE_COARSE / min(CHUNKS_SERVED * (stop - start), len(rows.tokens) - start)
+        costs[COARSE] = reached * (EXTREMES + coarse * full_product) + min(1.0, opened) * SCORE_OPENED + making
+    for prefix, share in zip(prefixes, left, strict=True):
+        if prefix < d:
+            costs[prefix] = reached * (SIFT + PRODUCT + prefix * MULTIPLY) + share * SIFT_FINISH
+    return min(costs, key=costs.__getitem__)
+
+
+def _share_within_reach(
+    rows: Rows, columns: Columns, start: int, stop: int, together: int, top: float, bottom: float
+) -> float:
+    """The share of columns that so many rows together must be compared with."""
+    starts = np.unique(np.linspace(start, max(start, stop - together), SAMPLE_BLOCKS).astype(int)).tolist()
+    ranges = [strips_within_reach(rows, columns, i0, min(i0 + together, stop), top, bottom) for i0 in starts]
+    return sum(float(np.diff(strips).sum()) for strips in ranges) / len(starts) / len(columns.shift)
