@@ -13,7 +13,7 @@ from app.metrics import Metrics
 from app.middleware.streams import StreamLimit
 from app.settings import Settings
 from app.turns import Turns
-from app.workers.client import Live
+from app.workers.client import LiveClient
 from precompute.errors import IndexFault
 
 
@@ -23,7 +23,7 @@ class Site:
     library: Library
     renderer: Renderer
     assets: Mapping[str, Asset]
-    live: Live  # the worker behind live pages
+    live: LiveClient  # the worker behind live pages
     salt: str  # changes with this program, its templates, its static files and its settings
     streams: StreamLimit  # of CSV and events
     metrics: Metrics = field(default_factory=Metrics)
@@ -48,7 +48,7 @@ def open_site(settings: Settings) -> Site:
         library,
         Renderer({name: asset.url for name, asset in assets.items()}),
         assets,
-        Live(settings, library),
+        LiveClient(settings, library),
         hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16],
         StreamLimit(settings.streams),
     )

@@ -1,12 +1,11 @@
-"""`lexiscope worker`: one model in memory, to compute what visitors of live pages type, for one or more servers.
-The server starts it by itself; by hand it runs elsewhere, such as on a machine with a GPU."""
+"""`lexiscope worker`: a model in memory, which computes what visitors of live pages type.
+The server starts workers by itself; by hand one runs elsewhere, such as on a machine with a GPU."""
 
 import argparse
 import contextlib
 import logging
 import os
 import socket
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from app.commands.options import Subparsers
     from precompute.weights.checkpoint import Checkpoint
 
-KEEP_ALIVE = 120  # seconds; longer than the server keeps idle connections (live/connections.py)
-GRACE = 1  # seconds that answers under way have when the worker is to stop
+KEEP_ALIVE_SECONDS = 120  # longer than the server keeps idle connections (workers/connections.py)
+GRACE_SECONDS = 1
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -45,18 +44,19 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from app.settings import load
-    from app.workers.keeper import READY
+    from app.workers.process import READY
 
     settings = load(data=args.data, device=args.device)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
     loaded = threading.Event()
     if args.child:
-        threading.Thread(target=_end_with_parent, args=(args.socket,), daemon=True).start()
-        threading.Thread(target=_say_alive, args=(loaded,), daemon=True).start()
-    import uvicorn
+        from app.workers.child_process import when_parent_ends
 
+        when_parent_ends(lambda: _exit(args.socket))
+        threading.Thread(target=_say_loading, args=(loaded,), daemon=True).start()
+
+    from app.commands.http_server import make_server
     from app.commands.weights import find
-    from app.worker.limits import Limits
     from app.worker.service import create_worker
     from precompute.live.engine import Engine
 
@@ -66,25 +66,24 @@ def run(args: argparse.Namespace) -> int:
         engine = Engine.load(checkpoint, settings.device, args.threads)
         weights = hashing.result()
     listener, address = _listen(args)
-    config = uvicorn.Config(
-        create_worker(engine, checkpoint.name, weights, Limits.of(settings)),
-        log_level=settings.log_level,
-        access_log=settings.access_log,
-        ws="none",
-        lifespan="on",
-        server_header=False,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=GRACE,
-    )
+    exit_code = 0
+
+    def stop() -> None:
+        nonlocal exit_code
+        exit_code = 1
+        server.should_exit = True
+
+    app = create_worker(engine, checkpoint.name, weights, settings, stop)
+    server = make_server(app, settings, grace_seconds=GRACE_SECONDS, keep_alive_seconds=KEEP_ALIVE_SECONDS)
     loaded.set()
     print(READY if args.child else f"The worker of {checkpoint.name} is at {address} (Ctrl-C ends it)", flush=True)
     try:
-        uvicorn.Server(config).run(sockets=[listener])
+        server.run(sockets=[listener])
     finally:
         listener.close()
         if args.socket:
             args.socket.unlink(missing_ok=True)
-    return 0
+    return exit_code
 
 
 def _checked_hash(checkpoint: "Checkpoint", data: Path) -> str:
@@ -112,18 +111,17 @@ def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
     return listener, browser_address(listener)
 
 
-def _end_with_parent(path: Path | None) -> None:
-    while os.read(sys.stdin.fileno(), 1024):
-        pass
-    if path:  # what the parent, if it was killed, cannot remove
+def _exit(socket_path: Path | None) -> None:
+    """At once, and without the socket and its folder: a parent that was killed could not remove them."""
+    if socket_path:
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
-            path.parent.rmdir()
+            socket_path.unlink(missing_ok=True)
+            socket_path.parent.rmdir()
     os._exit(0)
 
 
-def _say_alive(loaded: threading.Event) -> None:
-    from app.workers.keeper import ALIVE
+def _say_loading(loaded: threading.Event) -> None:
+    from app.workers.process import LOADING
 
     while not loaded.wait(1):
-        print(ALIVE, flush=True)
+        print(LOADING, flush=True)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import traceback
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
@@ -11,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.middleware.security import ErrorPage
 
 RESTART_SECONDS = 10  # after which a visitor of a server that is stopping may find another
+LAST_ANSWERS_SECONDS = 1
 
 logger = logging.getLogger("lexiscope")
 
@@ -45,11 +47,32 @@ class Failures:
     def __init__(self, app: ASGIApp, error_page: ErrorPage) -> None:
         self.app = app
         self._error_page = error_page
+        self._running: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self.app(scope, receive, send)
+            await self.app(scope, self._receive_lifespan(receive), send)
             return
+        task = asyncio.current_task()
+        assert task
+        self._running.add(task)
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._running.discard(task)
+
+    def _receive_lifespan(self, receive: Receive) -> Receive:
+        """uvicorn cancels requests and shuts down at once: the shutdown waits for their last answers."""
+
+        async def receive_after_answers() -> Message:
+            message = await receive()
+            if message["type"] == "lifespan.shutdown" and self._running:
+                await asyncio.wait(self._running, timeout=LAST_ANSWERS_SECONDS)
+            return message
+
+        return receive_after_answers
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = False
 
         async def note_start(message: Message) -> None:
@@ -64,7 +87,9 @@ class Failures:
                 retry = {"retry-after": str(RESTART_SECONDS)}
                 page = await self._error_page(Request(scope), 503, "the server is stopping: ask again soon", retry)
                 await page(scope, receive, send)
-        except Exception as error:
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a library that panics, in Rust, raises no Exception
             log_failure("a page", error)
             logger.debug("%r failed", scope["path"])
             if not started:

@@ -1,5 +1,4 @@
-"""The line of those who wait, and the one thread that computes: asks that can share a computation leave together.
-What a computation is, is for computing.py; HTTP is for service.py."""
+"""The queue of asks, and the one thread that computes: asks that can share a computation are computed together."""
 
 import asyncio
 import time
@@ -10,13 +9,15 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from app.worker.limits import Limits
-from app.workers.errors import LiveFull
-from app.workers.paths import Ask
+from app.workers.errors import LiveDown, LiveFailed, LiveFull
+from app.workers.protocol import Ask
 
-CROWDED = 1.0  # seconds after two were here at once for which others are waited for: who is alone need not wait
-UNTRIED = 4  # prompts of a kind that leave together before it is known how long one takes
+CROWDED_SECONDS = 1.0  # after two jobs were here at once, a batch waits for others: who is alone need not wait
+UNTRIED = 4  # prompts of a kind in one batch before it is known how long one takes
 PATIENCE = 1 / 3  # the share of the time limit that a batch may take, as far as is known
-QUIET = 0.5  # the share of the wait after which, if nobody else came, nobody is waited for
+ENDING = "the worker is ending: ask again soon"
+RESTART_SECONDS = 5  # until the next worker may be there
+QUIET = 0.5  # the share of the wait after which, if nobody else came, a batch waits no longer
 
 
 @dataclass(eq=False)
@@ -32,13 +33,22 @@ class Job:
         # An error that came when nobody waited any more is no news for the log.
         self.answer.add_done_callback(lambda answer: answer.cancelled() or answer.exception())
 
+    def settle(self, result: bytes | Exception) -> None:
+        if self.answer.done():
+            return
+        if isinstance(result, Exception):
+            self.answer.set_exception(result)
+        else:
+            self.answer.set_result(result)
+
     @property
     def wanted(self) -> bool:
         """Whether anybody still waits; the computing thread asks this, too."""
         return not self.answer.done()
 
 
-Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]  # one result per job; never raises
+# One result per job. What it raises ends the computing thread.
+Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]
 
 
 class Batcher:
@@ -56,6 +66,7 @@ class Batcher:
         self._busy_since: float | None = None
         self._running: Sequence[Job] = ()
         self._crowded_at = float("-inf")  # when somebody came while another was here
+        self._ended = False
 
     @property
     def waiting(self) -> int:
@@ -67,6 +78,8 @@ class Batcher:
         return None if self._busy_since is None else time.monotonic() - self._busy_since
 
     def put(self, job: Job) -> None:
+        if self._ended:
+            raise LiveDown(ENDING, RESTART_SECONDS)
         if len(self._waiting) >= self._limits.queue:
             seconds = min(60, max(1, ceil(len(self._waiting) * self._job_seconds)))
             raise LiveFull(f"{len(self._waiting)} requests wait already (the setting queue)", seconds)
@@ -82,36 +95,39 @@ class Batcher:
             self._waiting.remove(job)
 
     async def run(self) -> None:
-        """For as long as the worker lives."""
+        """For as long as the worker lives; raises what ended the computing thread."""
         try:
             while True:
-                await self._serve(await self._gathered())
+                await self._compute_batch(await self._next_batch())
         finally:
+            self._ended = True
             for job in (*self._waiting, *self._running):
-                job.answer.cancel()
+                job.settle(LiveDown(ENDING, RESTART_SECONDS))
             self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def _serve(self, batch: Sequence[Job]) -> None:
+    async def _compute_batch(self, batch: Sequence[Job]) -> None:
         self._running, self._busy_since = batch, time.monotonic()
         try:
             results = await asyncio.get_running_loop().run_in_executor(self._thread, self._compute, batch)
-        finally:
-            seconds = time.monotonic() - self._busy_since
-            self._running, self._busy_since = (), None
-        each = seconds / len(batch)
-        self._job_seconds += 0.2 * (each - self._job_seconds)
-        if batch[0].cost:
-            known = self._seconds_of.get(batch[0].key, each)
-            self._seconds_of[batch[0].key] = known + 0.5 * (each - known)
+        except asyncio.CancelledError:
+            raise
+        except BaseException:  # a library that panics, in Rust, raises no Exception
+            if len(batch) == 1:  # to ask for this again would end the next worker as well
+                batch[0].settle(LiveFailed("this computation ended the worker, which is a fault of the program"))
+            raise
+        self._learn_speed(batch, time.monotonic() - self._busy_since)
+        self._running, self._busy_since = (), None
         for job, result in zip(batch, results, strict=True):
-            if job.answer.done():
-                continue
-            if isinstance(result, Exception):
-                job.answer.set_exception(result)
-            else:
-                job.answer.set_result(result)
+            job.settle(result)
 
-    async def _gathered(self) -> list[Job]:
+    def _learn_speed(self, batch: Sequence[Job], seconds: float) -> None:
+        per_job = seconds / len(batch)
+        self._job_seconds += 0.2 * (per_job - self._job_seconds)
+        if batch[0].cost:
+            known = self._seconds_of.get(batch[0].key, per_job)
+            self._seconds_of[batch[0].key] = known + 0.5 * (per_job - known)
+
+    async def _next_batch(self) -> list[Job]:
         """The oldest job and those that may go with it; where many are about, it waits for such, but not long."""
         while True:
             self._news.clear()
@@ -121,7 +137,7 @@ class Batcher:
             batch, full = self._batch()
             now = time.monotonic()
             left = batch[0].arrived + self._limits.batch_wait - now
-            if not full and left > 0 and now - self._crowded_at <= CROWDED:
+            if not full and left > 0 and now - self._crowded_at <= CROWDED_SECONDS:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._news.wait(), min(left, QUIET * self._limits.batch_wait))
                     continue

@@ -1,17 +1,15 @@
-"""What the computing thread does: a batch of asks goes to the engine, and its answers come back as JSON.
-When, and with whom, is for batching.py; the mathematics is for precompute/live."""
+"""What the computing thread does: a batch of asks goes to the engine, and its answers come back as JSON."""
 
-import logging
-import traceback
 from collections.abc import Callable, Hashable, Sequence
 from math import log
 from typing import TYPE_CHECKING
 
-from app.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
+from app.middleware.failures import log_failure
 from app.worker.batching import Job
 from app.workers.errors import LiveFailed, TooLarge
-from app.workers.paths import Ask
+from app.workers.protocol import Ask
 from precompute.errors import LexiscopeError
+from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -19,10 +17,8 @@ if TYPE_CHECKING:
 PADDING = 4 / 3  # prompts are of like length if the longest has at most this many times the tokens of the shortest
 CPU_TOKENS, GPU_TOKENS = 512, 4096  # of the prompts of one batch: where they compete for cores, long ones go alone
 
-logger = logging.getLogger("lexiscope")
 
-
-def key_of(ask: Ask, tokens: int) -> Hashable:
+def batch_key(ask: Ask, tokens: int) -> Hashable:
     """Equal for asks that share a computation, and would take about as long alone."""
     match ask:
         case SeedsAsk():
@@ -42,7 +38,7 @@ class Computing:
         return CPU_TOKENS if str(self._engine.device).startswith("cpu") else GPU_TOKENS
 
     def __call__(self, batch: Sequence[Job]) -> list[bytes | Exception]:
-        """Never raises: a batch that fails is computed one by one, so that only the guilty one has no answer."""
+        """A batch that fails is computed one by one, so that only the guilty one has no answer."""
         wanted = [job for job in batch if job.wanted]
         try:
             results = dict(zip(wanted, self._answers(wanted), strict=True))
@@ -63,19 +59,20 @@ class Computing:
             case []:
                 return []
             case [SeedsAsk(), *_]:
-                found: Sequence[Wire | LexiscopeError] = self._engine.seeds(asks)  # type: ignore[arg-type]
+                answers: Sequence[Wire | LexiscopeError] = self._engine.seeds(asks)  # type: ignore[arg-type]
             case [PromptAsk(), *_]:
-                found = self._engine.prompts(asks, _reports(jobs), unwanted)  # type: ignore[arg-type]
+                answers = self._engine.prompts(asks, _reports(jobs), unwanted)  # type: ignore[arg-type]
             case [RelationAsk() as ask]:
-                found = [self._engine.relation(ask, unwanted)]
+                answers = [self._engine.relation(ask, unwanted)]
             case [ReadingAsk() as ask]:
-                found = [self._engine.reading(ask)]
+                answers = [self._engine.reading(ask)]
             case [PairsReadingAsk() as ask]:
-                found = [self._engine.pairs_reading(ask, _reports(jobs), unwanted)]
+                answers = [self._engine.pairs_reading(ask, _reports(jobs), unwanted)]
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
         return [
-            _failure(answer) if isinstance(answer, Exception) else answer.model_dump_json().encode() for answer in found
+            _failure(answer) if isinstance(answer, LexiscopeError) else answer.model_dump_json().encode()
+            for answer in answers
         ]
 
 
@@ -89,13 +86,6 @@ def _failure(error: Exception) -> Exception:
         return error
     log_failure("a live computation", error)
     return LiveFailed("this computation failed, which is a fault of the program: the worker's log says more")
-
-
-def log_failure(what: str, error: Exception) -> None:
-    """Where it failed, without the message and the values, which may be what a visitor typed: these are for debug."""
-    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)]
-    logger.error("%s failed: %s at %s", what, type(error).__name__, " <- ".join(reversed(places)))
-    logger.debug("%s", what, exc_info=error)
 
 
 def _reports(jobs: Sequence[Job]) -> Callable[[str, float], None]:

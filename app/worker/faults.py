@@ -1,39 +1,67 @@
-"""What a worker answers when it has no answer: a Fault, with the status of the error.
-Which errors there are is for live/errors.py, which turns a Fault back into one."""
+"""What a worker answers when it has no answer: a Fault, with the status of the error, whatever went wrong."""
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.wire import Fault
-from app.workers.errors import status_of
-from app.workers.paths import PATHS
+from app.workers.errors import LiveFailed, status_of
+from app.workers.protocol import ENDPOINTS, Fault
 from precompute.errors import LexiscopeError
 
-
-def refusal(error: LexiscopeError) -> Response:
-    fault = fault_of(error)
-    return fault_answer(fault.status, fault.detail, getattr(error, "retry_after", None))
+MOST_REASONS = 5  # of those that make an ask malformed
 
 
-def fault_of(error: LexiscopeError) -> Fault:
+def add_fault_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(LexiscopeError, _known)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+def make_fault(error: LexiscopeError) -> Fault:
     status = status_of(error)
     return Fault(status=status, title=_title(status), detail=str(error))
 
 
-def fault_answer(status: int, detail: str, retry_after: int | None = None) -> Response:
-    body = Fault(status=status, title=_title(status), detail=detail).model_dump_json()
-    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-    return Response(body, status, headers, "application/json")
+async def fault_page(_: Request, status: int, detail: str, headers: Mapping[str, str]) -> Response:
+    fault = Fault(status=status, title=_title(status), detail=detail)
+    return Response(fault.model_dump_json(), status, dict(headers), "application/json")
 
 
 def _title(status: int) -> str:
     return "Nobody waits" if status == 499 else HTTPStatus(status).phrase
 
 
-async def no_route(_: Request, error: Exception) -> Response:
+async def _known(request: Request, error: Exception) -> Response:
+    assert isinstance(error, LexiscopeError)
+    retry_after = getattr(error, "retry_after", None)
+    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+    return await fault_page(request, status_of(error), str(error), headers)
+
+
+async def _malformed(request: Request, error: Exception) -> Response:
+    """Says where it is wrong, never what stands there: that may be what a visitor typed."""
+    assert isinstance(error, RequestValidationError)
+    reasons = []
+    for fault in error.errors()[:MOST_REASONS]:
+        where = ".".join(map(str, fault["loc"][1:])) or "the request"
+        reasons.append(f"{where}: {fault['msg']}")
+    return await fault_page(request, 422, "; ".join(reasons), {})
+
+
+async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    paths = " ".join(path for path, _ in PATHS.values())
-    return fault_answer(error.status_code, f"ask with POST {paths}, or GET /health /metrics")
+    detail = str(error.detail)
+    if error.status_code in (404, 405):
+        paths = " ".join(path for path, _ in ENDPOINTS.values())
+        detail = f"ask with POST {paths}, or GET /health /metrics"
+    return await fault_page(request, error.status_code, detail, error.headers or {})
+
+
+async def _unexpected(request: Request, _: Exception) -> Response:
+    return await _known(request, LiveFailed("this request failed, which is a fault of the program"))

@@ -1,15 +1,13 @@
-"""What one request may ask of a worker, in numbers, and the check of each: TooLarge names the one that is exceeded.
-What an ask means, and whether it can be answered at all, is for precompute/live."""
+"""What one request may ask of a worker, in numbers, and the check of each: TooLarge names the one that is exceeded."""
 
 from dataclasses import dataclass
 
 from app.settings import Settings
-from app.wire import PromptAsk, RelationAsk, SeedsAsk
 from app.workers.errors import TooLarge
-from app.workers.paths import Ask
+from app.workers.protocol import Ask
+from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk
 from precompute.shape import SIDES
 
-BODY_BYTES = 1_000_000
 ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
 
 

@@ -1,5 +1,4 @@
-"""What live pages ask a worker: `await live.ask(model, SeedsAsk(...), request)` gives the answer or raises an error.
-Running workers is for supervisor.py, what they compute is for precompute/live."""
+"""What live pages ask a worker: `await live.ask(model, SeedsAsk(...), request)` gives the answer or raises an error."""
 
 import asyncio
 import time
@@ -13,11 +12,16 @@ from starlette.requests import Request
 
 from app.library.library import Library
 from app.settings import Settings
-from app.wire import (
-    Fault,
+from app.workers.connections import Connections, WorkerAddress, parse_worker_urls
+from app.workers.disconnect import cancel_on_disconnect
+from app.workers.errors import LiveDown, LiveFull, LiveOff, TimedOut, error_of
+from app.workers.keeper import Keeper
+from app.workers.protocol import ENDPOINTS, EVENTS, OTHER_WEIGHTS, WEIGHTS_HEADER, Answer, Ask, Fault, Progress
+from app.workers.supervisor import Supervisor
+from precompute.errors import LexiscopeError
+from precompute.live.wire import (
     PairsReadingAnswer,
     PairsReadingAsk,
-    Progress,
     PromptAnswer,
     PromptAsk,
     ReadingAnswer,
@@ -28,36 +32,38 @@ from app.wire import (
     SeedsAsk,
     Wire,
 )
-from app.workers.connections import Connections, Place, places
-from app.workers.errors import CONFLICT, LiveDown, LiveFull, LiveOff, TimedOut, error_of
-from app.workers.keeper import Keeper
-from app.workers.paths import PATHS, WEIGHTS, Answer, Ask
-from app.workers.supervisor import Supervisor
-from app.workers.visitor import while_there
-from precompute.errors import LexiscopeError
 
 if TYPE_CHECKING:
     import httpx2
 
-A = TypeVar("A", bound=Wire)
+W = TypeVar("W", bound=Wire)
 START_WAIT = 8.0  # seconds that a page waits for a worker to load its model, before it says so
 MARGIN = 2.0  # seconds that a worker has to say itself that it took too long
 
 
-class Live:
+class LiveClient:
     def __init__(self, settings: Settings, library: Library) -> None:
         self._settings = settings
         self._library = library
-        self._places = places(settings.worker_url)
-        self._supervisor = Supervisor(settings)
+        self._addresses = parse_worker_urls(settings.worker_url)  # of workers that run elsewhere
+        self.supervisor = Supervisor(settings)
         self._connections = Connections(settings.request_seconds + MARGIN)
-        self._missing = None if self._places or find_spec("torch") else "torch"
+        self._has_torch = bool(find_spec("torch"))
 
     def serves(self, model: str) -> bool:
         """Whether there are live pages of this model, and links to them."""
         if self._settings.worker == "off":
             return False
-        return bool(model in self._places or "" in self._places) if self._places else not self._missing
+        if self._addresses:
+            return model in self._addresses or "" in self._addresses
+        return self._has_torch
+
+    def why_off(self, model: str) -> str:
+        if self._settings.worker == "off":
+            return "live pages are off: start the server with LEXISCOPE_WORKER=auto to turn them on"
+        if self._addresses:
+            return f"no worker is named for {model}: add {model}=http://host:port to LEXISCOPE_WORKER_URL"
+        return "live pages need torch, which is not installed: pip install 'lexiscope[precompute]'"
 
     @overload
     async def ask(self, model: str, ask: SeedsAsk, visitor: Request | None = None) -> SeedsAnswer: ...
@@ -72,50 +78,52 @@ class Live:
     async def ask(self, model: str, ask: Ask, visitor: Request | None = None) -> Answer:
         """Given the visitor's request, the work is cancelled when the visitor leaves (VisitorGone)."""
         work = self._ask(model, ask)
-        return await (while_there(visitor, work) if visitor else work)
+        return await (cancel_on_disconnect(visitor, work) if visitor else work)
 
     async def stream(self, model: str, ask: PromptAsk | PairsReadingAsk) -> AsyncIterator[Progress | Answer]:
         """How far it has come, again and again, and the answer at last; closing it cancels the work."""
-        async with self._asked(model, ask, "?stream=1") as response:
+        path, answer_type = ENDPOINTS[type(ask)]
+        async with self._post(model, path + EVENTS, ask) as response:
             async for event, data in _events(response):
                 if event == "fault":
-                    raise error_of(_fault(data))
+                    raise error_of(_parse(Fault, data))
                 if event == "result":
-                    yield _answer(PATHS[type(ask)][1], data)
+                    yield _parse(answer_type, data)
                     return
-                yield Progress.model_validate_json(data)
+                yield _parse(Progress, data)
         raise LiveDown(f"the worker of {model} stopped before it had an answer")
 
     def start(self) -> None:
-        """Workers that are to run from the beginning."""
-        if self._settings.worker == "start" and not self._places:
+        """Starts the workers that are to run from the beginning."""
+        if self._settings.worker == "start" and not self._addresses:
             for model in self._library.names()[: self._settings.workers]:
                 if self.serves(model):
-                    self._supervisor.keeper(model)
+                    self.supervisor.keeper(model)
 
     async def close(self) -> None:
         """Returns when all workers that this server started have ended."""
         await self._connections.close()
-        await asyncio.to_thread(self._supervisor.close)
+        await asyncio.to_thread(self.supervisor.close)
 
     async def _ask(self, model: str, ask: Ask) -> Answer:
-        async with self._asked(model, ask) as response:
-            return _answer(PATHS[type(ask)][1], await response.aread())
+        path, answer_type = ENDPOINTS[type(ask)]
+        async with self._post(model, path, ask) as response:
+            return _parse(answer_type, await response.aread())
 
     @asynccontextmanager
-    async def _asked(self, model: str, ask: Ask, query: str = "") -> AsyncIterator["httpx2.Response"]:
+    async def _post(self, model: str, path: str, ask: Ask) -> AsyncIterator["httpx2.Response"]:
         """The worker's answer, as soon as it begins; every way to have none becomes an error of ours."""
-        wanted = self._library.index(model).manifest.weights_sha256
-        async with self._worker(model) as (place, keeper):
-            client = await self._connections.to(place)
+        weights = self._library.index(model).manifest.weights_sha256
+        async with self._worker(model) as (address, keeper):
+            client = await self._connections.client(address)
             import httpx2
 
-            url, headers = PATHS[type(ask)][0] + query, {WEIGHTS: wanted, "content-type": "application/json"}
+            headers = {WEIGHTS_HEADER: weights, "content-type": "application/json"}
             try:
-                async with client.stream("POST", url, content=ask.model_dump_json(), headers=headers) as response:
+                async with client.stream("POST", path, content=ask.model_dump_json(), headers=headers) as response:
                     if response.status_code != 200:
-                        if response.status_code == CONFLICT and keeper:
-                            keeper.renew(place)
+                        if response.status_code == OTHER_WEIGHTS and keeper:
+                            keeper.restart(address)
                         raise _refusal(response, await response.aread())
                     yield response
             except (httpx2.ReadTimeout, httpx2.WriteTimeout):
@@ -133,51 +141,38 @@ class Live:
                 ) from None
 
     @asynccontextmanager
-    async def _worker(self, model: str) -> AsyncIterator[tuple[Place, Keeper | None]]:
+    async def _worker(self, model: str) -> AsyncIterator[tuple[WorkerAddress, Keeper | None]]:
+        """Where the worker is, and who keeps it if this server runs it."""
         if not self.serves(model):
             raise LiveOff(self.why_off(model))
-        if self._places:
-            yield Place(self._places.get(model) or self._places[""]), None
+        if self._addresses:
+            yield self._addresses.get(model) or self._addresses[""], None
             return
-        keeper = self._supervisor.keeper(model)
+        keeper = self.supervisor.keeper(model)
         keeper.users += 1
         try:
-            yield await _ready(keeper), keeper
+            yield await _wait_until_ready(keeper), keeper
         finally:
             keeper.users -= 1
 
-    def why_off(self, model: str) -> str:
-        if self._settings.worker == "off":
-            return "live pages are off: start the server with LEXISCOPE_WORKER=auto to turn them on"
-        if self._places:
-            return f"no worker is named for {model}: add {model}=http://host:port to LEXISCOPE_WORKER_URL"
-        return "live pages need torch, which is not installed: pip install 'lexiscope[precompute]'"
 
-
-async def _ready(keeper: Keeper) -> Place:
-    """Where the worker is; waits a little while it loads its model."""
+async def _wait_until_ready(keeper: Keeper) -> WorkerAddress:
+    """Waits a little while the worker loads its model."""
     patience = time.monotonic() + START_WAIT
-    while (state := keeper.state).place is None:
+    while (state := keeper.state).address is None:
         now = time.monotonic()
         if now >= patience or state.failed or state.retry_at > patience:
-            raise LiveDown(state.said, max(2, round(state.retry_at - now) + 1))
+            raise LiveDown(state.reason, max(2, round(state.retry_at - now) + 1))
         await asyncio.sleep(0.02)
-    return state.place
+    return state.address
 
 
 def _refusal(response: "httpx2.Response", body: bytes) -> LexiscopeError:
-    after = response.headers.get("retry-after", "")
-    return error_of(_fault(body), int(after) if after.isdecimal() else None)
+    retry_after = response.headers.get("retry-after", "")
+    return error_of(_parse(Fault, body), int(retry_after) if retry_after.isdecimal() else None)
 
 
-def _fault(body: bytes | str) -> Fault:
-    try:
-        return Fault.model_validate_json(body)
-    except ValidationError:
-        raise LiveDown("what answers in the worker's place is no worker of this version", 10) from None
-
-
-def _answer(shape: type[A], body: bytes | str) -> A:
+def _parse(shape: type[W], body: bytes | str) -> W:
     try:
         return shape.model_validate_json(body)
     except ValidationError:

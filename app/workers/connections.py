@@ -1,5 +1,4 @@
-"""Connections to workers, kept open between requests: one pool per place at which a worker listens.
-Which place that is, is for supervisor.py or a setting."""
+"""Where workers listen, and the connections to them, which are kept open between requests."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
 UNIX = "unix:"
 CONNECTIONS = 1000  # at once; a worker refuses what is beyond its queue much earlier
 CONNECT_SECONDS = 5
-KEEP_SECONDS = 30  # less than the worker keeps them (worker/main.py), so that none is closed as it is used
+KEEP_SECONDS = 30  # less than the worker keeps them (commands/worker.py), so that none is closed as it is used
 
 
 @dataclass(frozen=True)
-class Place:
-    address: str  # http://host:port, or unix:/path
-    generation: int = 0  # another one after each restart: nothing of an older process is used again
+class WorkerAddress:
+    url: str  # http://host:port, or unix:/path
+    start: int = 0  # counts restarts: no connection to an older process is used again
 
 
 class Connections:
@@ -28,67 +27,69 @@ class Connections:
 
     def __init__(self, patience: float) -> None:
         self._patience = patience
-        self._open: dict[str, tuple[Place, asyncio.AbstractEventLoop, httpx2.AsyncClient]] = {}
+        self._clients: dict[str, tuple[WorkerAddress, asyncio.AbstractEventLoop, httpx2.AsyncClient]] = {}
 
-    async def to(self, place: Place) -> "httpx2.AsyncClient":
-        held = self._open.get(place.address)
+    async def client(self, address: WorkerAddress) -> "httpx2.AsyncClient":
         loop = asyncio.get_running_loop()
-        if held and held[:2] == (place, loop):
-            return held[2]
-        client = _client(place, self._patience)
-        self._open[place.address] = place, loop, client
-        if held and held[1] is loop:
-            await held[2].aclose()
+        held_address, held_loop, held_client = self._clients.get(address.url, (None, None, None))
+        if held_client and (held_address, held_loop) == (address, loop):
+            return held_client
+        client = _new_client(address, self._patience)
+        self._clients[address.url] = address, loop, client
+        if held_client and held_loop is loop:
+            await held_client.aclose()
         return client
 
     async def close(self) -> None:
-        loop = asyncio.get_running_loop()
-        held, self._open = self._open, {}
-        for _, its_loop, client in held.values():
-            if its_loop is loop:
+        running = asyncio.get_running_loop()
+        clients, self._clients = self._clients, {}
+        for _, loop, client in clients.values():
+            if loop is running:
                 await client.aclose()
 
 
-def places(text: str) -> dict[str, str]:
-    """The setting worker_url as model -> address; "" stands for every model."""
-    found: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        model, equals, address = part.rpartition("=")
-        if model in found or (equals and not model):
-            raise ServeError(f"the setting worker_url names {model!r} twice, or with no model before =: {text!r}")
-        found[model.strip()] = _checked(address.strip())
-    if "" in found and len(found) > 1:
-        raise ServeError(f"the setting worker_url is one address for all models, or model=address for each: {text!r}")
-    return found
+def parse_worker_urls(setting: str) -> dict[str, WorkerAddress]:
+    """The setting worker_url by model; "" stands for every model."""
+    addresses: dict[str, WorkerAddress] = {}
+    for entry in filter(None, (entry.strip() for entry in setting.split(","))):
+        model, equals, url = entry.rpartition("=")
+        if model in addresses or (equals and not model):
+            raise ServeError(f"the setting worker_url names {model!r} twice, or with no model before =: {setting!r}")
+        addresses[model.strip()] = WorkerAddress(_checked_url(url.strip()))
+    if "" in addresses and len(addresses) > 1:
+        raise ServeError(
+            f"the setting worker_url is one address for all models, or model=address for each: {setting!r}"
+        )
+    return addresses
 
 
-def _checked(address: str) -> str:
-    if address.startswith(UNIX + "/"):
-        return address
+def _checked_url(url: str) -> str:
+    if url.startswith(UNIX + "/"):
+        return url
     try:
-        parts = urlsplit(address)
-        good = parts.scheme in ("http", "https") and parts.hostname and "@" not in parts.netloc and parts.port != 0
-        good = good and parts.path in ("", "/") and not parts.query
+        split = urlsplit(url)
+        good = split.scheme in ("http", "https") and split.hostname and "@" not in split.netloc and split.port != 0
+        good = good and split.path in ("", "/") and not split.query
     except ValueError:
         good = False
     if not good:
         raise ServeError(
-            f"the setting worker_url holds {address!r}, which is no address of a worker: "
-            "give http://host:port or unix:/path"
+            f"the setting worker_url holds {url!r}, which is no address of a worker: give http://host:port or "
+            "unix:/path"
         )
-    return address.rstrip("/")
+    return url.rstrip("/")
 
 
-def _client(place: Place, patience: float) -> "httpx2.AsyncClient":
+def _new_client(address: WorkerAddress, patience: float) -> "httpx2.AsyncClient":
     import httpx2  # not needed until a live page is asked for
 
-    socket = place.address.removeprefix(UNIX) if place.address.startswith(UNIX) else None
+    socket = address.url.removeprefix(UNIX) if address.url.startswith(UNIX) else None
     limits = httpx2.Limits(
         max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=KEEP_SECONDS
     )
     return httpx2.AsyncClient(
         transport=httpx2.AsyncHTTPTransport(uds=socket, limits=limits, trust_env=False),
-        base_url="http://worker" if socket else place.address,
+        base_url="http://worker" if socket else address.url,
         timeout=httpx2.Timeout(patience, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         trust_env=False,
     )

@@ -1,5 +1,4 @@
-"""Why a live page cannot answer, as one tree; error_pages.py turns each into a page or JSON of its status.
-What is wrong with the question itself is NotFound or BadRequest, as everywhere.
+"""Why a live page cannot answer, as one tree. What is wrong with the question itself is NotFound or BadRequest.
 
 LexiscopeError (precompute/errors.py)
 └── LiveError
@@ -12,7 +11,7 @@ LexiscopeError (precompute/errors.py)
     └── VisitorGone  499  nobody reads the answer
 """
 
-from app.wire import Fault
+from app.workers.protocol import Fault
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 
 
@@ -55,9 +54,6 @@ class VisitorGone(LiveError):
     status = 499
 
 
-CONFLICT = 409  # the worker has other weights than those that were asked about
-
-
 def status_of(error: LexiscopeError) -> int:
     match error:
         case NotFound():
@@ -81,7 +77,7 @@ def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
             return TooLarge(fault.detail)
         case 503:
             return LiveFull(fault.detail, retry_after or 5)
-        case 504:
+        case 408 | 504:
             return TimedOut(fault.detail, retry_after or 10)
         case 409:
             return LiveDown(fault.detail, retry_after or 10)

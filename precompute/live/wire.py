@@ -12,7 +12,7 @@ Convention = Literal["final", "vocabulary", "exact"]
 
 
 class Wire(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Scored(Wire):

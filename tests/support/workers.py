@@ -20,14 +20,13 @@ from app.middleware.stack import wrap_app
 from app.routes.error_pages import ErrorPages
 from app.settings import Settings
 from app.site import Site, open_site
-from app.wire import PromptAnswer, PromptAsk
-from app.worker.limits import Limits
 from app.worker.service import create_worker
-from app.workers.paths import PATHS
+from app.workers.protocol import ENDPOINTS
 from precompute.errors import LexiscopeError
 from precompute.index.manifest import Manifest
 from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
+from precompute.live.wire import PromptAnswer, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 
 SEEDS = {"terms": [{"word": "dog"}, {"word": "lion"}], "kinds": ["ff_value"], "n": 5}
@@ -68,7 +67,7 @@ def held_engine(data: Path, model: str) -> tuple[HeldEngine, str]:
 
 
 def worker_app(engine: Engine, model: str, weights: str, **settings: Any) -> ASGIApp:
-    return create_worker(engine, model, weights, Limits.of(Settings(**settings)))
+    return create_worker(engine, model, weights, Settings(**settings))
 
 
 def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
@@ -101,7 +100,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
 
     @app.post("/{model}/{path}")
     async def asked(model: str, path: str, request: Request) -> Response:
-        shape = next(ask for ask, (where, _) in PATHS.items() if where == f"/{path}")
+        shape = next(ask for ask, (where, _) in ENDPOINTS.items() if where == f"/{path}")
         ask = shape.model_validate_json(await request.body())
         answer = await site.live.ask(model, ask, request)
         return Response(answer.model_dump_json(), media_type="application/json")

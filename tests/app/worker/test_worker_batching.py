@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.wire import PromptAsk
 from app.worker import batching
 from app.worker.batching import UNTRIED, Batcher, Job
 from app.worker.limits import Limits
-from app.workers.errors import LiveFull
+from app.workers.errors import LiveDown, LiveFailed, LiveFull
+from precompute.live.wire import PromptAsk
 
 ASK = PromptAsk(text="x", k=5)
 
@@ -93,7 +93,7 @@ def test_those_of_one_key_leave_together(arriving: str, batches: list[str]) -> N
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many are about."""
-    monkeypatch.setattr(batching, "CROWDED", float("inf"))
+    monkeypatch.setattr(batching, "CROWDED_SECONDS", float("inf"))
 
 
 @pytest.mark.usefixtures("crowd")
@@ -203,11 +203,41 @@ def test_all_may_leave_while_they_are_gathered() -> None:
     run(test())
 
 
+class Panic(BaseException):
+    """As libraries in Rust raise it."""
+
+
+@pytest.mark.parametrize(("batch", "error"), [("a", LiveFailed), ("aa", LiveDown)])
+def test_what_ends_the_thread_is_raised_and_everybody_is_told(batch: str, error: type[Exception]) -> None:
+    """Whoever ended it alone is not told to ask again."""
+
+    def panic(_: Sequence[Job]) -> list[bytes | Exception]:
+        raise Panic
+
+    async def test() -> None:
+        batcher = Batcher(panic, limits(), 1000)
+        jobs = [Job(ASK, key) for key in (*batch, "another")]
+        for job in jobs:
+            batcher.put(job)
+        with pytest.raises(Panic):
+            await batcher.run()
+        for job in jobs[:-1]:
+            with pytest.raises(error):
+                await job.answer
+        with pytest.raises(LiveDown):
+            await jobs[-1].answer
+
+    run(test())
+
+
 def test_whoever_waits_when_it_ends_is_told() -> None:
     async def test() -> None:
         async with Line() as line:
             await line.busy()
             job = line.put("a")
-        assert job.answer.cancelled()
+        with pytest.raises(LiveDown, match="ending"):
+            await job.answer
+        with pytest.raises(LiveDown, match="ending"):
+            line.put("a")
 
     run(test())

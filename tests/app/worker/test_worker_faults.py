@@ -15,9 +15,9 @@ import pytest
 from fastapi import FastAPI
 
 from app.site import Site
-from app.wire import PromptAnswer, SeedsAnswer
 from app.workers.keeper import Keeper
-from app.workers.paths import WEIGHTS
+from app.workers.protocol import WEIGHTS_HEADER
+from precompute.live.wire import PromptAnswer, SeedsAnswer
 from tests.support.site import GPT2, LLAMA
 from tests.support.workers import (
     PROMPT,
@@ -42,11 +42,11 @@ def own(site_data: Path) -> Iterator[tuple[str, Site]]:
     app, site = asking_site(site_data, **FAST)
     with listening(app) as url:
         yield url, site
-    assert not site.live._supervisor.running()
+    assert not site.live.supervisor.running()
 
 
 def keeper_of(site: Site) -> Keeper:
-    return site.live._supervisor.running()[GPT2]
+    return site.live.supervisor.running()[GPT2]
 
 
 def recovered(url: str) -> None:
@@ -100,15 +100,15 @@ def test_frozen_and_killed(own: tuple[str, Site]) -> None:
 def test_the_other_model_has_another_worker(own: tuple[str, Site], monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many at once: the one that is idle makes room."""
     url, site = own
-    keeper = site.live._supervisor.keeper(GPT2)
+    keeper = site.live.supervisor.keeper(GPT2)
     until(lambda: keeper.pid)
     old = keeper.pid
-    monkeypatch.setattr(site.live._supervisor, "_settings", site.settings.model_copy(update={"workers": 1}))
+    monkeypatch.setattr(site.live.supervisor, "_settings", site.settings.model_copy(update={"workers": 1}))
     monkeypatch.setattr("app.workers.client.START_WAIT", 0.1)
     loading = post(f"{url}/{LLAMA}/seeds", SEEDS)
     assert (loading.status_code, loading.headers["retry-after"]) == (503, "2")
     assert "is loading the model" in loading.json()["error"]["detail"]
-    assert list(site.live._supervisor.running()) == [LLAMA]
+    assert list(site.live.supervisor.running()) == [LLAMA]
     until(lambda: not _exists(old or 0))
 
 
@@ -245,4 +245,4 @@ def test_nobody_or_something_else_at_the_address(site_data: Path, tmp_path: Path
 def test_the_weights_are_named(remote: tuple[str, str], loaded: tuple[HeldEngine, str]) -> None:
     """Whoever asks the worker directly may leave them out."""
     assert post(f"{remote[1]}/seeds", SEEDS).status_code == 200
-    assert post(f"{remote[1]}/seeds", SEEDS, {WEIGHTS: loaded[1]}).status_code == 200
+    assert post(f"{remote[1]}/seeds", SEEDS, {WEIGHTS_HEADER: loaded[1]}).status_code == 200

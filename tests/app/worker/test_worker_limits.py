@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from app.wire import HeadOff, PromptAsk, RelationAsk, SeedsAsk, Term, WordPair
 from app.worker.limits import Limits
 from app.workers.errors import TooLarge
+from precompute.live.wire import HeadOff, PromptAsk, RelationAsk, SeedsAsk, Term, WordPair
 
 LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3))
 PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(layer=0, head=0)

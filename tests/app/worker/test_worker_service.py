@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.wire import Fault, Health, PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
-from app.workers.paths import WEIGHTS
+from app.workers.protocol import WEIGHTS_HEADER, Fault, Health
+from precompute.live.wire import PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
 from tests.support.site import GPT2
 from tests.support.workers import (
     PROMPT,
@@ -27,7 +27,7 @@ from tests.support.workers import (
     worker_app,
 )
 
-LIMITS = {"queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "batch_wait_ms": 20}
+LIMITS = {"queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "batch_wait_ms": 20, "access_log": True}
 
 
 @pytest.fixture(scope="module")
@@ -81,12 +81,13 @@ def test_health(worker: str, loaded: tuple[HeldEngine, str]) -> None:
 
 
 LONG = "dog " * 400
+JSON = {"content-type": "application/json"}
 MALFORMED: list[tuple[str, bytes, int, str]] = [
-    ("/seeds", b"", 422, "EOF"),
-    ("/seeds", b"{", 422, "EOF"),
+    ("/seeds", b"", 422, "Field required"),
+    ("/seeds", b"{", 422, "JSON decode error"),
     ("/seeds", b"\xff\xfe", 422, ""),
     ("/seeds", b"null", 422, ""),
-    ("/seeds", b"[" * 100_000, 422, ""),
+    ("/seeds", b"[" * 100_000, 400, ""),
     ("/seeds", b"{}", 422, "terms: Field required"),
     ("/seeds", b'{"terms": [], "kinds": ["ff_key"]}', 422, "terms"),
     ("/seeds", b'{"terms": [{"word": ""}], "kinds": ["ff_key"]}', 422, "terms.0.word"),
@@ -97,7 +98,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["w_z"]}', 404, "w_z"),
     ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["ff_key"], "n": 1000000}', 422, "n: "),
     ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["ff_key"], "more": 1}', 422, "more"),
-    ("/seeds", b" " * 1_100_000, 413, "1000000 bytes"),
+    ("/seeds", b" " * 1_100_000, 413, "1048576 bytes (the setting body_limit)"),
     ("/seeds", json.dumps({**SEEDS, "terms": [{"word": "dog"}] * 9}).encode(), 413, "9 words: up to 8"),
     ("/prompt", json.dumps({"text": LONG}).encode(), 413, "tokens: up to 60 are read (the setting prompt_tokens)"),
     ("/prompt", b'{"text": ""}', 422, "text"),
@@ -107,7 +108,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("/prompt", b'{"text": "dog", "panels": ["everything"]}', 422, "panels"),
     ("/prompt", b'{"text": "dog", "interventions": [{"kind": "head", "layer": 0, "head": 99}]}', 404, "head 99"),
     ("/prompt", b'{"text": "dog", "interventions": [{"kind": "layer"}]}', 422, "interventions"),
-    ("/prompt?stream=1", b'{"text": ""}', 422, "text"),
+    ("/prompt/events", b'{"text": ""}', 422, "text"),
     ("/relation", b'{"pairs": []}', 422, "pairs"),
     ("/reading", b'{"kind": "ff_key", "layer": 99, "index": 0, "reading": "norm"}', 404, "99"),
     ("/nothing", b"{}", 404, "POST /seeds"),
@@ -116,7 +117,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
 
 @pytest.mark.parametrize(("path", "body", "status", "said"), MALFORMED)
 def test_malformed(worker: str, path: str, body: bytes, status: int, said: str) -> None:
-    answer = httpx2.post(worker + path, content=body, timeout=30, verify=False)
+    answer = httpx2.post(worker + path, content=body, headers=JSON, timeout=30, verify=False)
     fault = Fault.model_validate_json(answer.content)
     assert (answer.status_code, fault.status) == (status, status), answer.text
     assert said in fault.detail
@@ -129,8 +130,8 @@ def test_only_post(worker: str) -> None:
 
 
 def test_other_weights_are_not_asked(worker: str, loaded: tuple[HeldEngine, str]) -> None:
-    assert post(f"{worker}/seeds", SEEDS, {WEIGHTS: loaded[1]}).status_code == 200
-    refused = post(f"{worker}/seeds", SEEDS, {WEIGHTS: "0" * 64})
+    assert post(f"{worker}/seeds", SEEDS, {WEIGHTS_HEADER: loaded[1]}).status_code == 200
+    refused = post(f"{worker}/seeds", SEEDS, {WEIGHTS_HEADER: "0" * 64})
     assert refused.status_code == 409
     assert "not 000000000000" in refused.json()["detail"]
 
@@ -175,12 +176,12 @@ def test_the_queue_is_bounded_and_recovers(worker: str, engine: HeldEngine) -> N
     assert post(f"{worker}/prompt", PROMPT).status_code == 200
 
 
-@pytest.mark.parametrize("query", ["", "?stream=1"])
-def test_who_hangs_up_is_cancelled(worker: str, engine: HeldEngine, query: str) -> None:
+@pytest.mark.parametrize("events", ["", "/events"])
+def test_who_hangs_up_is_cancelled(worker: str, engine: HeldEngine, events: str) -> None:
     """Both the one that is computed and the one that waits."""
     engine.hold.set()
     for _ in range(2):
-        thread, found = in_thread(lambda: post(f"{worker}/prompt{query}", PROMPT, timeout=0.3))
+        thread, found = in_thread(lambda: post(f"{worker}/prompt{events}", PROMPT, timeout=0.3))
         thread.join()
         assert isinstance(found[0], httpx2.ReadTimeout)
     until(lambda: engine.given_up, 15)
@@ -190,7 +191,7 @@ def test_who_hangs_up_is_cancelled(worker: str, engine: HeldEngine, query: str) 
 
 
 def test_a_stream_tells_how_far_it_is(worker: str, engine: HeldEngine) -> None:
-    body = post(f"{worker}/prompt?stream=1", PROMPT)
+    body = post(f"{worker}/prompt/events", PROMPT)
     assert body.headers["content-type"].startswith("text/event-stream")
     events = [part.split("\n") for part in body.text.strip().split("\n\n")]
     names = [event.removeprefix("event: ") for event, _ in events]
@@ -212,7 +213,7 @@ def test_what_takes_too_long_ends(hasty: str, engine: HeldEngine) -> None:
     late = post(f"{hasty}/prompt", PROMPT)
     assert (late.status_code, late.json()["status"]) == (504, 504)
     assert "longer than 0.3 seconds (the setting request_seconds)" in late.json()["detail"]
-    streamed = post(f"{hasty}/prompt?stream=1", PROMPT).text
+    streamed = post(f"{hasty}/prompt/events", PROMPT).text
     fault = Fault.model_validate_json(streamed.strip().split("\n\n")[-1].split("\n")[1].removeprefix("data: "))
     assert fault.status == 504
     until(lambda: not health(hasty).busy)
@@ -247,11 +248,15 @@ def test_a_failure_hurts_nobody_else_and_tells_no_words(
 
 
 def test_nothing_typed_is_logged(worker: str, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
+    """Though each request is."""
+    with caplog.at_level(logging.INFO, "lexiscope"):
         post(f"{worker}/seeds", {**SEEDS, "terms": [{"word": "zebra"}]})
         post(f"{worker}/prompt", {"text": "zebra " * 300})
         post(f"{worker}/prompt", {"text": "zebra", "position": 100})
-        httpx2.post(f"{worker}/seeds", content=b'{"zebra', verify=False)
+        httpx2.post(f"{worker}/seeds", content=b'{"zebra', headers=JSON, verify=False)
+        httpx2.post(f"{worker}/zebra?zebra=zebra", content=b"{}", headers=JSON, verify=False)
+    assert "POST /seeds 200" in caplog.text
+    assert "POST none 404" in caplog.text
     assert "zebra" not in caplog.text
 
 

@@ -19,9 +19,9 @@ import pytest
 
 from app.cli import main
 from app.settings import Settings
-from app.workers import child_process, keeper
+from app.workers import child_process, keeper, process
 from app.workers.child_process import lexiscope_command
-from app.workers.connections import places
+from app.workers.connections import WorkerAddress, parse_worker_urls
 from app.workers.keeper import Keeper
 from precompute.errors import ServeError
 from precompute.index.manifest import Manifest
@@ -138,14 +138,14 @@ def test_pauses_grow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: py
         kept.close()
     assert re.findall(r"again in (\S+) s", caplog.text)[:5] == ["0.01", "0.02", "0.04", "0.05", "0.05"]
     assert "the worker of gpt2 cannot start: no such weights; it is" in caplog.text
-    assert kept.state.place is None
+    assert kept.state.address is None
 
 
 def test_a_worker_that_hangs_while_it_loads_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_instead(monkeypatch, "import time; time.sleep(60)")
-    monkeypatch.setattr(keeper, "LOADING_SILENCE", 0.2)
+    monkeypatch.setattr(process, "LOADING_SILENCE", 0.2)
     kept = Keeper("gpt2", Settings(worker_silence=0.1), tmp_path / "w.sock")
     until(lambda: "no sign of life" in caplog.text)
     kept.close()
@@ -178,7 +178,7 @@ def test_ending_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     ("gpt2=unix:/run/w.sock", {"gpt2": "unix:/run/w.sock"}),
 ])  # fmt: skip
 def test_addresses_of_workers(text: str, found: dict[str, str]) -> None:
-    assert places(text) == found
+    assert parse_worker_urls(text) == {model: WorkerAddress(url) for model, url in found.items()}
 
 
 @pytest.mark.parametrize("text", [
@@ -187,7 +187,7 @@ def test_addresses_of_workers(text: str, found: dict[str, str]) -> None:
 ])  # fmt: skip
 def test_what_is_no_address_of_a_worker(text: str) -> None:
     with pytest.raises(ServeError, match="worker_url"):
-        places(text)
+        parse_worker_urls(text)
 
 
 @pytest.mark.parametrize(("chosen", "said"), [

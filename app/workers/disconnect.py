@@ -1,5 +1,5 @@
-"""Work for somebody who may go away: it is cancelled as soon as nobody waits for it any more.
-The same for the server and its visitors as for the worker and the server."""
+"""Work for somebody who may hang up: it is cancelled as soon as nobody waits for it.
+The server uses it for its visitors, the worker for the server."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,12 +13,12 @@ from app.workers.errors import VisitorGone
 T = TypeVar("T")
 
 
-async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
+async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """The work's result; VisitorGone, and the work cancelled, if the other end of the request hangs up before.
 
     The body of the request must have been read, if it has one that matters.
     """
-    working, leaving = asyncio.create_task(work), asyncio.create_task(_gone(request))
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -31,9 +31,9 @@ async def while_there(request: Request, work: Coroutine[Any, Any, T]) -> T:
                 await task
 
 
-async def _gone(request: Request) -> None:
-    ended = False
+async def _disconnected(request: Request) -> None:
+    body_ended = False
     while (message := await request.receive())["type"] != "http.disconnect":
-        if ended:  # a second end of the same body: this server never tells who leaves
+        if body_ended:  # Starlette's test client ends the body again and again and never says who leaves
             await asyncio.Event().wait()
-        ended = not message.get("more_body", False)
+        body_ended = not message.get("more_body", False)

@@ -1,0 +1,141 @@
+"""One worker process of this server: `lexiscope worker` as a child, what it prints, whether it is well, and its end."""
+
+import contextlib
+import logging
+import os
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from app.settings import PREFIX, Settings
+from app.workers import child_process
+from app.workers.protocol import Health
+
+READY, LOADING = "lexiscope worker is ready", "lexiscope worker is loading"  # what a worker prints about itself
+LOADING_SILENCE = 60.0  # seconds; importing torch may keep a busy machine from all else
+GRACE = 3.0  # seconds that a worker has to end by itself
+PASSED_ON = (
+    "prompt_tokens",
+    "seeds_limit",
+    "queue",
+    "request_seconds",
+    "batch_wait_ms",
+    "batch_size",
+    "body_limit",
+    "body_seconds",
+    "log_level",
+    "access_log",
+)  # settings of the server that are the worker's as well
+LAST_LINES = 20
+COMPLAINT = "lexiscope: "  # how the line begins in which a command says why it gives up
+
+logger = logging.getLogger("lexiscope")
+
+
+class WorkerProcess:
+    """`on_change` is called, from another thread, when the worker is ready and when it closes its output."""
+
+    def __init__(self, model: str, settings: Settings, socket: Path, on_change: Callable[[], None]) -> None:
+        self._model = model
+        self._settings = settings
+        self._socket = socket
+        self._on_change = on_change
+        self.ready = False
+        self._closed_output = False
+        self._last_heard = time.monotonic()
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._process = subprocess.Popen(
+            child_process.lexiscope_command(self._words()),
+            stdin=subprocess.PIPE,  # when it ends, so does the worker
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="backslashreplace",
+            env={**os.environ, **self._environment()},
+            start_new_session=True,  # Ctrl-C is for the server
+        )
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def ending(self) -> bool:
+        """It has closed its output, so it will not answer any more."""
+        return self._closed_output
+
+    def is_well(self) -> bool:
+        """Whether it has given a sign of life lately, and does not compute for longer than anybody waits."""
+        silence = self._settings.worker_silence
+        if not self.ready:
+            return time.monotonic() - self._last_heard < max(silence, LOADING_SILENCE)
+        health = check_health(self._socket, silence)
+        return health is not None and health.busy_seconds < 2 * self._settings.request_seconds + silence
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def end(self, grace: float) -> None:
+        """Returns when the process is gone: by itself within the grace, else killed."""
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """After its end: reads what it still said."""
+        self._reader.join(GRACE)
+        assert self._process.stdin
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+    def why_it_ended(self) -> str:
+        complaints = [line.removeprefix(COMPLAINT) for line in self._last_lines if line.startswith(COMPLAINT)]
+        return f": {complaints[-1]}" if complaints else f" (code {self._process.returncode})"
+
+    def _words(self) -> list[str]:
+        words = ["worker", "--child", "--model", self._model, "--data", str(self._settings.data)]
+        return [*words, "--device", self._settings.device, "--socket", str(self._socket)]
+
+    def _environment(self) -> dict[str, str]:
+        passed_on = {PREFIX + name.upper(): str(getattr(self._settings, name)) for name in PASSED_ON}
+        return {**passed_on, "PYTHONUNBUFFERED": "1"}
+
+    def _read_output(self) -> None:
+        assert self._process.stdout
+        with self._process.stdout as output:
+            for line in map(str.strip, output):
+                self._last_heard = time.monotonic()
+                if line == READY:
+                    self.ready = True
+                    self._on_change()
+                elif line and line != LOADING:
+                    self._last_lines.append(line)
+                    logger.warning("worker of %s: %s", self._model, line)
+        self._closed_output = True
+        self._on_change()
+
+
+def check_health(socket: Path, timeout: float) -> Health | None:
+    """What a worker says of itself; None if it does not answer in time, or says that it is not well."""
+    import httpx2
+
+    try:
+        with httpx2.Client(transport=httpx2.HTTPTransport(uds=str(socket)), timeout=timeout, trust_env=False) as client:
+            response = client.get("http://worker/health")
+            return Health.model_validate_json(response.content) if response.is_success else None
+    except (httpx2.HTTPError, ValidationError):
+        return None

@@ -1,0 +1,56 @@
+"""What server and worker say to each other over HTTP: which path takes which ask, and the shapes of what else is said.
+Asks and answers themselves are in precompute/live/wire.py."""
+
+from typing import TypeAlias
+
+from precompute.live.wire import (
+    PairsReadingAnswer,
+    PairsReadingAsk,
+    PromptAnswer,
+    PromptAsk,
+    ReadingAnswer,
+    ReadingAsk,
+    RelationAnswer,
+    RelationAsk,
+    SeedsAnswer,
+    SeedsAsk,
+    Wire,
+)
+
+Ask: TypeAlias = SeedsAsk | RelationAsk | PromptAsk | ReadingAsk | PairsReadingAsk
+Answer: TypeAlias = SeedsAnswer | RelationAnswer | PromptAnswer | ReadingAnswer | PairsReadingAnswer
+
+ENDPOINTS: dict[type[Ask], tuple[str, type[Answer]]] = {
+    SeedsAsk: ("/seeds", SeedsAnswer),
+    RelationAsk: ("/relation", RelationAnswer),
+    PromptAsk: ("/prompt", PromptAnswer),
+    ReadingAsk: ("/reading", ReadingAnswer),
+    PairsReadingAsk: ("/pairs-reading", PairsReadingAnswer),
+}
+EVENTS = "/events"  # after the path of a prompt or of pairs: the same as server-sent events
+WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
+OTHER_WEIGHTS = 409  # the status where the worker has others
+
+
+class Fault(Wire):
+    """Why there is no answer: the same shape as every error of the server."""
+
+    status: int
+    title: str
+    detail: str
+
+
+class Progress(Wire):
+    """How far a run has come: an event `progress`, before the one event `result` or `fault`."""
+
+    stage: str
+    share: float  # 0 to 1
+
+
+class Health(Wire):
+    model: str
+    weights_sha256: str
+    device: str
+    queue: int  # asks that wait
+    busy: bool
+    busy_seconds: float  # of the batch that is computed now
