@@ -1,24 +1,25 @@
-"""The shapes of what the server says about itself: health, settings, errors.
-Pages about models have theirs in view_types.py and page_types.py."""
+"""The shapes of what the server says about itself: health, settings, errors."""
 
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from app.views.view_types import View
 
-
-class ModelHealth(View):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelHealth:
     model: str
     layers_ready: int
     n_layers: int
     faults: tuple[str, ...]  # what is wrong with it, for people
 
 
-class HealthView(View):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
 
 
-class SettingRow(View):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingRow:
     name: str
     variable: str  # in the environment
     value: Any
@@ -26,17 +27,20 @@ class SettingRow(View):
     description: str
 
 
-class SettingsView(View):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsView:
     settings: tuple[SettingRow, ...]
 
 
-class ErrorDetail(View):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorDetail:
     status: int
     title: str
     detail: str
 
 
-class ErrorView(View):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorView:
     """What every error of a data face looks like."""
 
     error: ErrorDetail

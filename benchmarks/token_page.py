@@ -9,8 +9,7 @@ from statistics import median
 import numpy as np
 
 from app.library.library import Library
-from app.views.page_types import TokenPageView
-from app.views.token import FIRST_PAIRS, FIRST_PLACES, token_page
+from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, TokenView, token_view
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import HUB, gpt2_shape, write_random_index
 from precompute.index.index import Index
@@ -32,7 +31,7 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     index = Library(scratch, every=3600).index(folder.name)
     tokens = iter(random.Random(0).sample(range(HUB), ROUNDS * PAGES + 1))
     for token in (next(tokens), HUB):
-        page = on_the_page(token_page(index, token))
+        page = on_the_page(token_view(index, token))
         if any(scan(index, token, where) != page for where in (anywhere, anywhere_flat)):
             raise AssertionError(f"scanning finds something else for token {token}")
     ours, hub, scanned, flat = [], [], [], []
@@ -41,8 +40,8 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
         mapped = Index.open(folder)  # the faster way to read everything
         scanned.append(seconds(partial(scan, mapped, batch[0], anywhere), REPEATS))
         flat.append(seconds(partial(scan, mapped, batch[0], anywhere_flat), REPEATS))
-        ours += [seconds(partial(token_page, index, token), REPEATS) for token in batch]
-        hub.append(seconds(partial(token_page, index, HUB), PAGES))
+        ours += [seconds(partial(token_view, index, token), REPEATS) for token in batch]
+        hub.append(seconds(partial(token_view, index, HUB), PAGES))
     yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * median(ours), 30, unit="ms")
     yield Figure("token page: scanning the lists / ours", median(scanned) / median(ours), 100, at_least=True)
     yield Figure("token page: the same, each array as one row of numbers", median(flat) / median(ours))
@@ -82,7 +81,7 @@ def scan(index: Index, token: int, where: Callable[[Array, int], Sequence[Array]
     return {key: (len(of_key), sorted(of_key)[: _shown(key)]) for key, of_key in rows.items()}
 
 
-def on_the_page(view: TokenPageView) -> Found:
+def on_the_page(view: TokenView) -> Found:
     found: Found = {}
     for role in view.roles:
         places: list[Row] = [(p["rank"] - 1, -abs(p["score"]), p["layer"], p["index"]) for p in role.places]
@@ -100,4 +99,4 @@ def on_the_page(view: TokenPageView) -> Found:
 
 
 def _shown(key: tuple[str, ...]) -> int:
-    return FIRST_PAIRS if key[0] in MATRICES else FIRST_PLACES
+    return FIRST_PAIRS if key[0] in MATRICES else FIRST_LISTINGS

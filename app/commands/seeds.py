@@ -41,7 +41,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from app.commands.weights import weights_of
-    from app.views.parameters import seeds_view
+    from app.views.seeds import seed_ranking_view
     from app.views.terms import parse_terms
     from precompute.errors import BadRequest
     from precompute.index.index import open_model
@@ -53,9 +53,11 @@ def run(args: argparse.Namespace) -> int:
     seeds = [find_seed(tokenizer, term.word, term.weight) for term in parse_terms(" ".join(args.words))]
     if not seeds:
         raise BadRequest("there are no words: give some such as horse dog lion")
-    view = seeds_view(index, kinds, seeds, rank_by_seeds(weights_of(index), seeds, kinds, args.k))
+    view = seed_ranking_view(index, kinds, seeds, rank_by_seeds(weights_of(index), seeds, kinds, args.k))
     if args.json:
-        print(view.to_json())
+        from app.formats.json_format import ascii_json
+
+        print(ascii_json(view))
         return 0
 
     from rich.console import Console

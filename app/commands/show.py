@@ -56,23 +56,26 @@ def run(args: argparse.Namespace) -> int:
     if args.preset and args.kind not in MATRICES:
         args.usage_error(f"--preset is for vo and qk, not for {args.kind}")
 
-    from app.views import parameters
-    from app.views.view_types import FFView, PairsView, SubheadView
+    from app.views.neuron import NeuronView, neuron_view
+    from app.views.pairs import PairsView, pairs_view
+    from app.views.subhead import SubheadView, subhead_view
     from precompute.index.index import open_model
 
     index = open_model(args.data, args.model)
     k = args.k or (None if args.json else ROWS)
     layer, number, *rest = args.numbers
-    view: FFView | PairsView | SubheadView
+    view: NeuronView | PairsView | SubheadView
     match args.kind:
         case "ff":
-            view = parameters.ff_view(index, layer, number, args.lens, k)
+            view = neuron_view(index, layer, number, args.lens, k)
         case "sub":
-            view = parameters.subhead_view(index, layer, number, rest[0], args.lens, k)
+            view = subhead_view(index, layer, number, rest[0], args.lens, k)
         case matrix:
-            view = parameters.pairs_view(index, matrix, layer, number, args.lens, args.preset or "all", k)
+            view = pairs_view(index, matrix, layer, number, args.lens, args.preset or "all", k)
     if args.json:
-        print(view.to_json())
+        from app.formats.json_format import ascii_json
+
+        print(ascii_json(view))
         return 0
 
     from rich.console import Console

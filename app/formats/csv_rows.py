@@ -5,9 +5,18 @@ from collections.abc import Iterator
 
 from app.formats.records import columns, records
 from app.formats.table_text import Record
-from app.views.live_types import PromptView, RelationView, SeedsPageView
-from app.views.page_types import HeadView, LayerView, ModelView, SearchView, TokenPageView
-from app.views.view_types import FFView, PairsView, SubheadView, View
+from app.views.head import HeadView
+from app.views.layer import LayerView
+from app.views.model import ModelView
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView
+from app.views.prompt import PromptView
+from app.views.relation import RelationView
+from app.views.search import SearchView
+from app.views.seeds import SeedsView
+from app.views.subhead import SubheadView
+from app.views.token import TokenView
+from app.views.tokens import View
 
 
 def csv_rows(view: View) -> Iterator[Record]:
@@ -25,7 +34,7 @@ def csv_columns(view: View) -> tuple[str, ...]:
 def said_of(view: View) -> Record:
     """The same on every row, after its own columns: with these, files can be put one after the other."""
     match view:
-        case FFView():
+        case NeuronView():
             return {"model": view.model, "layer": view.layer, "neuron": view.neuron, "lens": view.lens}
         case SubheadView():
             place = {"layer": view.layer, "head": view.head, "subhead": view.subhead}
@@ -36,7 +45,7 @@ def said_of(view: View) -> Record:
         case LayerView():
             only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
             return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}
-        case TokenPageView():
+        case TokenView():
             token = {"token": view.token["token"], "token_id": view.token["id"]}
             return {"model": view.model, **token, "lens": view.lens, "preset": view.preset}
         case ModelView():
@@ -45,7 +54,7 @@ def said_of(view: View) -> Record:
             return {"model": view.model, "q": view.q, "lens": view.lens}
         case RelationView():
             return {"model": view.model, "lens": view.lens}
-        case SeedsPageView():
+        case SeedsView():
             return {"model": view.model, "words": view.words}
         case PromptView():
             return {"model": view.model, "convention": view.convention}
@@ -57,7 +66,7 @@ def _is_so_read(view: View, record: Record) -> bool:
     match view:
         case HeadView():
             return record["matrix"] is not None
-        case TokenPageView():
+        case TokenView():
             return bool(record["role"] == "maps")
         case PromptView():
             return record["panel"] in ("patterns", "messages")

@@ -10,7 +10,7 @@ from app.formats.table_text import Source, as_latex, as_markdown, csv_parts
 from app.formats.tables import tables
 from app.html.rendering import PageRequest
 from app.site import Site
-from app.views.view_types import View
+from app.views.tokens import View
 
 BARE_FACES = ("json", "csv")  # data and nothing but data: the same wherever they are served
 WHOLE_FACES = ("csv",)  # all pages of a list at once

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from app.formats.table_text import Cell, Record, Table
-from app.views.live_types import RelationView, SeedsPageView, WordView
+from app.views.relation import RelationView, Word
+from app.views.seeds import SeedsView
 from app.views.token_text import shown
-from app.views.view_types import TokenView
+from app.views.tokens import Token
 
 TOKENS = 8
 _PLACE = ("kind", "layer", "index", "head", "subhead", "score")
@@ -13,11 +14,11 @@ SEEDS_COLUMNS = ("rank", *_PLACE)  # before anything was asked; those of words a
 RELATION_COLUMNS = ("layer", "head", "rank", "score", "rank_from_bottom")
 
 
-def _listed(tokens: Sequence[TokenView]) -> str:
+def _listed(tokens: Sequence[Token]) -> str:
     return "  ".join(shown(token["token"]) for token in tokens)
 
 
-def _padded(name: str, tokens: Sequence[TokenView], n: int) -> Record:
+def _padded(name: str, tokens: Sequence[Token], n: int) -> Record:
     """As many columns in every record."""
     record: Record = {}
     for at in range(n):
@@ -26,7 +27,7 @@ def _padded(name: str, tokens: Sequence[TokenView], n: int) -> Record:
     return record
 
 
-def seeds_tables(view: SeedsPageView) -> list[Table]:
+def seeds_tables(view: SeedsView) -> list[Table]:
     words = [f"{seed.weight:g}*{seed.word}" if seed.weight != 1 else seed.word for seed in view.seeds]
     rows: list[tuple[Cell, ...]] = [
         (
@@ -50,7 +51,7 @@ def seeds_tables(view: SeedsPageView) -> list[Table]:
     return made
 
 
-def seeds_records(view: SeedsPageView) -> Iterator[Record]:
+def seeds_records(view: SeedsView) -> Iterator[Record]:
     """The vectors; and where heads were asked for, what each writes (kind vo) and seeks (qk), token by token."""
     blank: Record = {"token": None, "token_id": None} if view.heads else {}
     names: Record = {}
@@ -65,7 +66,7 @@ def seeds_records(view: SeedsPageView) -> Iterator[Record]:
                 yield names | place | scored
 
 
-def _found_records(view: SeedsPageView) -> Iterator[Record]:
+def _found_records(view: SeedsView) -> Iterator[Record]:
     for rank, place in enumerate(view.results, 1):
         record: Record = {"rank": rank}
         record |= {name: place[name] for name in _PLACE}  # type: ignore[literal-required]
@@ -74,7 +75,7 @@ def _found_records(view: SeedsPageView) -> Iterator[Record]:
         yield record | _padded("top", place["top"], TOKENS)
 
 
-def _pair(source: WordView, target: WordView) -> str:
+def _pair(source: Word, target: Word) -> str:
     return f"{source.word} > {target.word}"
 
 

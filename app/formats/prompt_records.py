@@ -4,8 +4,8 @@ Rows of stored pages are in records.py; what the panels mean is for live_types.p
 from collections.abc import Iterable, Iterator, Sequence
 
 from app.formats.table_text import Record
-from app.views.live_types import ActiveView, EvolutionView, PatternView, PromptView
-from app.views.view_types import TokenView
+from app.views.prompt import ActiveNeuron, EvolutionStep, HeadPattern, PromptView
+from app.views.tokens import Token
 
 COLUMNS = (
     "panel",
@@ -66,7 +66,7 @@ def _rows(view: PromptView) -> Iterator[Record]:
             yield {**place, "measure": "shuffled", "value": covered["shuffled"]}
 
 
-def _evolution(panel: str, rows: Sequence[EvolutionView]) -> Iterator[Record]:
+def _evolution(panel: str, rows: Sequence[EvolutionStep]) -> Iterator[Record]:
     """The likeliest tokens after each step, and how likely and at which rank the run's own answer is there."""
     for row in rows:
         step = {"layer": row["layer"], "part": row["after"]}
@@ -77,7 +77,7 @@ def _evolution(panel: str, rows: Sequence[EvolutionView]) -> Iterator[Record]:
             yield {"panel": f"{panel}_answer", **step, **place, **_token(answer), **measured}
 
 
-def _pattern(place: Record, each: PatternView) -> Iterator[Record]:
+def _pattern(place: Record, each: HeadPattern) -> Iterator[Record]:
     place = {**place, "head": each["head"]}
     yield from _listed({"panel": "patterns", **place}, each["pattern"], "score")
     for message in each["messages"]:
@@ -86,7 +86,7 @@ def _pattern(place: Record, each: PatternView) -> Iterator[Record]:
         yield from _listed(sent, message["tokens"], "score")
 
 
-def _neuron(place: Record, each: ActiveView, rank: int) -> Iterator[Record]:
+def _neuron(place: Record, each: ActiveNeuron, rank: int) -> Iterator[Record]:
     """Its numbers, and the first tokens of its stored lists."""
     place = {**place, "layer": each["layer"], "neuron": each["neuron"]}
     for measure, value in (("coefficient", each["coefficient"]), ("strength", each["strength"])):
@@ -96,11 +96,11 @@ def _neuron(place: Record, each: ActiveView, rank: int) -> Iterator[Record]:
     yield from _listed({**place, "part": "value", "end": each["end"]}, each["value"])
 
 
-def _listed(place: Record, entries: Iterable[TokenView], measure: str | None = None) -> Iterator[Record]:
+def _listed(place: Record, entries: Iterable[Token], measure: str | None = None) -> Iterator[Record]:
     for rank, entry in enumerate(entries, 1):
         value = {"measure": measure, "value": entry[measure]} if measure else {}  # type: ignore[literal-required]
         yield {**place, "rank": rank, **_token(entry), **value}
 
 
-def _token(token: TokenView) -> Record:
+def _token(token: Token) -> Record:
     return {"token": token["token"], "token_id": token["id"]}

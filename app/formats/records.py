@@ -8,10 +8,20 @@ from app.formats.live_tables import RELATION_COLUMNS, SEEDS_COLUMNS, relation_re
 from app.formats.prompt_records import COLUMNS as PROMPT_COLUMNS
 from app.formats.prompt_records import prompt_records
 from app.formats.table_text import Record
-from app.views.layer import FIRST
-from app.views.live_types import PromptView, RelationView, SeedsPageView
-from app.views.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
-from app.views.view_types import FFView, PairsView, PairView, ReadView, SubheadView, TokenView, VectorView, View
+from app.views.head import HeadView
+from app.views.home import HomeView
+from app.views.layer import FIRST, LayerView
+from app.views.model import ModelView
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView
+from app.views.prompt import PromptView
+from app.views.relation import RelationView
+from app.views.search import SearchView
+from app.views.seeds import SeedsView
+from app.views.subhead import SubheadView
+from app.views.token import TokenView
+from app.views.tokens import Token, TokenPair, View
+from app.views.vectors import Vector, VectorReading
 from precompute.index.index import ranges
 
 STORED = "stored"  # how lists are called beside those of another reading
@@ -24,7 +34,7 @@ def records(view: View) -> Iterator[Record]:
 
 
 @records.register
-def _(view: FFView | SubheadView) -> Iterator[Record]:
+def _(view: NeuronView | SubheadView) -> Iterator[Record]:
     for reading, name, vector in readings(view):
         said: Record = {"reading": reading or STORED} if view.reading else {}
         for end, entries in (("top", vector.top), ("bottom", vector.bottom)):
@@ -33,13 +43,13 @@ def _(view: FFView | SubheadView) -> Iterator[Record]:
                 yield {**place, **_token("token", entry), "score": entry["score"]}
 
 
-def readings(view: FFView | SubheadView) -> list[tuple[str | None, str, VectorView | ReadView]]:
+def readings(view: NeuronView | SubheadView) -> list[tuple[str | None, str, Vector | VectorReading]]:
     """The stored lists, then those of another reading, if there is one: its name, the name of the vector, the lists."""
     stored = [(None, name, vector) for name, vector in vectors(view).items()]
     return [*stored, *([(view.reading.name, *each) for each in view.reading.vectors.items()] if view.reading else [])]
 
 
-def vectors(view: FFView | SubheadView) -> dict[str, VectorView]:
+def vectors(view: NeuronView | SubheadView) -> dict[str, Vector]:
     if isinstance(view, SubheadView):
         return {"q": view.q, "k": view.k, "v": view.v, "o": view.o}
     return {"key": view.key, **({"up": view.up} if view.up else {}), "value": view.value}
@@ -48,17 +58,17 @@ def vectors(view: FFView | SubheadView) -> dict[str, VectorView]:
 @records.register
 def _(view: PairsView) -> Iterator[Record]:
     if view.reading is None:
-        yield from _pair_records(view.matrix, view.pairs, view.bottom)
+        yield from _pair_records(view.matrix, view.top, view.bottom)
         return
     for name, lists in ((STORED, view), (view.reading.name, view.reading)):
-        for record in _pair_records(view.matrix, lists.pairs, lists.bottom):
+        for record in _pair_records(view.matrix, lists.top, lists.bottom):
             yield {"reading": name, **record}
 
 
 @records.register
 def _(view: HeadView) -> Iterator[Record]:
     for matrix, glance in (("vo", view.vo), ("qk", view.qk)):
-        for record in _pair_records(matrix, glance.pairs, glance.bottom):
+        for record in _pair_records(matrix, glance.top, glance.bottom):
             yield {**record, **_blank(_SUBHEAD)}
     for row in view.subheads:
         for vector, tokens in (("q", row["q"]), ("k", row["k"]), ("v", row["v"]), ("o", row["o"])):
@@ -67,7 +77,7 @@ def _(view: HeadView) -> Iterator[Record]:
                 yield {**_blank(_PAIR), "end": "top", "rank": rank, **of_subhead}
 
 
-def _pair_records(matrix: str, top: Sequence[PairView], bottom: Sequence[PairView]) -> Iterator[Record]:
+def _pair_records(matrix: str, top: Sequence[TokenPair], bottom: Sequence[TokenPair]) -> Iterator[Record]:
     for end, entries in (("top", top), ("bottom", bottom)):
         for rank, pair in enumerate(entries, 1):
             yield {
@@ -119,7 +129,7 @@ def _(view: HomeView) -> Iterator[Record]:
 
 
 @records.register
-def _(view: TokenPageView) -> Iterator[Record]:
+def _(view: TokenView) -> Iterator[Record]:
     blank: Record = {"side": None, "other": None, "other_id": None}
     for role in view.roles:
         for place in role.places:
@@ -146,7 +156,7 @@ def _(view: SearchView) -> Iterator[Record]:
         yield blank | record | of_pair
 
 
-records.register(SeedsPageView, seeds_records)
+records.register(SeedsView, seeds_records)
 records.register(RelationView, relation_records)
 records.register(PromptView, prompt_records)
 
@@ -169,7 +179,7 @@ def columns(view: View) -> tuple[str, ...]:
             return ("layer", "matrix", "head", "coherence", *_PAIR[3:])
         case HomeView():
             return ("model", "architecture", "n_layers", "layers", "bytes", "revision", "origin", "name")
-        case TokenPageView():
+        case TokenView():
             place = ("kind", "layer", "index", "head", "subhead", "rank", "score")
             return ("role", "end", *place, "side", "other", "other_id")
         case SearchView():
@@ -178,7 +188,7 @@ def columns(view: View) -> tuple[str, ...]:
             return (*_MATCH, *words, *_MATCH_PAIR)
         case PromptView():
             return PROMPT_COLUMNS
-        case SeedsPageView():
+        case SeedsView():
             return SEEDS_COLUMNS
         case RelationView():
             return RELATION_COLUMNS
@@ -189,5 +199,5 @@ def _blank(names: Sequence[str]) -> Record:
     return dict.fromkeys(names)
 
 
-def _token(name: str, token: TokenView) -> Record:
+def _token(name: str, token: Token) -> Record:
     return {name: token["token"], f"{name}_id": token["id"]}

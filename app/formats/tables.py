@@ -8,26 +8,20 @@ from itertools import zip_longest
 from app.formats.live_tables import relation_tables, seeds_tables
 from app.formats.records import readings
 from app.formats.table_text import Cell, Table, Tokens
-from app.views.live_types import RelationView, SeedsPageView
-from app.views.page_types import (
-    HeadView,
-    HomeView,
-    LayerView,
-    Match,
-    MatrixGlance,
-    ModelView,
-    NeuronCard,
-    PairMatch,
-    PairPlace,
-    Place,
-    Role,
-    SearchView,
-    TokenPageView,
-)
-from app.views.parameters import COLUMNS
+from app.views.head import HeadView, MatrixGlance
+from app.views.home import HomeView
+from app.views.layer import LayerView
+from app.views.model import ModelView
+from app.views.neuron import NeuronView
+from app.views.pairs import COLUMNS, PairsReading, PairsView
+from app.views.relation import RelationView
+from app.views.search import PairMatch, SearchView, VectorMatch
+from app.views.seeds import SeedsView
+from app.views.subhead import SubheadView
+from app.views.token import Listing, PairListing, Role, TokenView
 from app.views.token_text import shown
-from app.views.view_types import FFView, PairsView, PairView, ReadPairs, ScoredView, SubheadView, TokenView, View
-from app.views.worth_reading import HEAD_LENS, HEAD_PRESET
+from app.views.tokens import ScoredToken, Token, TokenPair, View
+from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
 from precompute.index.index import ranges
 
 ROLES: dict[Role, str] = {
@@ -42,9 +36,9 @@ def tables(view: View) -> list[Table]:
 
 
 @tables.register
-def _(view: FFView | SubheadView) -> list[Table]:
+def _(view: NeuronView | SubheadView) -> list[Table]:
     what = f"layer {view.layer}, " + (
-        f"neuron {view.neuron}" if isinstance(view, FFView) else f"head {view.head}, subhead {view.subhead}"
+        f"neuron {view.neuron}" if isinstance(view, NeuronView) else f"head {view.head}, subhead {view.subhead}"
     )
     return [
         Table(
@@ -80,7 +74,7 @@ def _(view: HeadView) -> list[Table]:
 
 
 def _pair_tables(
-    view: PairsView | HeadView, matrix: str, lists: PairsView | MatrixGlance | ReadPairs, reading: str | None = None
+    view: PairsView | HeadView, matrix: str, lists: PairsView | MatrixGlance | PairsReading, reading: str | None = None
 ) -> list[Table]:
     how = f"{view.lens}, {view.preset}{_named(reading)}"
     title = f"{view.model}, layer {view.layer}, head {view.head}, {matrix}, {{}} ({how})"
@@ -90,7 +84,7 @@ def _pair_tables(
             ("#", *COLUMNS[matrix], "score"),
             [(rank, _shown(pair["from"]), _shown(pair["to"]), pair["score"]) for rank, pair in enumerate(entries, 1)],
         )
-        for end, entries in (("top", lists.pairs), ("bottom", lists.bottom))
+        for end, entries in (("top", lists.top), ("bottom", lists.bottom))
     ]
 
 
@@ -135,7 +129,7 @@ def _(view: HomeView) -> list[Table]:
 
 
 @tables.register
-def _(view: TokenPageView) -> list[Table]:
+def _(view: TokenView) -> list[Table]:
     name = f"{view.model}, token {view.token['id']} {shown(view.token['token'])}"
     made = [
         Table(
@@ -174,32 +168,32 @@ def _(view: SearchView) -> list[Table]:
     return [made[0], *(table for table in made[1:] if table.rows)]
 
 
-tables.register(SeedsPageView, seeds_tables)
+tables.register(SeedsView, seeds_tables)
 tables.register(RelationView, relation_tables)
 
 
-def _where(place: Place | Match) -> str:
+def _where(place: Listing | VectorMatch) -> str:
     """L29N808, or L25H2.49."""
     if place["head"] is None:
         return f"L{place['layer']}N{place['index']}"
     return f"L{place['layer']}H{place['head']}.{place['subhead']}"
 
 
-def _head(pair: PairPlace | PairMatch) -> str:
+def _head(pair: PairListing | PairMatch) -> str:
     return f"L{pair['layer']}H{pair['head']}"
 
 
-def _shown(token: TokenView) -> Tokens:
+def _shown(token: Token) -> Tokens:
     return Tokens(((shown(token["token"]),),))
 
 
-def _listed(entries: Iterable[TokenView]) -> Tokens:
+def _listed(entries: Iterable[Token]) -> Tokens:
     return Tokens(tuple((shown(token["token"]),) for token in entries))
 
 
-def _pairs(pairs: Sequence[PairView]) -> Tokens:
+def _pairs(pairs: Sequence[TokenPair]) -> Tokens:
     return Tokens(tuple((shown(pair["from"]["token"]), shown(pair["to"]["token"])) for pair in pairs))
 
 
-def _scored(entry: ScoredView | None) -> tuple[Cell, Cell]:
+def _scored(entry: ScoredToken | None) -> tuple[Cell, Cell]:
     return (_shown(entry), entry["score"]) if entry else (None, None)

@@ -11,7 +11,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from app.views.view_types import FFView, PairsView, PairView, ScoredView, SeedsView, SubheadView, TokenView, VectorView
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView
+from app.views.seeds import SeedRankingView
+from app.views.subhead import SubheadView
+from app.views.tokens import ScoredToken, Token, TokenPair
+from app.views.vectors import Vector
 from precompute.index.index import ModelSummary, ranges
 from precompute.plain_text import escaped, plain
 from precompute.shape import ENDS, Shape
@@ -29,9 +34,9 @@ def visible(text: str) -> str:
     return shown or "(no text)"  # an embedding row that no token has
 
 
-def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None:
+def print_view(console: Console, view: NeuronView | PairsView | SubheadView) -> None:
     match view:
-        case FFView():
+        case NeuronView():
             _print_ff(console, view)
         case PairsView():
             _print_pairs(console, view)
@@ -39,7 +44,7 @@ def print_view(console: Console, view: FFView | PairsView | SubheadView) -> None
             _print_subhead(console, view)
 
 
-def print_seeds(console: Console, view: SeedsView, shape: Shape) -> None:
+def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
     used = ", ".join(
         f"{'' if seed.weight == 1 else f'{seed.weight:+.4g} × '}{visible(seed.word)}: "
         f"{' + '.join(visible(token['token']) for token in seed.tokens)}"
@@ -48,16 +53,16 @@ def print_seeds(console: Console, view: SeedsView, shape: Shape) -> None:
     _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
     table = Table("kind", "layer", "index", "score", "top", box=box.SIMPLE_HEAD)
     for result in view.results:
-        index = str(result.index)
-        if result.kind.startswith("w_"):
-            index = "head {} subhead {}".format(*shape.head_and_subhead(result.kind, result.index))
-        first = "  ".join(visible(token["token"]) for token in result.top) or "(layer not built yet)"
-        numbers = (result.kind, str(result.layer), index, f"{result.score:.3f}")
+        index = str(result["index"])
+        if result["kind"].startswith("w_"):
+            index = "head {} subhead {}".format(*shape.head_and_subhead(result["kind"], result["index"]))
+        first = "  ".join(visible(token["token"]) for token in result["top"]) or "(layer not built yet)"
+        numbers = (result["kind"], str(result["layer"]), index, f"{result['score']:.3f}")
         table.add_row(*map(Text, (*numbers, first)))
     console.print(table)
 
 
-def _print_ff(console: Console, view: FFView) -> None:
+def _print_ff(console: Console, view: NeuronView) -> None:
     _print_heading(console, f"{view.model}  layer {view.layer}  neuron {view.neuron}", f"lens {view.lens}")
     vectors = {"key: reads": view.key, "value: writes": view.value}
     if view.up:
@@ -82,7 +87,7 @@ def _print_subhead(console: Console, view: SubheadView) -> None:
 def _print_pairs(console: Console, view: PairsView) -> None:
     heading = f"{view.model}  layer {view.layer}  head {view.head}  {view.matrix}"
     _print_heading(console, heading, f"lens {view.lens}, preset {view.preset}")
-    lists = {"top": (view.pairs, view.coherence[0]), "bottom": (view.bottom, view.coherence[1])}
+    lists = {"top": (view.top, view.coherence[0]), "bottom": (view.bottom, view.coherence[1])}
     tables = [
         _titled(f"{end}: {' -> '.join(view.columns)}", _coherence(coherence), _pairs_table(view.columns, pairs))
         for end, (pairs, coherence) in lists.items()
@@ -121,7 +126,7 @@ def _print_heading(console: Console, what: str, how: str) -> None:
     console.print(Text.assemble((what, "bold"), "  ", (how, "dim")))
 
 
-def _print_vectors(console: Console, vectors: dict[str, VectorView]) -> None:
+def _print_vectors(console: Console, vectors: dict[str, Vector]) -> None:
     tables = []
     for title, vector in vectors.items():
         details = [f"norm {vector.norm:.3g}"]
@@ -139,7 +144,7 @@ def _titled(title: str, details: str, table: Table) -> Group:
     return Group(Text(), Text(title, style="bold"), Text(details, style="dim"), table)
 
 
-def _vector_table(vector: VectorView) -> Table:
+def _vector_table(vector: Vector) -> Table:
     table = _table()
     _add_columns(table, ("#", "top", "score", "bottom", "score"))
     for rank, (high, low) in enumerate(zip_longest(vector.top, vector.bottom), 1):
@@ -147,7 +152,7 @@ def _vector_table(vector: VectorView) -> Table:
     return table
 
 
-def _pairs_table(columns: tuple[str, str], pairs: Sequence[PairView]) -> Table:
+def _pairs_table(columns: tuple[str, str], pairs: Sequence[TokenPair]) -> Table:
     table = _table()
     _add_columns(table, ("#", *columns, "score"))
     for rank, pair in enumerate(pairs, 1):
@@ -167,11 +172,11 @@ def _add_columns(table: Table, headings: Sequence[str]) -> None:
         table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number, overflow="fold")
 
 
-def _scored_cells(entry: ScoredView | None) -> tuple[Text, Text]:
+def _scored_cells(entry: ScoredToken | None) -> tuple[Text, Text]:
     return (_token(entry), _score(entry["score"])) if entry else (Text(), Text())
 
 
-def _token(token: TokenView) -> Text:
+def _token(token: Token) -> Text:
     return Text(visible(token["token"]), style="cyan")
 
 

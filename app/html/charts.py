@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from app.html.numbers import HEAT_STEPS
-from app.views.live_types import CoverageView
+from app.views.prompt import Coverage
 from app.views.token_text import shown
-from app.views.view_types import TokenView
+from app.views.tokens import Token
 
 WINDOW = 24  # positions of a text that stand beside each other
 LABEL = 11  # characters of a label
@@ -31,14 +31,14 @@ def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str
     return [(step, "".join(squares)) for step, squares in sorted(paths.items())]
 
 
-def axis_labels(tokens: Sequence[TokenView]) -> list[tuple[int, str]]:
+def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     """Positions and their tokens, cut; where they are too many, every few positions and their numbers."""
     step = -(-len(tokens) // WINDOW)
     texts = [(at, shown(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
     return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
 
 
-def coverage_points(rows: Sequence[CoverageView], share: str, width: int, height: int) -> str:
+def coverage_points(rows: Sequence[Coverage], share: str, width: int, height: int) -> str:
     """A line through the layers; `share` is the field to draw: covered or shuffled."""
     step = width / max(1, len(rows) - 1)
     return " ".join(f"{i * step:.1f},{height * (1 - row[share]):.1f}" for i, row in enumerate(rows))  # type: ignore[literal-required]

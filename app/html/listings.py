@@ -4,14 +4,15 @@ from collections.abc import Iterable
 
 from app import addresses
 from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
-from app.views.page_types import Match, PairMatch, PairPlace, Place, RoleList
+from app.views.search import PairMatch, VectorMatch
+from app.views.token import Listing, PairListing, RoleList
 from precompute.index.index import Index
 from precompute.shape import Shape
 
 _SHARED_BY_HEADS = ("w_k", "w_v")  # where heads are grouped
 
 
-def name(listing: Place | Match, shape: Shape | None = None) -> str:
+def name(listing: Listing | VectorMatch, shape: Shape | None = None) -> str:
     """L10N2361, L8H11.5, or L8H0–2.5 of what grouped heads share: what the search understands."""
     if listing["head"] is None:
         return f"L{listing['layer']}N{listing['index']}"
@@ -25,7 +26,7 @@ def peak(roles: Iterable[RoleList]) -> float:
     return max((abs(listing["score"]) for role in roles for listing in role.places), default=0.0)
 
 
-def address(index: Index, listing: Place | Match, end: str, rank: int, token: int, lens: str) -> str:
+def address(index: Index, listing: Listing | VectorMatch, end: str, rank: int, token: int, lens: str) -> str:
     """Of the row of a token in a vector's list, on a page that is long enough to reach its rank."""
     page = addresses.vector(
         index.manifest.model, listing["layer"], listing["index"], listing["head"], listing["subhead"],
@@ -34,7 +35,9 @@ def address(index: Index, listing: Place | Match, end: str, rank: int, token: in
     return f"{page}#{listing['kind']}-{end[0]}{token}"  # the id of the row, as in templates/_lists.html
 
 
-def pair_address(index: Index, listing: PairPlace | PairMatch, first: int, second: int, lens: str, preset: str) -> str:
+def pair_address(
+    index: Index, listing: PairListing | PairMatch, first: int, second: int, lens: str, preset: str
+) -> str:
     """Of the row of two tokens in a head's list."""
     page = addresses.pairs(
         index.manifest.model, listing["layer"], listing["head"], listing["matrix"],

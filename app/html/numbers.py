@@ -4,8 +4,8 @@ The content security policy allows no style in a page: every length and colour i
 from collections.abc import Iterable, Sequence
 from math import log
 
-from app.views.page_types import LayerRow
-from app.views.view_types import PairView, ScoredView
+from app.views.model import LayerRow
+from app.views.tokens import ScoredToken, TokenPair
 
 BAR_STEPS = 50
 HEAT_STEPS = 8
@@ -61,7 +61,7 @@ def size(n_bytes: float) -> str:
     return f"{n_bytes:.3g} TB"
 
 
-def peak(*lists: Sequence[ScoredView] | Sequence[PairView]) -> float:
+def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
     """The largest score in size; lists begin with theirs."""
     return max((abs(entries[0]["score"]) for entries in lists if entries), default=0.0)
 

@@ -8,25 +8,25 @@ from html import escape
 from markupsafe import Markup
 
 from app import addresses
-from app.views.live_types import SeedTerm
+from app.views.seeds import SeedWord
 from app.views.token_text import shown
-from app.views.view_types import PairView, TokenView
+from app.views.tokens import Token, TokenPair
 
 CUT = 9  # lists side by side have room for about as many characters
 SEED_WORDS = 4
 PULLING_WORDS = 3
 
 
-def chip(token: TokenView, model: str, lens: str = "dot") -> Markup:
+def chip(token: Token, model: str, lens: str = "dot") -> Markup:
     return chips((token,), model, lens)
 
 
-def chips(tokens: Iterable[TokenView], model: str, lens: str = "dot") -> Markup:
+def chips(tokens: Iterable[Token], model: str, lens: str = "dot") -> Markup:
     before, after = _around_id(model, lens)
     return Markup(" ".join([f"{before}{token['id']}{after}{_chip_text(token['token'])}</a>" for token in tokens]))
 
 
-def chip_text(token: TokenView) -> Markup:
+def chip_text(token: Token) -> Markup:
     """What stands inside a chip: for headings, and for links that lead elsewhere."""
     return _chip_text(token["token"])
 
@@ -50,24 +50,24 @@ def _chip_text(text: str) -> Markup:
     return Markup(f"<bdi{title}>{marks[0]}{escape(word or seen)}{marks[1]}</bdi>")
 
 
-def plain(tokens: Iterable[TokenView]) -> str:
+def plain(tokens: Iterable[Token]) -> str:
     """Tokens as text, for titles and descriptions."""
     return ", ".join([token["token"].strip() or shown(token["token"]) for token in tokens])
 
 
-def plain_pairs(pairs: Iterable[PairView]) -> str:
+def plain_pairs(pairs: Iterable[TokenPair]) -> str:
     return ", ".join([f"{plain([pair['from']])} → {plain([pair['to']])}" for pair in pairs])
 
 
-def by_first_token(pairs: Iterable[PairView]) -> list[tuple[TokenView, list[PairView]]]:
+def by_first_token(pairs: Iterable[TokenPair]) -> list[tuple[Token, list[TokenPair]]]:
     """Pairs in groups that share their first token, in the order of the best of each."""
-    groups: dict[int, list[PairView]] = {}
+    groups: dict[int, list[TokenPair]] = {}
     for pair in pairs:
         groups.setdefault(pair["from"]["id"], []).append(pair)
     return [(group[0]["from"], group) for group in groups.values()]
 
 
-def seed_words(tokens: Iterable[TokenView]) -> str:
+def seed_words(tokens: Iterable[Token]) -> str:
     """The first tokens that are words, as seed words: each once, whatever its case and space."""
     words: dict[str, str] = {}
     for token in tokens:
@@ -79,7 +79,7 @@ def seed_words(tokens: Iterable[TokenView]) -> str:
     return ",".join(words.values())
 
 
-def pulling_words(seeds: Sequence[SeedTerm], scores: Sequence[float]) -> list[tuple[str, float]]:
+def pulling_words(seeds: Sequence[SeedWord], scores: Sequence[float]) -> list[tuple[str, float]]:
     """The seed words that lift a vector most, with its score for each."""
     words = sorted(zip(seeds, scores, strict=True), key=lambda word: -word[0].weight * word[1])
     return [(seed.word, score) for seed, score in words[:PULLING_WORDS]]

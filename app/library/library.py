@@ -7,13 +7,12 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tokenizers import Tokenizer
 
+from app.library.card import ModelCard
 from app.library.fault_text import for_visitors
 from app.library.live_index import LiveIndex, Stamp, stamp_of
-from app.views.page_types import ModelCard
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from precompute.files import read_regular
 from precompute.index.manifest import MANIFEST, MODEL_NAME, TOKENIZER, signature_of
@@ -122,20 +121,11 @@ class Library:
         return [name for name in names if MODEL_NAME.fullmatch(name) and signature_of(self.data / name)]
 
     def _card(self, name: str) -> ModelCard:
-        blank: dict[str, Any] = {
-            "name": "",
-            "architecture": "",
-            "n_layers": 0,
-            "layers": (),
-            "bytes": 0,
-            "revision": "",
-            "origin": "",
-        }
         try:
             index = self.index(name)
         except LexiscopeError as error:
-            return ModelCard.of(model=name, **blank, faults=(for_visitors(error, self.data),))
-        return ModelCard.of(
+            return ModelCard(model=name, faults=(for_visitors(error, self.data),))
+        return ModelCard(
             model=name,
             name=index.manifest.name,
             architecture=index.shape.architecture,

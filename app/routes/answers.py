@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.addresses import format_address
 from app.formats.faces import BARE_FACES, WHOLE_FACES, csv_face, html_face, links, table_face, twin_addresses
+from app.formats.json_format import json_bytes
 from app.html.rendering import PageRequest
 from app.library.live_index import LiveIndex
 from app.routes.error_pages import ErrorPages
@@ -20,8 +21,8 @@ from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_sug
 from app.routes.responses import Answer, Headers, answer, in_parts
 from app.routes.table import Call, Elsewhere, Page
 from app.site import Site
-from app.views.page_types import SearchView
-from app.views.view_types import View
+from app.views.search import SearchView
+from app.views.tokens import View
 from precompute.errors import IndexFault, NotFound
 
 _NO_CACHE, _VARY = (b"cache-control", b"no-cache"), (b"vary", VARY.encode())
@@ -101,7 +102,7 @@ def endpoint(site: Site, page: Page) -> Endpoint:
         headers = _headers(index, "" if index and index.changed else etag)  # changed since its version was taken
         headers.append((b"link", links(canonical, page.faces).encode()))
         if face == "json":
-            return answer(view.json_bytes(), face, headers)
+            return answer(json_bytes(view), face, headers)
         if face == "csv":
             return in_parts(csv_face(view), face, headers, site.turns)
         about = page_request(site, request, canonical, twin_addresses(canonical, page.faces), index)

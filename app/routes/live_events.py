@@ -14,7 +14,7 @@ from app.library.live_index import LiveIndex
 from app.routes.answers import page_request
 from app.routes.table import Page
 from app.site import Site
-from app.views.view_types import View
+from app.views.tokens import View
 from app.wire import Progress
 from app.workers.errors import LiveError, status_of
 from precompute.errors import LexiscopeError

@@ -6,10 +6,9 @@ from app.packed_text import unpack
 from app.routes import live_arguments as arg
 from app.routes.arguments import Lens
 from app.routes.table import Call, page
-from app.views.live_types import PromptView, RelationView, SeedsPageView
-from app.views.prompt import prompt_form, prompt_page
-from app.views.relation import relation_page
-from app.views.seeds import seeds_page
+from app.views.prompt import PromptView, prompt_form, prompt_view
+from app.views.relation import RelationView, relation_view
+from app.views.seeds import SeedsView, seeds_view
 from app.views.terms import parse_off, parse_pairs, parse_set, parse_terms
 from app.wire import Convention, PromptAsk, RelationAsk, SeedsAsk
 from app.workers.errors import LiveOff
@@ -19,17 +18,17 @@ from app.workers.errors import LiveOff
 async def seeds(
     call: Call, words: arg.SeedWords = "", kind: arg.SeedKinds = "ff_value",
     k: arg.Results = arg.SEED_RESULTS, heads: arg.WithHeads = 0,
-) -> SeedsPageView:  # fmt: skip
+) -> SeedsView:  # fmt: skip
     """The vectors that are about a few words, over all layers: computed by the worker, for any words.
 
     `scores` are those of each word by itself; `nearest` the tokens nearest to the average; with `heads=1`, what every
     head would write for it (W_V W_O) and look for with it (W_Q W_Kᵀ)."""
     _there(call)
     if not words:
-        return seeds_page(call.index, "", kind, None)
+        return seeds_view(call.index, "", kind, None)
     ask = SeedsAsk(terms=parse_terms(words), kinds=tuple(kind.split(",")), n=k, heads=bool(heads))
     answer = await call.site.live.ask(call.model, ask, call.request)
-    return seeds_page(call.index, words, kind, answer)
+    return seeds_view(call.index, words, kind, answer)
 
 
 @page("/{model:name}/relation", addresses.relation, many=("pairs",))
@@ -40,9 +39,9 @@ async def relation(call: Call, pairs: arg.RelationPairs = "", lens: Lens = "dot"
     pairs counts. Heads that suppress it have a small `rank_from_bottom`."""
     _there(call)
     if not pairs:
-        return relation_page(call.index, lens, None)
+        return relation_view(call.index, lens, None)
     answer = await call.site.live.ask(call.model, RelationAsk(pairs=parse_pairs(pairs), lens=lens), call.request)
-    return relation_page(call.index, lens, answer)
+    return relation_view(call.index, lens, answer)
 
 
 @page("/{model:name}/prompt", addresses.prompt, arg.LIKELY, faces=("json", "csv"), many=("panel", "off", "set"))
@@ -63,7 +62,7 @@ async def prompt(
     ask = prompt_ask(call, text, z, position, layer, neuron, head, panel, off, set, convention, k)
     if ask is None:
         return prompt_form(call.index, panel, convention, (*parse_off(off), *parse_set(set)))
-    return prompt_page(call.index, ask, panel, await call.site.live.ask(call.model, ask, call.request))
+    return prompt_view(call.index, ask, panel, await call.site.live.ask(call.model, ask, call.request))
 
 
 def prompt_ask(

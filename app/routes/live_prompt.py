@@ -11,8 +11,7 @@ from app.routes.live_events import event_stream
 from app.routes.live_pages import prompt, prompt_ask
 from app.routes.table import Call
 from app.site import Site
-from app.views.live_types import PromptView
-from app.views.prompt import prompt_page
+from app.views.prompt import PromptView, prompt_view
 from app.wire import PromptAnswer
 from app.workers.errors import TooLarge, VisitorGone
 from precompute.errors import BadRequest
@@ -44,7 +43,7 @@ def prompt_router(site: Site) -> APIRouter:
             raise BadRequest("there is no text: give it as text=")
 
         def view(answer: PromptAnswer) -> PromptView:
-            return prompt_page(index, ask, arguments["panel"], answer)
+            return prompt_view(index, ask, arguments["panel"], answer)
 
         return await event_stream(site, request, prompt, index, arguments, site.live.stream(model, ask), view)
 

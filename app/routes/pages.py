@@ -8,25 +8,25 @@ from app import addresses
 from app.routes import arguments as arg
 from app.routes.readings import read_again, read_pairs_again
 from app.routes.table import Call, Elsewhere, page
-from app.views.head import head_view
-from app.views.home import home_view
-from app.views.layer import layer_view, token_named
-from app.views.model import model_view
-from app.views.page_types import HeadView, HomeView, LayerView, ModelView, SearchView, TokenPageView
-from app.views.parameters import ff_view, pairs_view, subhead_view
-from app.views.search import search_view, suggest_view
-from app.views.token import token_page
-from app.views.view_types import FFView, PairsView, SubheadView
+from app.views.head import HeadView, head_view
+from app.views.home import HomeView, home_view
+from app.views.layer import LayerView, layer_view, token_named
+from app.views.model import ModelView, model_view
+from app.views.neuron import NeuronView, neuron_view
+from app.views.pairs import PairsView, pairs_view
+from app.views.search import SearchView, search_view, suggest_view
+from app.views.subhead import SubheadView, subhead_view
+from app.views.token import TokenView, token_view
 
 
 @page("/{model:name}/ff/{layer:number}/{neuron:number}", addresses.ff, arg.VECTOR_ENTRIES)
 async def neuron(
     call: Call, layer: arg.Layer, neuron: arg.Neuron,
     lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
-) -> FFView:  # fmt: skip
+) -> NeuronView:  # fmt: skip
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
-    view = ff_view(call.index, layer, neuron, lens, k)
+    view = neuron_view(call.index, layer, neuron, lens, k)
     return await read_again(call, view, reading, k) if reading else view
 
 
@@ -64,9 +64,9 @@ def head(call: Call, layer: arg.Layer, head: arg.Head, lens: arg.Lens = "dot", p
 def token(
     call: Call, token: arg.TokenId, lens: arg.Lens = "dot", preset: arg.Preset = "all",
     kind: arg.TokenKind = None, page: arg.PageNumber = 1,
-) -> TokenPageView:  # fmt: skip
+) -> TokenView:  # fmt: skip
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
-    return token_page(call.index, token, lens, preset, kind, *call.part(page, call.site.settings.token_rows))
+    return token_view(call.index, token, lens, preset, kind, *call.part(page, call.site.settings.token_rows))
 
 
 def _split(call: Call, arguments: Mapping[str, Any]) -> str:

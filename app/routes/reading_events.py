@@ -11,9 +11,7 @@ from app.routes.pages import pairs
 from app.routes.readings import pairs_ask
 from app.routes.table import Call
 from app.site import Site
-from app.views.parameters import pairs_view
-from app.views.readings import read_pairs_view
-from app.views.view_types import PairsView
+from app.views.pairs import PairsView, pairs_view, with_pairs_reading
 from app.wire import PairsReadingAnswer
 from precompute.errors import BadRequest
 
@@ -31,7 +29,7 @@ def reading_router(site: Site) -> APIRouter:
         stored = pairs_view(index, matrix, layer, head, asked["lens"], asked["preset"], k)
 
         def view(answer: PairsReadingAnswer) -> PairsView:
-            return read_pairs_view(index, stored, asked["reading"], answer)
+            return with_pairs_reading(index, stored, asked["reading"], answer)
 
         run = site.live.stream(model, pairs_ask(stored, asked["reading"], k))
         arguments = {"layer": layer, "head": head, "matrix": matrix, **asked}

@@ -1,15 +1,19 @@
 """Asks the worker to read the vectors, or the pairs, of a stored page in another way.
 The pages are in pages.py, what is made of the answers in views/readings.py."""
 
+from dataclasses import replace
 from typing import TypeVar
 
 from app.routes.table import Call
-from app.views.readings import read_pairs_view, read_view
-from app.views.view_types import FFView, OtherReading, PairsView, SubheadView
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView, with_pairs_reading
+from app.views.subhead import SUBHEAD_KINDS, SubheadView
+from app.views.vectors import Reading as VectorsReading
+from app.views.vectors import vector_reading
 from app.wire import PairsReadingAsk, Reading, ReadingAsk
 
 MOST, MOST_PAIRS = 100, 1000  # tokens, and pairs, that a worker lists
-V = TypeVar("V", FFView, SubheadView)
+V = TypeVar("V", NeuronView, SubheadView)
 
 
 async def read_again(call: Call, view: V, reading: Reading, k: int) -> V:
@@ -20,14 +24,14 @@ async def read_again(call: Call, view: V, reading: Reading, k: int) -> V:
             {"kind": kind, "layer": view.layer, "index": row, "reading": reading, "lens": view.lens, "k": min(k, MOST)}
         )
         answer = await call.site.live.ask(call.model, ask, call.request)
-        made[name] = read_view(index, kind, view.layer, row, view.lens, answer)
-    return type(view).of(**{**view.__dict__, "reading": OtherReading.of(name=reading, vectors=made)})
+        made[name] = vector_reading(index, kind, view.layer, row, view.lens, answer)
+    return replace(view, reading=VectorsReading(name=reading, vectors=made))
 
 
 async def read_pairs_again(call: Call, view: PairsView, reading: Reading, k: int) -> PairsView:
     """The view with the same head's pairs in another reading."""
     answer = await call.site.live.ask(call.model, pairs_ask(view, reading, k), call.request)
-    return read_pairs_view(call.index, view, reading, answer)
+    return with_pairs_reading(call.index, view, reading, answer)
 
 
 def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
@@ -39,10 +43,9 @@ def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
     )  # fmt: skip
 
 
-def _vectors(call: Call, view: FFView | SubheadView) -> dict[str, tuple[str, int]]:
+def _vectors(call: Call, view: NeuronView | SubheadView) -> dict[str, tuple[str, int]]:
     """The kind and the row of each."""
-    if isinstance(view, FFView):
+    if isinstance(view, NeuronView):
         names = ("key", "up", "value") if view.up else ("key", "value")
         return {name: (f"ff_{name}", view.neuron) for name in names}
-    kinds = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}
-    return {name: (kind, call.index.shape.row(kind, view.head, view.subhead)) for name, kind in kinds.items()}
+    return {name: (kind, call.index.shape.row(kind, view.head, view.subhead)) for name, kind in SUBHEAD_KINDS.items()}

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 
 from app import addresses
+from app.formats.json_format import json_bytes
 from app.html.assets import Asset
 from app.html.rendering import PageRequest
 from app.metrics import MEDIA_TYPE
@@ -36,10 +37,10 @@ def system_router(site: Site, document: Callable[[], dict[str, Any]]) -> APIRout
     async def health() -> Response:
         """Whether the server answers, and which layers of which models are ready."""
         models = tuple(
-            ModelHealth.of(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
+            ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
             for card in site.library.cards()
         )
-        return _data(HealthView.of(status="ok", models=models).json_bytes(), no_store=True)
+        return _data(json_bytes(HealthView(status="ok", models=models)), no_store=True)
 
     @router.get(
         "/-/settings.json", operation_id="settings", response_model=None, responses={200: {"model": SettingsView}}

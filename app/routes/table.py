@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from app.routes.arguments import FACES, Model
 from app.site import Site
-from app.views.view_types import View
+from app.views.tokens import View
 from precompute.errors import BadRequest
 from precompute.index.index import Index
 

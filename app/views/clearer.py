@@ -4,12 +4,11 @@ A page keeps the lens and preset of its address; this is what it offers beside t
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.views.head import PAIRS
-from app.views.page_types import HeadView
-from app.views.parameters import pairs_view
+from app.views.head import PAIRS, HeadView
+from app.views.pairs import pairs_view
 from app.views.readable import Readable, readable
 from app.views.token_search import surface
-from app.views.view_types import PairView
+from app.views.tokens import TokenPair
 from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, without_repetition
 from precompute.errors import IndexFault
 from precompute.index.index import Index
@@ -23,16 +22,16 @@ class Clearer:
     here: int  # of the first pairs of both matrices: those of two different words that people can read
     there: int
     of: int
-    pairs: tuple[PairView, ...]  # a few of those there
+    pairs: list[TokenPair]  # a few of those there
 
 
 def clearer(index: Index, view: HeadView) -> Clearer | None:
     """None where it would show no more words; or where its lists are damaged, which is no reason to miss the page's."""
-    shown: list[PairView] = [*view.vo.pairs, *view.qk.pairs]
-    found: list[PairView] = []
+    shown: list[TokenPair] = [*view.vo.top, *view.qk.top]
+    found: list[TokenPair] = []
     try:
         for matrix in MATRICES:
-            found += pairs_view(index, matrix, view.layer, view.head, HEAD_LENS, HEAD_PRESET, PAIRS).pairs
+            found += pairs_view(index, matrix, view.layer, view.head, HEAD_LENS, HEAD_PRESET, PAIRS).top
     except IndexFault:
         return None
     words = readable(index)
@@ -42,7 +41,7 @@ def clearer(index: Index, view: HeadView) -> Clearer | None:
     return Clearer(HEAD_LENS, HEAD_PRESET, len(here), len(there), len(found), without_repetition(words, there)[0])
 
 
-def _readable_pairs(words: Readable, pairs: Sequence[PairView]) -> list[PairView]:
+def _readable_pairs(words: Readable, pairs: Sequence[TokenPair]) -> list[TokenPair]:
     return [
         pair
         for pair in pairs

@@ -1,23 +1,41 @@
-"""The home page: which models there are, how far each is built, and where to start.
-Opening them is for library.py, choosing what is worth reading for worth_reading.py."""
+"""The home page: which models there are, how far each is built, and where to start."""
 
+from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakKeyDictionary
 
+from app.library.card import ModelCard
 from app.library.library import Library
 from app.views.model import model_view
-from app.views.page_types import HomeView, Start
-from app.views.worth_reading import richest
+from app.views.tokens import View
+from app.views.worth_reading import HeadCard, NeuronCard, richest
 from precompute.errors import LexiscopeError
 from precompute.index.index import Index
 
-_made: WeakKeyDictionary[Index, Start] = WeakKeyDictionary()
-_making = Lock()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a visitor who knows nothing of a model may look at first."""
+
+    model: str
+    lens: str  # of the neuron
+    neuron: NeuronCard | None  # whose key and value agree
+    head: HeadCard | None  # one of the clearest, the one with the most words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HomeView(View):
+    models: tuple[ModelCard, ...]
+    start: Start | None  # None while no layer is ready
+
+
+_starts: WeakKeyDictionary[Index, Start] = WeakKeyDictionary()
+_starts_lock = Lock()
 
 
 def home_view(library: Library) -> HomeView:
     cards = library.cards()
-    return HomeView.of(models=cards, start=_start(library, [card.model for card in cards if card.layers]))
+    return HomeView(models=cards, start=_start(library, [card.model for card in cards if card.layers]))
 
 
 def _start(library: Library, names: list[str]) -> Start | None:
@@ -25,16 +43,16 @@ def _start(library: Library, names: list[str]) -> Start | None:
     for name in names:
         try:
             index = library.index(name)
-            with _making:
-                if index not in _made:
-                    _made[index] = _of(index)
-                return _made[index]
+            with _starts_lock:
+                if index not in _starts:
+                    _starts[index] = _choose_start(index)
+                return _starts[index]
         except LexiscopeError:  # its card says what is wrong
             continue
     return None
 
 
-def _of(index: Index) -> Start:
+def _choose_start(index: Index) -> Start:
     view = model_view(index)
     neuron = view.agreeing[0] if view.agreeing else None
-    return Start.of(model=view.model, lens=view.lens, neuron=neuron, head=richest(index, view.heads))
+    return Start(model=view.model, lens=view.lens, neuron=neuron, head=richest(index, view.heads))

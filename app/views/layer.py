@@ -1,24 +1,45 @@
-"""A layer's page: its neurons as a table, sorted, filtered by a token, page by page.
-One neuron's own page is in parameters.py."""
+"""A layer's page: its neurons as a table, sorted, filtered by a token, page by page."""
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import TypedDict
 
-from app.views.column_rows import ColumnRows
-from app.views.page_types import LayerView, NeuronRow
-from app.views.parameters import token_view
-from app.views.parts import cut, finite, place_of, token_views
+from app.views.checks import count_pages, finite, page_slice
 from app.views.token_search import token_search
+from app.views.tokens import Token, View, token_of, tokens_of
 from precompute.errors import NotFound
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array, Shard
+from precompute.index.shard_reader import Array, Shard, position
 from precompute.shape import ENDS, LENSES
 
 SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
 FIRST = 5  # tokens of a list in a row
 
 _ID = re.compile(r"#?(\d{1,9})", re.ASCII)
+
+
+class NeuronRow(TypedDict):
+    neuron: int
+    key: list[Token]
+    value: list[Token]
+    norm: float  # of the value
+    coherence: float | None  # of the value's top list
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerView(View):
+    model: str
+    layer: int
+    lens: str
+    sort: str
+    token: Token | None  # only neurons whose key or value lists it
+    page: int
+    pages: int
+    total: int
+    rows: list[NeuronRow]
 
 
 def layer_view(
@@ -30,23 +51,22 @@ def layer_view(
     page: int = 1,
     size: int | None = 50,
 ) -> LayerView:
-    """A `size` of None: all neurons on one page, whose rows are made as they are read."""
-    place_of("lens", lens, LENSES)
-    place_of("sort", sort.removeprefix("-"), SORTS)
+    """A `size` of None: all neurons on one page."""
+    position("lens", lens, LENSES)
+    position("sort", sort.removeprefix("-"), SORTS)
     shard = index.shard(layer)
     chosen = np.arange(index.shape.d_mlp) if token is None else _listing(index, shard, token, lens)
-    pages, window = cut(len(chosen), page, size)
-    rows = _rows(index, shard, lens, chosen[_order(shard, chosen, lens, sort)][window])
-    return LayerView.of(
+    order = _order(shard, chosen, lens, sort)
+    return LayerView(
         model=index.manifest.model,
         layer=layer,
         lens=lens,
         sort=sort,
-        token=None if token is None else token_view(index.tokens, token),
+        token=None if token is None else token_of(index.tokens, token),
         page=page,
-        pages=pages,
+        pages=count_pages(len(chosen), page, size),
         total=len(chosen),
-        rows=rows if size is None else tuple(rows),
+        rows=_rows(index, shard, lens, chosen[order][page_slice(page, size)]),
     )
 
 
@@ -89,7 +109,7 @@ def _order(shard: Shard, chosen: Array, lens: str, sort: str) -> Array:
     return np.argsort(numbers if reverse else -numbers, kind="stable")
 
 
-def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> ColumnRows[NeuronRow]:
+def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> list[NeuronRow]:
     keys, values = (shard.first_ids(kind, neurons, lens, FIRST) for kind in ("ff_key", "ff_value"))
     norms, similarities = shard.all_norms("ff_value")[neurons], shard.all_similarities(lens)[neurons]
     for wrong in np.flatnonzero(~(np.isfinite(norms) & (norms >= 0)))[:1].tolist():
@@ -97,17 +117,15 @@ def _rows(index: Index, shard: Shard, lens: str, neurons: Array) -> ColumnRows[N
     for wrong in np.flatnonzero(~((similarities >= 0) & (similarities <= 1)))[:1].tolist():
         shard.similarity(int(neurons[wrong]), lens)  # says what is wrong
     coherences = shard.all_coherences("ff_value", lens)[neurons]
-
-    def row(
-        neuron: int, key: list[int], value: list[int], norm: float, coherence: float, similarity: float
-    ) -> NeuronRow:
-        return {
+    columns = (neurons, keys, values, norms, coherences, similarities)
+    return [
+        {
             "neuron": neuron,
-            "key": token_views(index.tokens, key),
-            "value": token_views(index.tokens, value),
+            "key": tokens_of(index.tokens, key),
+            "value": tokens_of(index.tokens, value),
             "norm": norm,
             "coherence": finite(coherence),
             "similarity": similarity,
         }
-
-    return ColumnRows(row, neurons, keys, values, norms, coherences, similarities)
+        for neuron, key, value, norm, coherence, similarity in zip(*(c.tolist() for c in columns), strict=True)
+    ]

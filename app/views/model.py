@@ -1,36 +1,88 @@
-"""A model's page: what is worth reading in it, and maps of its layers, heads and neurons by coherence.
-The choice of what is worth reading is in worth_reading.py."""
+"""A model's page: what is worth reading in it, and maps of its layers, heads and neurons by coherence."""
 
 import random
+from dataclasses import dataclass
 from threading import Lock
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from typing_extensions import TypedDict
 
 from app.library.fault_text import for_visitors
-from app.views.page_types import HeadCell, LayerRow, ModelView, Provenance
-from app.views.parts import finite, place_of, token_views
-from app.views.worth_reading import worth_reading
+from app.views.checks import finite
+from app.views.tokens import TokenPair, View, token_pairs
+from app.views.worth_reading import HeadCard, NeuronCard, worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
-from precompute.index.shard_reader import Shard
+from precompute.index.shard_reader import Shard, position
 from precompute.rebuild_command import unless_running
 from precompute.shape import LENSES, MATRICES, PRESETS
 
 STEPS = 10  # of the histogram of coherences, from 0 to 1
 
-_made: WeakKeyDictionary[Index, dict[tuple[str, str], ModelView]] = WeakKeyDictionary()
-_making = Lock()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """Where the lists come from: a link shows the same lists as long as this is the same."""
+
+    name: str  # what others call the model; "" if that is not known
+    source: str
+    revision: str
+    origin: str  # the same for people
+    weights_sha256: str
+    build: str
+    k: int
+    pairs: int
+
+
+class HeadCell(TypedDict):
+    head: int
+    coherence: float | None
+    first: TokenPair | None  # the best pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRow:
+    layer: int
+    ready: bool
+    fault: str | None = None
+    coherence: tuple[int, ...] = ()  # of its neurons' values: how many in each of ten equal steps from 0 to 1
+    vo: tuple[HeadCell, ...] = ()  # empty unless ready
+    qk: tuple[HeadCell, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelView(View):
+    model: str
+    lens: str
+    preset: str  # of the pairs in the maps
+    architecture: str
+    d_model: int
+    d_head: int
+    d_mlp: int
+    d_vocab: int
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    provenance: Provenance
+    rows: tuple[LayerRow, ...]  # top layer first
+    neurons: tuple[NeuronCard, ...]  # most coherent values
+    agreeing: tuple[NeuronCard, ...]  # key and value most alike; tokens of the value
+    heads: tuple[HeadCard, ...]
+
+
+_views: WeakKeyDictionary[Index, dict[tuple[str, str], ModelView]] = WeakKeyDictionary()
+_views_lock = Lock()
 
 
 def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelView:
     """Kept as long as the index is: it looks at all layers, and everybody starts here."""
-    place_of("lens", lens, LENSES)
-    place_of("preset", preset, PRESETS)
-    with _making:
-        views = _made.setdefault(index, {})
+    position("lens", lens, LENSES)
+    position("preset", preset, PRESETS)
+    with _views_lock:
+        views = _views.setdefault(index, {})
         if (lens, preset) not in views:
-            views[lens, preset] = _model_view(index, lens, preset)
+            views[lens, preset] = _read_model(index, lens, preset)
         return views[lens, preset]
 
 
@@ -41,7 +93,7 @@ def random_neuron(index: Index) -> tuple[int, int]:
     return random.choice(index.layers), random.randrange(index.shape.d_mlp)
 
 
-def _model_view(index: Index, lens: str, preset: str) -> ModelView:
+def _read_model(index: Index, lens: str, preset: str) -> ModelView:
     manifest, shape = index.manifest, index.shape
     rows: list[LayerRow] = []
     whole: dict[int, Shard] = {}
@@ -51,11 +103,12 @@ def _model_view(index: Index, lens: str, preset: str) -> ModelView:
             rows.append(_row(index, shard, lens, preset))
             whole[layer] = shard
         except IndexFault as fault:
-            rows.append(_blank(layer, for_visitors(fault, index.folder.parent)))
+            fault_text = for_visitors(fault, index.folder.parent)
+            rows.append(LayerRow(layer=layer, ready=False, fault=fault_text))
         except NotFound:
-            rows.append(_blank(layer, None))
+            rows.append(LayerRow(layer=layer, ready=False))
     neurons, agreeing, heads = worth_reading(index, whole, lens)
-    return ModelView.of(
+    return ModelView(
         model=manifest.model,
         lens=lens,
         preset=preset,
@@ -77,7 +130,7 @@ def _model_view(index: Index, lens: str, preset: str) -> ModelView:
 
 def provenance(index: Index) -> Provenance:
     manifest = index.manifest
-    return Provenance.of(
+    return Provenance(
         name=manifest.name,
         source=manifest.source,
         revision=manifest.revision,
@@ -89,27 +142,20 @@ def provenance(index: Index) -> Provenance:
     )
 
 
-def _blank(layer: int, fault: str | None) -> LayerRow:
-    return LayerRow.of(layer=layer, ready=False, fault=fault, coherence=(), vo=(), qk=())
-
-
 def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
     coherence = shard.all_coherences("ff_value", lens)
     steps = np.clip(coherence[np.isfinite(coherence)] * STEPS, 0, STEPS - 1).astype(np.int64)
-    cells = {matrix: _cells(index, shard, matrix, lens, preset) for matrix in MATRICES}
+    vo, qk = (_cells(index, shard, matrix, lens, preset) for matrix in MATRICES)
     counts = np.bincount(steps, minlength=STEPS).tolist()
-    return LayerRow.of(layer=shard.layer, ready=True, fault=None, coherence=tuple(counts), **cells)
+    return LayerRow(layer=shard.layer, ready=True, coherence=tuple(counts), vo=vo, qk=qk)
 
 
 def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:
     """Only the first two pairs of each head are read: there may be a thousand heads."""
     ids, scores, counts = shard.first_pairs(matrix, lens, preset, 2)
-    columns = (ids[:, 0], scores[:, 0], counts, shard.all_pair_coherences(matrix, lens, preset))
-    cells: list[HeadCell] = []
-    for head, (pair, score, count, coherence) in enumerate(zip(*map(np.ndarray.tolist, columns), strict=True)):
-        cell: HeadCell = {"head": head, "coherence": finite(coherence), "first": None}
-        if count:
-            first, second = token_views(index.tokens, pair)
-            cell["first"] = {"from": first, "to": second, "score": score}
-        cells.append(cell)
-    return tuple(cells)
+    firsts = token_pairs(index.tokens, ids[:, 0].tolist(), scores[:, 0].tolist())
+    coherences = shard.all_pair_coherences(matrix, lens, preset).tolist()
+    return tuple(
+        {"head": head, "coherence": finite(coherence), "first": first if count else None}
+        for head, (first, count, coherence) in enumerate(zip(firsts, counts.tolist(), coherences, strict=True))
+    )

@@ -1,38 +1,73 @@
-"""Pairs of words and the heads that carry one to the other, from a worker's answer.
-Ranking is for the worker."""
+"""Pairs of words and the heads that carry one to the other, from a worker's answer."""
 
-from app.views.live_types import RelationHead, RelationPair, RelationView, WordView
-from app.views.parameters import token_view
-from app.views.parts import token_views
-from app.wire import RelationAnswer
+from dataclasses import dataclass
+
+from typing_extensions import TypedDict
+
+from app.views.tokens import Token, View, token_of, tokens_of
+from app.wire import HeadRelation, PairUsed, RelationAnswer
 from precompute.index.index import Index
 
 
-def relation_page(index: Index, lens: str, answer: RelationAnswer | None) -> RelationView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """A word as the model has it: one token, or several pieces."""
+
+    word: str
+    tokens: list[Token]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationPair:
+    source: Word
+    target: Word
+    ranked: Token  # the token whose rank counts: of a target of several pieces, the first
+
+
+class RelationHead(TypedDict):
+    layer: int
+    head: int
+    rank: float  # mean over the pairs; 1 is the best
+    score: float
+    ranks: tuple[int, ...]
+    scores: tuple[float, ...]
+    rank_from_bottom: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationView(View):
+    model: str
+    lens: str
+    pairs: list[RelationPair]
+    heads: list[RelationHead]  # best mean rank first
+
+
+def relation_view(index: Index, lens: str, answer: RelationAnswer | None) -> RelationView:
     """Without an answer, the page that asks for pairs."""
-    if answer is None:
-        return RelationView.of(model=index.manifest.model, lens=lens, pairs=(), heads=())
-
-    def word(said: str, ids: tuple[int, ...]) -> WordView:
-        return WordView.of(word=said, tokens=token_views(index.tokens, ids))
-
-    heads: list[RelationHead] = [
-        {
-            "layer": head.layer, "head": head.head, "rank": head.rank, "score": head.score,
-            "ranks": head.ranks, "scores": head.scores, "rank_from_bottom": head.rank_from_bottom,
-        }
-        for head in answer.heads
-    ]  # fmt: skip
-    return RelationView.of(
+    return RelationView(
         model=index.manifest.model,
         lens=lens,
-        pairs=tuple(
-            RelationPair.of(
-                source=word(p.source, p.source_tokens),
-                target=word(p.target, p.target_tokens),
-                ranked=token_view(index.tokens, p.target_tokens[0]),
-            )
-            for p in answer.pairs
-        ),
-        heads=tuple(heads),
+        pairs=[_pair(index, pair) for pair in answer.pairs] if answer else [],
+        heads=[_head(head) for head in answer.heads] if answer else [],
     )
+
+
+def _pair(index: Index, pair: PairUsed) -> RelationPair:
+    tokens = index.tokens
+    return RelationPair(
+        source=Word(word=pair.source, tokens=tokens_of(tokens, pair.source_tokens)),
+        target=Word(word=pair.target, tokens=tokens_of(tokens, pair.target_tokens)),
+        ranked=token_of(tokens, pair.target_tokens[0]),
+    )
+
+
+def _head(head: HeadRelation) -> RelationHead:
+    return {
+        "layer": head.layer,
+        "head": head.head,
+        "rank": head.rank,
+        "score": head.score,
+        "ranks": head.ranks,
+        "scores": head.scores,
+        "rank_from_bottom": head.rank_from_bottom,
+    }

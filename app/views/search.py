@@ -3,22 +3,25 @@ Finding tokens is for token_search.py, reading addresses for jumps.py."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Literal
 
 from tokenizers import Tokenizer
+from typing_extensions import TypedDict
 
+from app.views.checks import count_pages, page_slice
 from app.views.jumps import jump
-from app.views.listings import match_rows, pair_match_rows
-from app.views.page_types import SearchView, TokenGroup
-from app.views.parts import cut, part, place_of, token_views
+from app.views.token import head_of
 from app.views.token_search import TokenSearch, surface, token_search
-from app.views.view_types import TokenView
+from app.views.tokens import Token, View, token_pairs, tokens_of
 from precompute.errors import BadRequest
 from precompute.index.index import Index
 from precompute.index.lookup import look_up_words
+from precompute.index.lookup.pairs import PairMatches
+from precompute.index.lookup.vectors import VectorMatches
+from precompute.index.shard_reader import position
 from precompute.index.tokens import TokenTable
-from precompute.shape import LENSES, MATRICES
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 
 LONGEST = 200  # characters of a search
 GROUPS = 20  # of tokens like the search
@@ -28,10 +31,79 @@ _WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
 _ID = re.compile(r"#(\d{1,9})", re.ASCII)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenGroup:
+    """Tokens that differ in case and surrounding space only."""
+
+    surface: str
+    match: Literal["exact", "prefix", "substring"]
+    tokens: list[Token]
+
+
+class VectorMatch(TypedDict):
+    """A vector that lists every word of a search."""
+
+    kind: str
+    layer: int
+    index: int
+    head: int | None
+    subhead: int | None
+    end: str
+    ranks: list[int]  # the best of each word, 1 is the best
+    tokens: list[Token]  # and the token that has it
+
+
+PairMatch = TypedDict(  # a head pair that holds the word of a search, or both words, one at each side
+    "PairMatch",
+    {
+        "matrix": str,
+        "layer": int,
+        "head": int,
+        "preset": str,  # of those whose list holds it, the one in which its rank is best
+        "end": str,
+        "rank": int,  # 1 is the best
+        "from": Token,
+        "to": Token,
+        "score": float,
+    },
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchView(View):
+    model: str
+    q: str
+    lens: str
+    kind: str | None
+    page: int
+    pages: int
+    jump: str | None  # the path of the parameter that was named
+    words: list[TokenGroup]  # what each word of the search stands for
+    pieces: list[Token]  # how the tokenizer splits a text that is no token itself
+    tokens: list[TokenGroup]  # tokens like the search
+    total: int
+    matches: list[VectorMatch]
+    pairs: list[PairMatch]  # of one or two words: the best on page 1; with kind vo or qk all, in pages
+    pairs_total: int
+    missing: tuple[int, ...]  # layers that are not built or damaged: they may match, too
+
+
 @dataclass(frozen=True)
-class Word:
+class _Word:
     text: str
     tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Matches:
+    """The part of a search that comes from the lists."""
+
+    pages: int = 1
+    total: int = 0
+    vectors: list[VectorMatch] = field(default_factory=list)
+    pairs: list[PairMatch] = field(default_factory=list)
+    pairs_total: int = 0
+    missing: tuple[int, ...] = ()
 
 
 def search_view(
@@ -43,55 +115,53 @@ def search_view(
     size: int | None = 50,
     tokenizer: Tokenizer | None = None,
 ) -> SearchView:
-    """A `size` of None: all matches and pairs on one page, which are made as they are read."""
+    """A `size` of None: all matches and pairs on one page."""
     _check(q)
-    place_of("lens", lens, LENSES)
-    kinds: tuple[str, ...] = index.shape.kinds
-    matrices: tuple[str, ...] = MATRICES
+    position("lens", lens, LENSES)
     if kind is not None:
-        place_of("kind", kind, (*kinds, *MATRICES))
-        kinds, matrices = ((), (kind,)) if kind in MATRICES else ((kind,), ())
+        position("kind", kind, (*index.shape.kinds, *MATRICES))
     words = _words(token_search(index.tokens), len(index.tokens), q)
-    vector_part = pair_part = part(page, size)
-    if kind is None and size is not None:
-        pair_part = slice(0, FIRST_PAIRS if page == 1 else 0)
-    found = look_up_words(index, [word.tokens for word in words], lens, kinds, matrices, vector_part, pair_part)
-    pages, _ = cut(found.pairs.total if kind in MATRICES else found.vectors.total, page, size)
-    matches = match_rows(index.shape, index.tokens, found.vectors)
-    pairs = pair_match_rows(index.tokens, found.pairs)
-    return _view(
-        index, q, lens, kind, words,
-        page=page,
-        pages=pages,
-        pieces=_pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens]),
-        total=found.vectors.total,
-        matches=matches if size is None else tuple(matches),
-        pairs=pairs if size is None else tuple(pairs),
-        pairs_total=found.pairs.total,
-        missing=found.missing,
-    )  # fmt: skip
+    matches = _matches(index, [word.tokens for word in words], lens, kind, page, size)
+    pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
+    return _view(index, q, lens, kind, words, page, pieces, matches)
 
 
 def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
     """For every key that is pressed: a search without its matches."""
     _check(q)
     words = _words(token_search(index.tokens), len(index.tokens), q)
-    return _view(index, q, lens, kind, words, pieces=(), page=1, pages=1, total=0, matches=(), missing=())
+    return _view(index, q, lens, kind, words, page=1, pieces=[], matches=_Matches())
 
 
-def _view(index: Index, q: str, lens: str, kind: str | None, words: Sequence[Word], **more: Any) -> SearchView:
+def _view(
+    index: Index,
+    q: str,
+    lens: str,
+    kind: str | None,
+    words: Sequence[_Word],
+    page: int,
+    pieces: list[Token],
+    matches: _Matches,
+) -> SearchView:
     """The last word is the one that is being typed: tokens like it are offered."""
     tokens, search = index.tokens, token_search(index.tokens)
     like = search.like(words[-1].text, GROUPS) if words else []
-    return SearchView.of(
+    return SearchView(
         model=index.manifest.model,
         q=q,
         lens=lens,
         kind=kind,
+        page=page,
+        pages=matches.pages,
         jump=jump(index.manifest.model, index.shape, q),
-        words=tuple(_group(tokens, word.text, "exact", word.tokens) for word in words),
-        tokens=tuple(_group(tokens, found, how, search.tokens(found)) for found, how in like),
-        **more,
+        words=[_group(tokens, word.text, "exact", word.tokens) for word in words],
+        pieces=pieces,
+        tokens=[_group(tokens, text, how, search.tokens(text)) for text, how in like],
+        total=matches.total,
+        matches=matches.vectors,
+        pairs=matches.pairs,
+        pairs_total=matches.pairs_total,
+        missing=matches.missing,
     )
 
 
@@ -104,31 +174,98 @@ def _check(q: str) -> None:
         raise BadRequest("this search is not valid Unicode: type it again") from None
 
 
-def _words(search: TokenSearch, d_vocab: int, q: str) -> list[Word]:
+def _words(search: TokenSearch, d_vocab: int, q: str) -> list[_Word]:
     """Each once; a text of nothing but white space and commas is one word, for those are tokens, too."""
-    words: dict[str, Word] = {}
+    words: dict[str, _Word] = {}
     for match in _WORD.finditer(q):
         text = match["quoted"] or match["plain"]
         if number := _ID.fullmatch(match["plain"] or ""):
             token = int(number[1])
-            words.setdefault(text, Word(text, (token,) if token < d_vocab else ()))
+            words.setdefault(text, _Word(text, (token,) if token < d_vocab else ()))
         else:
-            words.setdefault(surface(text) or text, Word(text, search.tokens(text)))
+            words.setdefault(surface(text) or text, _Word(text, search.tokens(text)))
     if not words and q.strip():
-        return [Word(q.strip(), search.tokens(q))]
+        return [_Word(q.strip(), search.tokens(q))]
     return list(words.values())
 
 
-def _group(tokens: TokenTable, text: str, how: str, ids: Sequence[int]) -> TokenGroup:
-    return TokenGroup.of(surface=surface(text) or text, match=how, tokens=token_views(tokens, ids))
+def _matches(
+    index: Index, words: Sequence[tuple[int, ...]], lens: str, kind: str | None, page: int, size: int | None
+) -> _Matches:
+    """Of the vectors one page, or of the pairs if a matrix is asked for; without a kind, some pairs beside page 1."""
+    window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
+    found = look_up_words(
+        index, words, lens,
+        kinds=[name for name in index.shape.kinds if kind in (None, name)],
+        matrices=[name for name in MATRICES if kind in (None, name)],
+        vector_part=window,
+        pair_part=first_pairs if kind is None and size is not None else window,
+    )  # fmt: skip
+    in_pages = found.pairs.total if kind in MATRICES else found.vectors.total
+    return _Matches(
+        count_pages(in_pages, page, size),
+        found.vectors.total,
+        _vector_matches(index, found.vectors),
+        _pair_matches(index, found.pairs),
+        found.pairs.total,
+        found.missing,
+    )
 
 
-def _pieces(tokens: TokenTable, tokenizer: Tokenizer | None, texts: Sequence[str]) -> tuple[TokenView, ...]:
+def _vector_matches(index: Index, found: VectorMatches) -> list[VectorMatch]:
+    columns = (found.layer, found.kind, found.index, found.end, found.ranks, found.tokens)
+    matches: list[VectorMatch] = []
+    for layer, kind_at, number, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
+        kind = index.shape.kinds[kind_at]
+        head, subhead = head_of(index.shape, kind, number)
+        matches.append(
+            {
+                "kind": kind,
+                "layer": layer,
+                "index": number,
+                "head": head,
+                "subhead": subhead,
+                "end": ENDS[end],
+                "ranks": [rank + 1 for rank in ranks],
+                "tokens": tokens_of(index.tokens, tokens),
+            }
+        )
+    return matches
+
+
+def _pair_matches(index: Index, found: PairMatches) -> list[PairMatch]:
+    columns = (found.matrix, found.layer, found.head, found.preset, found.end, found.rank)
+    pairs = token_pairs(index.tokens, found.ids.tolist(), found.score.tolist())
+    return [
+        {
+            "matrix": MATRICES[matrix],
+            "layer": layer,
+            "head": head,
+            "preset": PRESETS[preset],
+            "end": ENDS[end],
+            "rank": rank + 1,
+            "from": pair["from"],
+            "to": pair["to"],
+            "score": pair["score"],
+        }
+        for pair, matrix, layer, head, preset, end, rank in zip(
+            pairs, *(column.tolist() for column in columns), strict=True
+        )
+    ]
+
+
+def _group(
+    tokens: TokenTable, text: str, how: Literal["exact", "prefix", "substring"], ids: Sequence[int]
+) -> TokenGroup:
+    return TokenGroup(surface=surface(text) or text, match=how, tokens=tokens_of(tokens, ids))
+
+
+def _pieces(tokens: TokenTable, tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[Token]:
     """How the words that are no tokens are split, as they would be in a sentence."""
     if tokenizer is None or not texts:
-        return ()
+        return []
     try:
         ids = tokenizer.encode(" " + " ".join(texts), add_special_tokens=False).ids
     except Exception:  # the library raises nothing more special: a tokenizer may know no token for a text
-        return ()
-    return token_views(tokens, [token for token in ids if token < len(tokens)])
+        return []
+    return tokens_of(tokens, [token for token in ids if token < len(tokens)])

@@ -1,61 +1,170 @@
-"""Seed words: which vectors are about them, from a worker's answer; the tokens that each lists come from the index.
-Ranking is for the worker."""
+"""Seed words: which vectors are about them. A worker, or the command `lexiscope seeds`, ranks the vectors;
+the tokens that each lists come from the index."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
 
-from app.views.live_types import SeedHead, SeedPlace, SeedsPageView, SeedTerm
-from app.views.parts import token_views
-from app.views.view_types import ScoredView, TokenView
-from app.wire import Scored, SeedsAnswer
+from typing_extensions import TypedDict
+
+from app.views.token import head_of
+from app.views.tokens import ScoredToken, Token, View, scored_tokens, tokens_of
+from app.wire import HeadReading, Scored, SeedResult, SeedsAnswer
 from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
 
 FIRST = 8  # tokens of each vector
 
 
-def seeds_page(index: Index, words: str, kind: str, answer: SeedsAnswer | None) -> SeedsPageView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedWord:
+    word: str
+    tokens: list[Token]  # one, or the pieces of a word that is no token
+    weight: float
+
+
+class SeedListing(TypedDict):
+    """A vector that is about the seed words."""
+
+    kind: str
+    layer: int
+    index: int
+    head: int | None
+    subhead: int | None
+    score: float  # with the average
+    scores: tuple[float, ...]  # with each word by itself
+    top: list[Token]  # empty while its layer is not built
+
+
+class SeedHead(TypedDict):
+    """What a head would do with the average: write it as, and look for."""
+
+    layer: int
+    head: int
+    writes: list[ScoredToken]
+    seeks: list[ScoredToken]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedsView(View):
+    model: str
+    words: str
+    kind: str
+    seeds: list[SeedWord]
+    nearest: list[ScoredToken]
+    results: list[SeedListing]
+    heads: list[SeedHead]  # empty unless asked for
+
+
+def seeds_view(index: Index, words: str, kind: str, answer: SeedsAnswer | None) -> SeedsView:
     """Without an answer, the page that asks for words."""
-    asked = {"model": index.manifest.model, "words": words, "kind": kind}
     if answer is None:
-        return SeedsPageView.of(**asked, seeds=(), nearest=(), results=(), heads=())
-
-    def place(kind: str, layer: int, row: int, score: float, scores: tuple[float, ...]) -> SeedPlace:
-        head, sub = (None, None) if kind.startswith("ff_") else index.shape.head_and_subhead(kind, row)
-        top = first_tokens(index, kind, layer, row, FIRST)
-        return {
-            "kind": kind, "layer": layer, "index": row, "head": head, "subhead": sub,
-            "score": score, "scores": scores, "top": top,
-        }  # fmt: skip
-
-    heads: list[SeedHead] = [
-        {
-            "layer": each.layer, "head": each.head,
-            "writes": scored_views(index, each.writes), "seeks": scored_views(index, each.seeks),
-        }
-        for each in answer.heads
-    ]  # fmt: skip
-    return SeedsPageView.of(
-        **asked,
-        seeds=tuple(
-            SeedTerm.of(word=term.word, weight=term.weight, tokens=token_views(index.tokens, term.tokens))
-            for term in answer.terms
-        ),
-        nearest=scored_views(index, answer.nearest),
-        results=tuple(place(r.kind, r.layer, r.index, r.score, r.scores) for r in answer.results),
-        heads=tuple(heads),
+        return SeedsView(model=index.manifest.model, words=words, kind=kind, seeds=[], nearest=[], results=[], heads=[])
+    return SeedsView(
+        model=index.manifest.model,
+        words=words,
+        kind=kind,
+        seeds=_seed_words(index, answer.terms),
+        nearest=from_worker(index, answer.nearest),
+        results=[_listing(index, result) for result in answer.results],
+        heads=[_head(index, head) for head in answer.heads],
     )
 
 
-def scored_views(index: Index, entries: Iterable[Scored]) -> tuple[ScoredView, ...]:
-    texts = index.tokens.texts
-    return tuple([{"id": entry.id, "token": texts[entry.id], "score": entry.score} for entry in entries])
+def _listing(index: Index, result: SeedResult) -> SeedListing:
+    head, subhead = head_of(index.shape, result.kind, result.index)
+    return {
+        "kind": result.kind,
+        "layer": result.layer,
+        "index": result.index,
+        "head": head,
+        "subhead": subhead,
+        "score": result.score,
+        "scores": result.scores,
+        "top": first_tokens(index, result.kind, result.layer, result.index, FIRST),
+    }
 
 
-def first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> tuple[TokenView, ...]:
+def _head(index: Index, head: HeadReading) -> SeedHead:
+    return {
+        "layer": head.layer,
+        "head": head.head,
+        "writes": from_worker(index, head.writes),
+        "seeks": from_worker(index, head.seeks),
+    }
+
+
+class SeedTokens(Protocol):
+    @property
+    def word(self) -> str: ...
+    @property
+    def tokens(self) -> tuple[int, ...]: ...
+    @property
+    def weight(self) -> float: ...
+
+
+class RankedVector(Protocol):
+    @property
+    def kind(self) -> str: ...
+    @property
+    def layer(self) -> int: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def score(self) -> float: ...
+
+
+class RankedListing(TypedDict):
+    kind: str
+    layer: int
+    index: int
+    score: float
+    top: list[Token]  # empty while its layer is not built
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeedRankingView(View):
+    """What the command `lexiscope seeds` prints, which ranks without a worker."""
+
+    model: str
+    kind: str
+    seeds: list[SeedWord]
+    results: list[RankedListing]
+
+
+def seed_ranking_view(
+    index: Index, kinds: Iterable[str], seeds: Iterable[SeedTokens], results: Iterable[RankedVector]
+) -> SeedRankingView:
+    return SeedRankingView(
+        model=index.manifest.model,
+        kind=",".join(kinds),
+        seeds=_seed_words(index, seeds),
+        results=[
+            {
+                "kind": result.kind,
+                "layer": result.layer,
+                "index": result.index,
+                "score": result.score,
+                "top": first_tokens(index, result.kind, result.layer, result.index, FIRST),
+            }
+            for result in results
+        ],
+    )
+
+
+def _seed_words(index: Index, seeds: Iterable[SeedTokens]) -> list[SeedWord]:
+    return [SeedWord(word=seed.word, tokens=tokens_of(index.tokens, seed.tokens), weight=seed.weight) for seed in seeds]
+
+
+def from_worker(index: Index, entries: tuple[Scored, ...]) -> list[ScoredToken]:
+    return scored_tokens(index.tokens, (entry.id for entry in entries), (entry.score for entry in entries))
+
+
+def first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
     """Of a stored list; none while its layer is not built, or while its file is damaged."""
     try:
         lists = index.shard(layer).vector(kind, row, "dot")
     except (IndexFault, NotFound):
-        return ()
+        return []
     ids = lists.top_ids if end == "top" else lists.bottom_ids
-    return token_views(index.tokens, ids[:n].tolist())
+    return tokens_of(index.tokens, ids[:n].tolist())

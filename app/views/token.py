@@ -1,21 +1,23 @@
 """A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it."""
 
-from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from app.views.listings import listing_rows, pair_listing_rows
-from app.views.page_types import Role, RoleList, TokenPageView
-from app.views.parameters import token_view
-from app.views.parts import cut, part, place_of, token_views
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from app.views.checks import count_pages, page_slice
 from app.views.token_search import token_search
-from app.views.view_types import ScoredView
+from app.views.tokens import PAGE_ONLY, ScoredToken, Token, View, scored_tokens, token_of, tokens_of
 from precompute.errors import IndexFault
 from precompute.index.index import Index
-from precompute.index.layout import n_vectors
 from precompute.index.lookup import look_up_token
-from precompute.index.lookup.lookup import EVERYTHING, TokenLookup
+from precompute.index.lookup.pairs import PairListings
 from precompute.index.lookup.vectors import VectorListings
-from precompute.shape import ENDS, MATRICES, SIDES, Shape
+from precompute.index.shard_reader import position
+from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
 
+Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 ROLES: dict[tuple[str, str], Role] = {
     ("reads", "top"): "reads",
     ("reads", "bottom"): "avoids",
@@ -24,11 +26,72 @@ ROLES: dict[tuple[str, str], Role] = {
     ("ff_up", "top"): "positive",
     ("ff_up", "bottom"): "negative",
 }
-FIRST_PLACES, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
+FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
 HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random; so for coherence, too
 
 
-def token_page(
+class Listing(TypedDict):
+    """A vector that lists a token."""
+
+    kind: str
+    layer: int
+    index: int  # of a neuron, or head * d_head + subhead
+    head: int | None  # of subheads; of kinds that heads share, the first head that has it
+    subhead: int | None
+    rank: int  # 1 is the best
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoleList:
+    role: Annotated[
+        Role,
+        Field(
+            description="`reads` and `avoids`: at the top and at the bottom of what a vector reads; `writes` and "
+            "`suppresses`: of what it writes; `positive` and `negative`: of `ff_up`, whose sign the neuron's "
+            "activation has"
+        ),
+    ]
+    kind: str
+    end: str
+    total: int
+    places: list[Listing]
+
+
+class PairListing(TypedDict):
+    """A head pair that holds a token; `other` is the token at the other side. A pair with itself is there once."""
+
+    matrix: str
+    layer: int
+    head: int
+    side: Literal["from", "to"]
+    end: str
+    rank: int
+    score: float
+    other: Token
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenView(View):
+    model: str
+    lens: str
+    preset: str  # of the pairs
+    token: Token
+    bytes: str  # hexadecimal, two digits a byte, spaces between
+    kind: str | None  # only this kind, all of it in pages; None: the best of every kind
+    page: int
+    pages: int
+    variants: list[Token]  # with and without space, in other cases
+    nearest: list[ScoredToken] | None  # by cosine of the centred embeddings; None while not built
+    roles: list[RoleList]
+    pairs: list[PairListing]  # of VO, then of QK, each with the best rank first
+    pairs_total: int
+    missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
+    totals: Annotated[dict[str, int], PAGE_ONLY]  # of the pairs, by matrix
+    hub: Annotated[float | None, PAGE_ONLY]  # in how many times more lists than usual, if that is very many
+
+
+def token_view(
     index: Index,
     token: int,
     lens: str = "dot",
@@ -36,71 +99,116 @@ def token_page(
     kind: str | None = None,
     page: int = 1,
     size: int | None = 100,
-) -> TokenPageView:
-    """A `size` of None: all places on one page, which are made as they are read."""
+) -> TokenView:
+    """A `size` of None: everything on one page."""
     raw = index.tokens.raw(token)
-    kinds: tuple[str, ...] = index.shape.kinds
-    matrices: tuple[str, ...] = MATRICES
+    position("lens", lens, LENSES)
+    position("preset", preset, PRESETS)
+    shape = index.shape
     if kind is not None:
-        place_of("kind", kind, (*kinds, *MATRICES))
-        kinds, matrices = ((), (kind,)) if kind in MATRICES else ((kind,), ())
-    if kind is None:
-        cut(0, page, size)
-        vector_part, pair_part = slice(0, FIRST_PLACES), slice(0, FIRST_PAIRS)
-    else:
-        vector_part = pair_part = part(page, size)
-    if size is None:
-        vector_part = pair_part = EVERYTHING
-    found = look_up_token(index, token, lens, preset, kinds, matrices, vector_part, pair_part)
-    totals = found.pairs.totals
-    pages = 1
-    if kind is not None:
-        pages, _ = cut(max([*totals.values(), *(of_kind.total for of_kind in found.vectors.values())]), page, size)
-    roles = _roles(index.shape, found.vectors, size is None)
-    pairs = pair_listing_rows(index.tokens, found.pairs)
-    return TokenPageView.of(
+        position("kind", kind, (*shape.kinds, *MATRICES))
+    vector_part, pair_part = _parts(kind, page, size)
+    found = look_up_token(
+        index, token, lens, preset,
+        kinds=[name for name in shape.kinds if kind in (None, name)],
+        matrices=[name for name in MATRICES if kind in (None, name)],
+        vector_part=vector_part,
+        pair_part=pair_part,
+    )  # fmt: skip
+    totals = [listed.total for listed in found.vectors.values()]
+    longest = 0 if kind is None else max(totals, default=max(found.pairs.totals.values(), default=0))
+    return TokenView(
         model=index.manifest.model,
         lens=lens,
         preset=preset,
-        token=token_view(index.tokens, token),
+        token=token_of(index.tokens, token),
         bytes=raw.hex(" "),
         kind=kind,
         page=page,
-        pages=pages,
-        variants=token_views(index.tokens, token_search(index.tokens).variants(token)),
+        pages=count_pages(longest, page, size),
+        variants=tokens_of(index.tokens, token_search(index.tokens).variants(token)),
         nearest=_nearest(index, token),
-        roles=roles,
-        pairs=pairs if size is None else tuple(pairs),
-        pairs_total=sum(totals.values()),
+        roles=_role_lists(shape, found.vectors),
+        pairs=_pair_listings(index, found.pairs),
+        pairs_total=sum(found.pairs.totals.values()),
         missing=found.missing,
-        totals=totals,
-        hub=_hub(index, found) if kind is None else None,
+        totals=found.pairs.totals,
+        hub=_hub(index, shape.n_layers - len(found.missing), sum(totals)) if kind is None else None,
     )
+
+
+def _parts(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:
+    """What is shown of each kind and end, and of each matrix."""
+    if kind is None and size is not None:
+        return slice(0, FIRST_LISTINGS), slice(0, FIRST_PAIRS)
+    return page_slice(page, size), page_slice(page, size)
 
 
 def role_of(kind: str, end: str) -> Role:
     return ROLES["ff_up" if kind == "ff_up" else SIDES[kind], end]
 
 
-def _hub(index: Index, found: TokenLookup) -> float | None:
+def _hub(index: Index, n_layers: int, total: int) -> float | None:
     """How many times more lists hold a token than would by chance, if it is a hub."""
-    n_layers = index.shape.n_layers - len(found.missing)
-    usual = n_layers * n_vectors(index.shape) * len(ENDS) * index.manifest.k / index.shape.d_vocab
-    total = sum(listings.total for listings in found.vectors.values())
+    shape = index.shape
+    n_lists = n_layers * sum(map(shape.count, shape.kinds)) * len(ENDS)
+    usual = n_lists * index.manifest.k / shape.d_vocab
     return total / usual if total > HUB * usual else None
 
 
-def _roles(shape: Shape, found: Mapping[tuple[str, str], VectorListings], lazy: bool) -> tuple[RoleList, ...]:
-    lists = []
-    for (kind, end), listings in found.items():
-        rows = listing_rows(shape, kind, listings)
-        places = rows if lazy else tuple(rows)
-        lists.append(RoleList.of(role=role_of(kind, end), kind=kind, end=end, total=listings.total, places=places))
+def _role_lists(shape: Shape, found: dict[tuple[str, str], VectorListings]) -> list[RoleList]:
+    lists = [
+        RoleList(
+            role=role_of(kind, end),
+            kind=kind,
+            end=end,
+            total=listed.total,
+            places=_listings(shape, kind, listed),
+        )
+        for (kind, end), listed in found.items()
+    ]
     order = list(ROLES.values())
-    return tuple(sorted(lists, key=lambda listed: order.index(listed.role)))
+    return sorted(lists, key=lambda listed: order.index(listed.role))
 
 
-def _nearest(index: Index, token: int) -> tuple[ScoredView, ...] | None:
+def _listings(shape: Shape, kind: str, found: VectorListings) -> list[Listing]:
+    columns = zip(*(column.tolist() for column in (found.layer, found.index, found.rank, found.score)), strict=True)
+    listings: list[Listing] = []
+    for layer, number, rank, score in columns:
+        head, subhead = head_of(shape, kind, number)
+        listings.append(
+            {
+                "kind": kind, "layer": layer, "index": number, "head": head, "subhead": subhead,
+                "rank": rank + 1, "score": score,
+            }
+        )  # fmt: skip
+    return listings
+
+
+def head_of(shape: Shape, kind: str, row: int) -> tuple[int, int] | tuple[None, None]:
+    """Head and subhead of a vector, if it belongs to one; of kinds that heads share, the first head that has it."""
+    return (None, None) if kind.startswith("ff_") else shape.head_and_subhead(kind, row)
+
+
+def _pair_listings(index: Index, found: PairListings) -> list[PairListing]:
+    texts = index.tokens.texts
+    columns = (found.matrix, found.layer, found.head, found.side, found.end, found.rank, found.score, found.other)
+    return [
+        {
+            "matrix": MATRICES[matrix],
+            "layer": layer,
+            "head": head,
+            "side": "to" if side else "from",
+            "end": ENDS[end],
+            "rank": rank + 1,
+            "score": score,
+            "other": {"id": other, "token": texts[other]},
+        }
+        for matrix, layer, head, side, end, rank, score, other in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+
+
+def _nearest(index: Index, token: int) -> list[ScoredToken] | None:
     try:
         found = index.neighbours(token)
     except IndexFault:
@@ -108,6 +216,4 @@ def _nearest(index: Index, token: int) -> tuple[ScoredView, ...] | None:
     if found is None:
         return None
     ids, scores = found
-    texts = index.tokens.texts
-    listed = zip(ids.tolist(), scores.tolist(), strict=True)
-    return tuple([{"id": near, "token": texts[near], "score": score} for near, score in listed])
+    return scored_tokens(index.tokens, ids.tolist(), scores.tolist())

@@ -1,5 +1,5 @@
 """What is worth reading first in a model: its clearest neurons and heads, and keys and values that agree.
-Which tokens people can read is for readable.py; showing the choice, for the model's page and the home page."""
+Which tokens people can read is for readable.py."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -7,12 +7,11 @@ from itertools import islice
 from typing import TypeVar
 
 import numpy as np
+from typing_extensions import TypedDict
 
-from app.views.page_types import HeadCard, NeuronCard
-from app.views.parameters import pairs_view
-from app.views.parts import token_views
+from app.views.pairs import pairs_view
 from app.views.readable import Readable, readable
-from app.views.view_types import PairView
+from app.views.tokens import Token, TokenPair, tokens_of
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Shard
@@ -26,6 +25,24 @@ HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with 
 HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
 CLEAREST = 3  # heads, of which the home page shows one: below them pairs are less plainly related
 STRONG = 0.75  # of the heads have a weaker first pair: what is weak is mostly chance
+
+
+class NeuronCard(TypedDict):
+    layer: int
+    neuron: int
+    number: float  # what it was chosen by: coherence or similarity
+    tokens: list[Token]
+
+
+class HeadCard(TypedDict):
+    layer: int
+    head: int
+    matrix: str
+    lens: str  # of number and pairs, whichever the maps are of
+    preset: str
+    number: float  # coherence
+    pairs: list[TokenPair]  # the first that repeat no word
+
 
 At = TypeVar("At")
 Card = TypeVar("Card")
@@ -100,7 +117,7 @@ def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: floa
     stems = fresh.words.stems(ids)
     if 3 * len(stems) < 2 * len(ids) or len(set(stems)) < DIFFERENT or not fresh.take(stems):
         return None
-    return {"layer": shard.layer, "neuron": neuron, "number": number, "tokens": token_views(index.tokens, ids)}
+    return {"layer": shard.layer, "neuron": neuron, "number": number, "tokens": tokens_of(index.tokens, ids)}
 
 
 def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
@@ -118,7 +135,7 @@ def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
 def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, number: float) -> HeadCard | None:
     card: HeadCard = {
         "layer": layer, "head": head, "matrix": matrix, "lens": HEAD_LENS, "preset": HEAD_PRESET,
-        "number": number, "pairs": (),
+        "number": number, "pairs": [],
     }  # fmt: skip
     pairs = _pairs(index, card)
     if min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
@@ -127,23 +144,23 @@ def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, numbe
     return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
 
 
-def _pairs(index: Index, card: HeadCard) -> tuple[PairView, ...]:
+def _pairs(index: Index, card: HeadCard) -> list[TokenPair]:
     where = card["matrix"], card["layer"], card["head"], card["lens"], card["preset"]
-    return tuple(pairs_view(index, *where, HEAD_PAIRS).pairs)
+    return pairs_view(index, *where, HEAD_PAIRS).top
 
 
-def _sides(words: Readable, pairs: Sequence[PairView]) -> tuple[set[str], set[str]]:
+def _sides(words: Readable, pairs: Sequence[TokenPair]) -> tuple[set[str], set[str]]:
     """The words in each column."""
     return set(words.stems(p["from"]["id"] for p in pairs)), set(words.stems(p["to"]["id"] for p in pairs))
 
 
-def without_repetition(words: Readable, pairs: Sequence[PairView]) -> tuple[tuple[PairView, ...], list[str]]:
+def without_repetition(words: Readable, pairs: Sequence[TokenPair]) -> tuple[list[TokenPair], list[str]]:
     """The first pairs that repeat no word, and their words."""
-    chosen: list[PairView] = []
+    chosen: list[TokenPair] = []
     seen: list[str] = []
     for pair in pairs:
         ends = words.stems((pair["from"]["id"], pair["to"]["id"]))
         if len(ends) == 2 and not {*ends} & {*seen} and len(chosen) < PAIRS:
             chosen.append(pair)
             seen += ends
-    return tuple(chosen), seen
+    return chosen, seen

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from app.cli import main
 from app.formats.terminal import print_seeds
-from app.views.parameters import seeds_view
+from app.views.seeds import seed_ranking_view
 from precompute.build.progress import Progress
 from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST
@@ -50,7 +50,7 @@ def test_progress() -> None:
 def test_seed_words(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(), layers=(0,))
     index, output = Index.open(tmp_path / "tiny"), io.StringIO()
-    view = seeds_view(index, ["ff_key"], [Seed(EVIL, (65,))], [Ranked("ff_key", 0, 1, 0.5)])
+    view = seed_ranking_view(index, ["ff_key"], [Seed(EVIL, (65,))], [Ranked("ff_key", 0, 1, 0.5)])
     print_seeds(Console(file=output, width=200), view, index.shape)
     shown = output.getvalue().replace("\N{FIRST STRONG ISOLATE}", "").replace("\N{POP DIRECTIONAL ISOLATE}", "")
     assert "gnp" in shown

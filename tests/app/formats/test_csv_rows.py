@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
@@ -16,13 +15,13 @@ from app.formats.table_text import CSV_PART, csv_parts
 from app.library.library import Library
 from app.routes.responses import in_parts
 from app.turns import Turns
-from app.views.column_rows import BLOCK, ColumnRows
 from app.views.home import home_view
 from app.views.layer import layer_view
 from app.views.model import model_view
-from app.views.parameters import ff_view, pairs_view
+from app.views.neuron import neuron_view
+from app.views.pairs import pairs_view
 from app.views.search import search_view
-from app.views.token import token_page
+from app.views.token import token_view
 from precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, visit
@@ -45,7 +44,7 @@ def test_csv_of_pairs(client: TestClient) -> None:
     path = f"/{GPT2}/head/1/2/qk"
     view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
     assert [(int(row["from_id"]), row["to"], float(row["score"])) for row in found if row["end"] == "top"] == [
-        (pair["from"]["id"], pair["to"]["token"], pair["score"]) for pair in view["pairs"]
+        (pair["from"]["id"], pair["to"]["token"], pair["score"]) for pair in view["top"]
     ]
 
 
@@ -55,7 +54,7 @@ def test_csv_of_pairs(client: TestClient) -> None:
     (f"/{GPT2}/search?q=dog", lambda view: view["total"] + view["pairs_total"]),
     (f"/{GPT2}/search?q=e&lens=cosine", lambda view: view["total"] + view["pairs_total"]),
     (f"/{GPT2}/head/1/2", lambda view: sum(
-        [len(view[m][e]) for m in ("vo", "qk") for e in ("pairs", "bottom")]
+        [len(view[m][e]) for m in ("vo", "qk") for e in ("top", "bottom")]
         + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]
     )),
     (f"/{GPT2}", lambda view: sum(len(row["vo"]) + len(row["qk"]) for row in view["rows"])),
@@ -93,10 +92,10 @@ def test_the_columns_of_views_without_rows(site_data: Path) -> None:
     index = Index.open(site_data / LLAMA)
     for view in (
         home_view(Library(site_data)), model_view(index), layer_view(index, 0), pairs_view(index, "vo", 0, 1),
-        token_page(index, 300), search_view(index, "dog"),
+        token_view(index, 300), search_view(index, "dog"),
     ):  # fmt: skip
         assert csv_columns(view) == tuple(next(iter(csv_rows(view))))
-    assert csv_columns(ff_view(index, 0, 0)) == ()
+    assert csv_columns(neuron_view(index, 0, 0)) == ()
 
 
 @pytest.mark.parametrize(("path", "about"), [
@@ -221,13 +220,3 @@ def test_a_long_csv_comes_in_parts() -> None:
     for short in ([], [b"a"]):
         answer = in_parts(iter(short), "csv", [], Turns())
         assert (answer.body, answer.headers["content-length"]) == (b"".join(short), str(len(short)))
-
-
-def test_rows_are_made_from_columns() -> None:
-    numbers = np.arange(2 * BLOCK + 1)
-    made = ColumnRows(lambda number, half: (number, half), numbers, numbers / 2)
-    assert len(made) == len(numbers)
-    assert [*made] == [(number, number / 2) for number in range(len(numbers))]
-    assert made[3] == (3, 1.5)
-    assert type(made[3][0]) is int
-    assert [*made[2:4]] == [(2, 1.0), (3, 1.5)]

@@ -15,8 +15,12 @@ import pytest
 from rich.console import Console
 
 from app.cli import COMMANDS, main
+from app.formats.json_format import ascii_json
 from app.formats.terminal import print_models, print_seeds, print_view, size, visible
-from app.views.parameters import ff_view, pairs_view, seeds_view, subhead_view
+from app.views.neuron import neuron_view
+from app.views.pairs import pairs_view
+from app.views.seeds import seed_ranking_view
+from app.views.subhead import subhead_view
 from precompute.index.index import Index, ModelSummary
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
@@ -61,8 +65,8 @@ def drawn(view: Any, width: int = 200) -> str:
 @pytest.mark.parametrize(
     ("command", "view"),
     [
-        ("show tiny ff 1 4", lambda index: ff_view(index, 1, 4)),
-        ("show tiny ff 3 0 --lens cosine --k 2", lambda index: ff_view(index, 3, 0, "cosine", 2)),
+        ("show tiny ff 1 4", lambda index: neuron_view(index, 1, 4)),
+        ("show tiny ff 3 0 --lens cosine --k 2", lambda index: neuron_view(index, 3, 0, "cosine", 2)),
         ("show tiny vo 3 1", lambda index: pairs_view(index, "vo", 3, 1)),
         (
             "show tiny qk 3 0 --lens cosine --preset words",
@@ -74,7 +78,7 @@ def drawn(view: Any, width: int = 200) -> str:
     ],
 )
 def test_json_is_the_view(capsys: pytest.CaptureFixture[str], data: Path, command: str, view: Any) -> None:
-    expected = view(Index.open(data / "tiny")).to_json()
+    expected = ascii_json(view(Index.open(data / "tiny")))
     assert run(capsys, f"{command} --json") == (0, expected + "\n", "")
 
 
@@ -87,7 +91,7 @@ def test_json_is_whole_unless_k_says_otherwise(capsys: pytest.CaptureFixture[str
 def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     code, out, err = run(capsys, "show tiny ff 1 4 --lens cosine")
     assert (code, err) == (0, "")
-    view = ff_view(Index.open(data / "tiny"), 1, 4, "cosine")
+    view = neuron_view(Index.open(data / "tiny"), 1, 4, "cosine")
     assert "tiny  layer 1  neuron 4  lens cosine" in out
     assert "key: reads" in out
     assert "value: writes" in out
@@ -124,7 +128,7 @@ def test_vo_says_nothing_of_positions(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_an_empty_list_says_so(data: Path) -> None:
     view = pairs_view(Index.open(data / "tiny"), "vo", 1, 1, "cosine")
-    assert view.pairs == view.bottom == ()
+    assert view.top == view.bottom == []
     assert drawn(view).count("no pairs") == 2
 
 
@@ -161,7 +165,7 @@ def test_nowhere_to_print(words: str, where: str, said: str) -> None:
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
     """All tokens of the vocabulary in one list, and nothing in the output that a terminal would obey."""
-    text = drawn(ff_view(Index.open(data / "long"), 0, 0), width)
+    text = drawn(neuron_view(Index.open(data / "long"), 0, 0), width)
     isolates = "\N{FIRST STRONG ISOLATE}\N{POP DIRECTIONAL ISOLATE}"
     for character in set(text) - {"\n", *isolates}:
         assert unicodedata.category(character)[0] != "C", ascii(character)
@@ -208,11 +212,11 @@ def test_visible(text: str, shown: str) -> None:
 def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
     console = Console(file=io.StringIO(), width=200, highlight=False)
     opened = Index.open(data / DEMO_NAME)
-    view = seeds_view(opened, [kind], [Seed("dog", (3,))], [Ranked(kind, 1, index, 0.5)])
+    view = seed_ranking_view(opened, [kind], [Seed("dog", (3,))], [Ranked(kind, 1, index, 0.5)])
     print_seeds(console, view, opened.shape)
     assert isinstance(console.file, io.StringIO)
     *_, headings, _, row, _ = console.file.getvalue().splitlines()
-    assert headings.split() == list(json.loads(view.to_json())["results"][0])  # the names that scripts know
+    assert headings.split() == list(json.loads(ascii_json(view))["results"][0])  # the names that scripts know
     assert re.split(" {2,}", row.strip())[:4] == [kind, "1", shown, "0.500"]
     if " " in shown:
         head, subhead = (int(word) for word in shown.split()[1::2])

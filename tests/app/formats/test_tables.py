@@ -11,9 +11,11 @@ from starlette.testclient import TestClient
 from app.formats.records import records
 from app.formats.table_text import Source, Table, Tokens, as_latex, as_markdown
 from app.formats.tables import tables
-from app.views.parameters import ff_view, pairs_view
+from app.views.neuron import neuron_view
+from app.views.pairs import pairs_view
+from app.views.seeds import SeedRankingView
 from app.views.token_text import shown
-from app.views.view_types import SeedsView, VectorView, View
+from app.views.tokens import View
 from precompute.index.index import Index
 from tests.support.site import GPT2, LLAMA
 from tests.support.tables import NASTY
@@ -141,10 +143,10 @@ def test_where_is_one_column(client: TestClient) -> None:
 
 
 def test_tables_have_rows_as_wide_as_their_heads(client: TestClient, index: Index) -> None:
-    for view in (ff_view(index, 0, 3), pairs_view(index, "vo", 0, 1)):
+    for view in (neuron_view(index, 0, 3), pairs_view(index, "vo", 0, 1)):
         for table in tables(view):
             assert {len(row) for row in table.rows} == {len(table.columns)}
-    assert [table.title for table in tables(ff_view(index, 0, 3, "cosine", 2))] == [
+    assert [table.title for table in tables(neuron_view(index, 0, 3, "cosine", 2))] == [
         f"{LLAMA}, layer 0, neuron 3, {vector} (cosine)" for vector in ("key", "up", "value")
     ]
     text = client.get(f"/{LLAMA}/head/0/1.md").text
@@ -164,6 +166,5 @@ def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face
 
 @pytest.mark.parametrize("function", [records, tables])
 def test_other_views_have_none(function: Callable[[View], Any]) -> None:
-    for view in (SeedsView.of(), VectorView.of()):
-        with pytest.raises(TypeError, match="no table"):
-            function(view)
+    with pytest.raises(TypeError, match="no table"):
+        function(SeedRankingView(model="tiny", kind="ff_key", seeds=[], results=[]))

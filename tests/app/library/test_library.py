@@ -14,11 +14,13 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
+from app.formats.json_format import json_bytes
 from app.library.library import Library
 from app.views.layer import layer_view
-from app.views.parameters import ff_view, pairs_view
+from app.views.neuron import neuron_view
+from app.views.pairs import pairs_view
 from app.views.search import search_view
-from app.views.token import token_page
+from app.views.token import token_view
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index.manifest import MANIFEST, TOKENIZER
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
@@ -50,7 +52,7 @@ def readable(library: Library) -> list[int]:
     found = []
     for layer in range(GPT2.n_layers):
         try:
-            ff_view(library.index("tiny"), layer, 0)
+            neuron_view(library.index("tiny"), layer, 0)
         except LexiscopeError:
             continue
         found.append(layer)
@@ -139,7 +141,7 @@ def test_a_layer_that_is_harmed_says_so_and_comes_back(data: Path, harm: Callabl
     version = library.version("tiny")
     harm(path)
     with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs"):
-        ff_view(library.index("tiny"), 1, 0)
+        neuron_view(library.index("tiny"), 1, 0)
     assert readable(library) == [0, 3]
     assert ready(library) == (0, 3)
     assert list(library.index("tiny").faults) == [1]
@@ -157,10 +159,10 @@ def test_a_layer_that_is_harmed_says_so_and_comes_back(data: Path, harm: Callabl
 def test_an_index_in_hand_refuses_the_layer(data: Path, harm: Callable[[Path], None]) -> None:
     """Nothing was looked at since: the old file must not be read, and nothing may crash."""
     index = Library(data, every=60).index("tiny")
-    ff_view(index, 1, 0)
+    neuron_view(index, 1, 0)
     harm(shard_path(data, 1))
     views: list[Callable[[], object]] = [
-        lambda: ff_view(index, 1, 0),
+        lambda: neuron_view(index, 1, 0),
         lambda: layer_view(index, 1),
         lambda: pairs_view(index, "vo", 1, 0),
     ]
@@ -168,9 +170,9 @@ def test_an_index_in_hand_refuses_the_layer(data: Path, harm: Callable[[Path], N
         with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs"):
             view()
     assert index.changed
-    assert token_page(index, 40).missing == (1, 2)
+    assert token_view(index, 40).missing == (1, 2)
     assert search_view(index, "e").missing == (1, 2)
-    assert ff_view(index, 0, 0).neuron == 0
+    assert neuron_view(index, 0, 0).neuron == 0
 
 
 @pytest.mark.parametrize("harm", [shrink, empty])
@@ -188,7 +190,7 @@ def test_a_file_cut_short_in_the_middle_of_a_page(data: Path, harm: Callable[[Pa
 def test_tokens_stay_while_their_file_is_gone(data: Path, harm: Callable[[Path], None]) -> None:
     index = Library(data, every=60).index("tiny")
     harm(data / "tiny" / "vocabulary.g1.lxs")
-    assert token_page(index, 65).token == {"id": 65, "token": "A"}
+    assert token_view(index, 65).token == {"id": 65, "token": "A"}
     assert search_view(index, "dog").words[0].tokens
 
 
@@ -389,7 +391,7 @@ def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path
     harm(path)
     library = always(tmp_path)
     assert library.tokenizer("tiny") is None
-    assert search_view(library.index("tiny"), "the dog", tokenizer=library.tokenizer("tiny")).pieces == ()
+    assert search_view(library.index("tiny"), "the dog", tokenizer=library.tokenizer("tiny")).pieces == []
     if path.is_dir():
         path.rmdir()
     path.unlink(missing_ok=True)
@@ -399,14 +401,14 @@ def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path
 
 def test_a_tokenizer_that_fails(data: Path) -> None:
     none = Tokenizer(models.WordLevel({"a": 0}, "missing"))  # it has no token for what it does not know
-    assert search_view(always(data).index("tiny"), "dog", tokenizer=none).pieces == ()
+    assert search_view(always(data).index("tiny"), "dog", tokenizer=none).pieces == []
 
 
 def test_threads_while_files_come_and_go(data: Path) -> None:
     """Every answer is right or names the file; in the end all is well."""
     library = always(data)
-    expected = ff_view(library.index("tiny"), 1, 0).json_bytes()
-    page = token_page(library.index("tiny"), 101, size=1000)
+    expected = json_bytes(neuron_view(library.index("tiny"), 1, 0))
+    page = token_view(library.index("tiny"), 101, size=1000)
     saved = shard_path(data, 1).read_bytes()
     wrong: list[object] = []
     end = time.monotonic() + 2
@@ -414,10 +416,10 @@ def test_threads_while_files_come_and_go(data: Path) -> None:
     def read() -> None:
         while time.monotonic() < end:
             try:
-                view = token_page(library.index("tiny"), 101)
+                view = token_view(library.index("tiny"), 101)
                 if view.missing == page.missing and view != page:
                     wrong.append(view)
-                if ff_view(library.index("tiny"), 1, 0).json_bytes() != expected:
+                if json_bytes(neuron_view(library.index("tiny"), 1, 0)) != expected:
                     wrong.append("another neuron")
             except IndexFault as fault:
                 if "layer-1.g1.lxs" not in str(fault):

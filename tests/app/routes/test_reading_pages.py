@@ -40,8 +40,8 @@ def test_other_readings_of_a_head(live: TestClient, matrix: str, query: str, rea
     view = live.get(f"{path}.json?{query}&reading={reading}").json()
     again = view.pop("reading")
     assert view == stored
-    assert (again["name"], len(again["pairs"]), len(again["bottom"])) == (reading, 20, 20)
-    before, now = ({(p["from"]["id"], p["to"]["id"]) for p in lists["pairs"]} for lists in (stored, again))
+    assert (again["name"], len(again["top"]), len(again["bottom"])) == (reading, 20, 20)
+    before, now = ({(p["from"]["id"], p["to"]["id"]) for p in lists["top"]} for lists in (stored, again))
     assert again["overlap"] == pytest.approx(len(before & now) / len(before | now))
     page = parsed(live.get(f"{path}?{query}&reading={reading}").text)
     assert len([e for e in page.elements if e.tag == "tr" and e.attributes.get("class") == "m"]) >= len(before & now)
@@ -61,7 +61,7 @@ def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestCli
     stored, found = rows(live, f"{address}.csv?k=5"), rows(live, f"{address}.csv?{query}")
     assert [{k: v for k, v in row.items() if k != "reading"} for row in found if row["reading"] == "stored"] == stored
     read = view["reading"]
-    lists = read["vectors"].values() if "vectors" in read else [{"top": read["pairs"], "bottom": read["bottom"]}]
+    lists = read["vectors"].values() if "vectors" in read else [read]
     scores = [entry["score"] for each in lists for end in ("top", "bottom") for entry in each[end]]
     assert [float(row["score"]) for row in found if row["reading"] == "norm"] == pytest.approx(scores)
     for face in ("md", "tex"):

@@ -25,7 +25,7 @@ def test_counts_are_of_pairs_of_two_different_words(site_data: Path, model: str)
 
     def count(lens: str, preset: str, head: int) -> int:
         view = head_view(index, 1, head, lens, preset)
-        ids = [(pair["from"]["id"], pair["to"]["id"]) for pair in (*view.vo.pairs, *view.qk.pairs)]
+        ids = [(pair["from"]["id"], pair["to"]["id"]) for pair in (*view.vo.top, *view.qk.top)]
         texts = index.tokens.texts
         return sum(
             texts[a].strip().lower() != texts[b].strip().lower() and None not in (words.stem(a), words.stem(b))

@@ -7,6 +7,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 from app import addresses
+from app.formats.json_format import json_bytes
 from app.library.library import Library
 from app.views.home import home_view
 from tests.support.pages import parsed
@@ -19,7 +20,7 @@ def test_home(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(GPT2, "tiny"), (3,))
     write_index(tmp_path / "small", make_manifest(LLAMA, "small"), ())
     (tmp_path / "small" / "vocabulary.g1.lxs").unlink()
-    content = json.loads(home_view(Library(tmp_path)).json_bytes())
+    content = json.loads(json_bytes(home_view(Library(tmp_path))))
     small, tiny = content["models"]
     assert (tiny["model"], tiny["layers"], tiny["n_layers"], tiny["faults"]) == ("tiny", [3], 4, [])
     assert (small["model"], small["layers"], small["n_layers"]) == ("small", [], 0)

@@ -1,15 +1,18 @@
 """Views: the JSON that scripts rely on, filled from the right places of an index."""
 
 import json
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
-from app.views.parameters import ff_view, pairs_view, subhead_view
-from app.views.view_types import SeedView, View
+from app.formats.json_format import ascii_json
+from app.views.neuron import neuron_view
+from app.views.pairs import pairs_view
+from app.views.seeds import SeedWord
+from app.views.subhead import subhead_view
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.index.manifest import Manifest
@@ -42,8 +45,8 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return Index.open(folder)
 
 
-def decoded(view: View) -> Any:
-    return json.loads(view.to_json())
+def decoded(view: Any) -> Any:
+    return json.loads(ascii_json(view))
 
 
 def expected_list(ids: Any, scores: Any) -> list[dict[str, Any]]:
@@ -58,7 +61,7 @@ def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> d
 
 def test_ff(gpt2: Index) -> None:
     arrays = shard_arrays(GPT2, seed=1)
-    assert decoded(ff_view(gpt2, 1, 4, "cosine")) == {
+    assert decoded(neuron_view(gpt2, 1, 4, "cosine")) == {
         "model": "tiny",
         "layer": 1,
         "neuron": 4,
@@ -70,7 +73,7 @@ def test_ff(gpt2: Index) -> None:
 
 
 def test_ff_has_up_where_neurons_are_gated(llama: Index) -> None:
-    content = decoded(ff_view(llama, 0, 3))
+    content = decoded(neuron_view(llama, 0, 3))
     assert content["up"] == expected_vector(shard_arrays(LLAMA), "ff_up", 3, 0)
     assert list(content) == ["model", "layer", "neuron", "lens", "key", "value", "up", "similarity"]
 
@@ -96,7 +99,7 @@ def test_pairs(gpt2: Index, matrix: str, lens: str, lens_at: int, preset: str, p
         "matrix": matrix,
         "lens": lens,
         "preset": preset,
-        "pairs": expected(0),
+        "top": expected(0),
         "bottom": expected(1),
     }
 
@@ -126,14 +129,14 @@ def test_heads_that_share_nothing_say_nothing(gpt2: Index) -> None:
 
 
 def test_k_shortens_and_never_lengthens(gpt2: Index) -> None:
-    full = ff_view(gpt2, 1, 0)
+    full = neuron_view(gpt2, 1, 0)
     assert len(full.key.top) == len(full.value.bottom) == K
-    short = ff_view(gpt2, 1, 0, k=3)
+    short = neuron_view(gpt2, 1, 0, k=3)
     assert short.key.top == full.key.top[:3]
     assert short.value.bottom == full.value.bottom[:3]
-    assert ff_view(gpt2, 1, 0, k=10 * K) == full
-    assert len(pairs_view(gpt2, "vo", 1, 0).pairs) == PAIRS
-    assert len(pairs_view(gpt2, "vo", 1, 0, k=2).pairs) == 2
+    assert neuron_view(gpt2, 1, 0, k=10 * K) == full
+    assert len(pairs_view(gpt2, "vo", 1, 0).top) == PAIRS
+    assert len(pairs_view(gpt2, "vo", 1, 0, k=2).top) == 2
     assert len(subhead_view(gpt2, 1, 0, 0, k=1).o.bottom) == 1
 
 
@@ -148,7 +151,7 @@ def test_columns_and_notes(gpt2: Index, llama: Index) -> None:
 
 
 def test_what_people_see_and_scripts_do_not(gpt2: Index) -> None:
-    arrays, view = shard_arrays(GPT2, seed=1), ff_view(gpt2, 1, 2)
+    arrays, view = shard_arrays(GPT2, seed=1), neuron_view(gpt2, 1, 2)
     assert view.key.norm == arrays["ff_key.norm"][2]
     assert view.key.coherence == tuple(arrays["ff_key.coherence"][2, 0].tolist())
 
@@ -161,19 +164,19 @@ def test_coherence_may_be_undefined(tmp_path: Path) -> None:
         arrays[name][:] = np.nan
     rewrite_shard(folder, Manifest.load(folder), 0, arrays)
     index = Index.open(folder)
-    assert ff_view(index, 0, 0).key.coherence == (None, None)
+    assert neuron_view(index, 0, 0).key.coherence == (None, None)
     assert pairs_view(index, "vo", 0, 0).coherence == (None, None)
 
 
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda index: ff_view(index, 1, 6), "neuron 6: tiny has neurons 0 to 5"),
-        (lambda index: ff_view(index, 1, -1), "neuron -1"),
-        (lambda index: ff_view(index, 4, 0), "layer 4: tiny has layers 0 to 3"),
-        (lambda index: ff_view(index, 0, 0), "layer 0 of tiny is not built yet"),
-        (lambda index: ff_view(index, 1, 0, "l2"), "lens 'l2'"),
-        (lambda index: ff_view(index, 1, 0, k=0), "k = 0"),
+        (lambda index: neuron_view(index, 1, 6), "neuron 6: tiny has neurons 0 to 5"),
+        (lambda index: neuron_view(index, 1, -1), "neuron -1"),
+        (lambda index: neuron_view(index, 4, 0), "layer 4: tiny has layers 0 to 3"),
+        (lambda index: neuron_view(index, 0, 0), "layer 0 of tiny is not built yet"),
+        (lambda index: neuron_view(index, 1, 0, "l2"), "lens 'l2'"),
+        (lambda index: neuron_view(index, 1, 0, k=0), "k = 0"),
         (lambda index: pairs_view(index, "vo", 1, 2), "head 2: tiny has heads 0 to 1"),
         (lambda index: pairs_view(index, "ov", 1, 0), "matrix 'ov': there are vo, qk"),
         (lambda index: pairs_view(index, "vo", 1, 0, preset="x"), "preset 'x'"),
@@ -188,18 +191,18 @@ def test_what_does_not_exist_says_what_does(gpt2: Index, ask: Any, said: str) ->
 
 
 def test_views_are_frozen() -> None:
-    view = SeedView(word="a", tokens=())
-    with pytest.raises(ValidationError, match="frozen"):
+    view = SeedWord(word="a", tokens=[], weight=1.0)
+    with pytest.raises(FrozenInstanceError):
         view.word = "b"  # type: ignore[misc]
 
 
 def test_json_is_ascii_and_holds_any_token(gpt2: Index) -> None:
     """Every token of the hostile vocabulary, by a list that is long enough."""
-    text = pairs_view(gpt2, "vo", 1, 0).to_json()
+    text = ascii_json(pairs_view(gpt2, "vo", 1, 0))
     assert text.isascii()
     for token in range(len(raw_tokens())):
         text = gpt2.tokens.text(token)
-        view = SeedView(word=text, tokens=({"id": token, "token": text},))
+        view = SeedWord(word=text, tokens=[{"id": token, "token": text}], weight=1.0)
         assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}], "weight": 1.0}
 
 
@@ -210,7 +213,7 @@ def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:
     value, key, up = ([*range(10, 10 + K)], [*range(12, 12 + K)][::-1], [*range(13, 13 + K)])
     arrays["ff_value.ids"][1, 0, 0], arrays["ff_key.ids"][1, 0, 0], arrays["ff_up.ids"][1, 0, 1] = value, key, up
     rewrite_shard(tmp_path / "small", manifest, 0, arrays)
-    view = ff_view(Index.open(tmp_path / "small"), 0, 1, k=1)
+    view = neuron_view(Index.open(tmp_path / "small"), 0, 1, k=1)
     assert [token["id"] for token in view.shared] == value[2:]
     assert [token["id"] for token in view.opposed] == value[3:]
 
@@ -219,4 +222,4 @@ def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:
 def test_how_many_pairs_a_preset_hides(gpt2: Index, preset: str) -> None:
     everything = pairs_view(gpt2, "vo", 1, 0, "dot", "all", 5)
     view = pairs_view(gpt2, "vo", 1, 0, "dot", preset, 5)
-    assert view.hidden == len([pair for pair in everything.pairs if pair not in view.pairs])
+    assert view.hidden == len([pair for pair in everything.top if pair not in view.top])

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.formats.csv_rows import csv_rows
-from app.views.live_types import PromptView
-from app.views.prompt import FIRST_OF_CHOSEN, prompt_page
+from app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
 from app.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
 from precompute.index.index import Index
 from tests.support.site import GPT2, LLAMA
@@ -19,7 +18,7 @@ def page_of(index: Index, layer: int, neuron: int) -> PromptView:
     answer = PromptAnswer(
         tokens=(300, 301), position=1, layer=layer, prediction=(Likely(id=5, p=0.5),), untouched=(), neuron=chosen
     )
-    return prompt_page(index, PromptAsk(text="a text", layer=layer, neuron=neuron), "neurons", answer)
+    return prompt_view(index, PromptAsk(text="a text", layer=layer, neuron=neuron), "neurons", answer)
 
 
 def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> None:

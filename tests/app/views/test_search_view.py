@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from app.views.page_types import SearchView
 from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_view
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
@@ -52,8 +51,8 @@ def matches(name: str, words: list[list[int]], lens: str, kind: str | None) -> l
             "layer": layer,
             "index": number,
             "end": end,
-            "ranks": tuple(rank for rank, _ in best),  # type: ignore[misc]
-            "tokens": tuple(token(t) for _, t in best),  # type: ignore[misc]
+            "ranks": [rank for rank, _ in best],  # type: ignore[misc]
+            "tokens": [token(t) for _, t in best],  # type: ignore[misc]
         }
         | owner(shape, of_kind, number)
         for _, of_kind, layer, number, end, best in sorted(found, key=lambda entry: entry[0])
@@ -90,7 +89,6 @@ def _check_pages(index: Index, q: str, lens: str, kind: str | None, expected: li
     pages = max(1, -(-len(expected) // 4))
     for page in range(1, pages + 1):
         view = search_view(index, q, lens, kind, page, size=4)
-        SearchView.model_validate_json(view.json_bytes())
         assert (view.total, view.pages, view.page) == (len(expected), pages, page)
         shown += view.matches
     assert shown == expected
@@ -164,14 +162,13 @@ def _check_pairs(index: Index, q: str, lens: str, kind: str | None, expected: li
         if view.pages == 1:
             view = search_view(index, q, lens, size=max(1, view.total // 2))
         if view.pages > 1:
-            assert search_view(index, q, lens, page=2, size=max(1, view.total // 2)).pairs == ()
+            assert search_view(index, q, lens, page=2, size=max(1, view.total // 2)).pairs == []
         return
     shown: list[Any] = []
     pages = max(1, -(-len(expected) // 4))
     for page in range(1, pages + 1):
         view = search_view(index, q, lens, kind, page, size=4)
-        SearchView.model_validate_json(view.json_bytes())
-        assert (view.pairs_total, view.pages, view.total, view.matches) == (len(expected), pages, 0, ())
+        assert (view.pairs_total, view.pages, view.total, view.matches) == (len(expected), pages, 0, [])
         shown += view.pairs
     assert shown == expected
     with pytest.raises(NotFound, match="page"):
@@ -183,7 +180,7 @@ def test_pairs_of_other_searches(index: Index) -> None:
     assert search_view(index, "a b c", kind="vo").pages == 1
     assert search_view(index, "a", kind="ff_key").pairs_total == 0
     assert search_view(index, "a nonesuch").pairs_total == 0
-    assert suggest_view(index, "a").pairs == ()
+    assert suggest_view(index, "a").pairs == []
 
 
 @pytest.mark.parametrize(
@@ -231,8 +228,8 @@ def test_pieces_of_words_that_are_no_tokens(index: Index) -> None:
     tokenizer = Tokenizer.from_str(tokenizer_json())
     pieces = search_view(index, "horsing dog", tokenizer=tokenizer).pieces
     assert [piece["id"] for piece in pieces] == [i for i in tokenizer.encode(" horsing").ids if i < D_VOCAB]
-    assert search_view(index, "dog", tokenizer=tokenizer).pieces == ()
-    assert search_view(index, "horsing").pieces == ()
+    assert search_view(index, "dog", tokenizer=tokenizer).pieces == []
+    assert search_view(index, "horsing").pieces == []
 
 
 @pytest.mark.parametrize(
@@ -259,7 +256,7 @@ def test_any_text_has_an_answer(index: Index, q: str) -> None:
     except BadRequest:
         assert any("\ud800" <= character <= "\udfff" for character in q)
     else:
-        SearchView.model_validate_json(view.json_bytes())
+        assert view.q == q
 
 
 def test_many_words(index: Index) -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from app.library import file_array
 from app.library.live_index import LiveIndex
-from app.views.page_types import TokenPageView
-from app.views.token import FIRST_PAIRS, FIRST_PLACES, HUB, token_page
+from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, HUB, token_view
 from precompute.build.inverted import invert_pairs
 from precompute.errors import NotFound
 from precompute.index.index import Index
@@ -91,8 +90,7 @@ questions = {
 
 @given(**questions, preset=st.sampled_from(PRESETS))
 def test_all_kinds(indexes: dict[str, Index], name: str, number: int, lens: str, preset: str) -> None:
-    view = token_page(indexes[name], number, lens, preset)
-    TokenPageView.model_validate_json(view.json_bytes())
+    view = token_view(indexes[name], number, lens, preset)
     kinds = SHAPES[name].kinds
     assert {(role.kind, role.end) for role in view.roles} == {(kind, end) for kind in kinds for end in ENDS}
     assert [role.role for role in view.roles] == sorted(
@@ -101,7 +99,7 @@ def test_all_kinds(indexes: dict[str, Index], name: str, number: int, lens: str,
     for role in view.roles:
         expected = places(name, number, lens, role.kind, role.end)
         assert role.role == ROLES[role.kind if role.kind == "ff_up" else SIDES[role.kind], role.end]
-        assert (role.total, list(role.places)) == (len(expected), expected[:FIRST_PLACES])
+        assert (role.total, list(role.places)) == (len(expected), expected[:FIRST_LISTINGS])
     by_matrix = {matrix: pairs(name, number, lens, preset, (matrix,)) for matrix in MATRICES}
     assert view.totals == {matrix: len(found) for matrix, found in by_matrix.items()}
     assert view.pairs_total == sum(view.totals.values())
@@ -117,17 +115,17 @@ def test_one_kind_in_pages(
     kind = data.draw(st.sampled_from(SHAPES[name].kinds))
     expected = {end: places(name, number, lens, kind, end) for end in ENDS}
     longest = max(map(len, expected.values()))
-    view = token_page(indexes[name], number, lens, kind=kind, size=size)
+    view = token_view(indexes[name], number, lens, kind=kind, size=size)
     assert view.pages == max(1, -(-longest // size))
-    assert (view.pairs, view.pairs_total, view.kind) == ((), 0, kind)
+    assert (view.pairs, view.pairs_total, view.kind) == ([], 0, kind)
     page = data.draw(st.integers(1, view.pages))
     part = slice((page - 1) * size, page * size)
-    view = token_page(indexes[name], number, lens, kind=kind, page=page, size=size)
+    view = token_view(indexes[name], number, lens, kind=kind, page=page, size=size)
     assert [(role.end, role.total, list(role.places)) for role in view.roles] == [
         (end, len(expected[end]), expected[end][part]) for end in ENDS
     ]
     with pytest.raises(NotFound, match="page"):
-        token_page(indexes[name], number, lens, kind=kind, page=view.pages + 1, size=size)
+        token_view(indexes[name], number, lens, kind=kind, page=view.pages + 1, size=size)
 
 
 @given(**questions, preset=st.sampled_from(PRESETS), matrix=st.sampled_from(MATRICES), size=st.integers(1, 5))
@@ -138,8 +136,8 @@ def test_pairs_of_one_matrix_in_pages(
     pages = max(1, -(-len(expected) // size))
     shown: list[object] = []
     for page in range(1, pages + 1):
-        view = token_page(indexes[name], number, lens, preset, matrix, page, size)
-        assert (view.pages, view.pairs_total, view.roles) == (pages, len(expected), ())
+        view = token_view(indexes[name], number, lens, preset, matrix, page, size)
+        assert (view.pages, view.pairs_total, view.roles) == (pages, len(expected), [])
         shown += view.pairs
     assert shown == expected
 
@@ -149,19 +147,19 @@ def test_pairs_of_one_matrix_in_pages(
     [(0, "00", "\x00"), (0xE2, "e2", "\\xe2"), (256, "3c 73 63 72 69 70 74", "<script"), (D_VOCAB - 1, "", "")],
 )
 def test_any_token_has_a_page(indexes: dict[str, Index], number: int, raw: str, text: str) -> None:
-    view = token_page(indexes["gpt2-like"], number)
+    view = token_view(indexes["gpt2-like"], number)
     assert (view.bytes, view.token) == (raw, {"id": number, "token": text})
 
 
 def test_variants_differ_in_case_and_space(indexes: dict[str, Index]) -> None:
     texts = {text: number for number, text in enumerate(TEXTS)}
-    view = token_page(indexes["gpt2-like"], texts[" Dog"])
+    view = token_view(indexes["gpt2-like"], texts[" Dog"])
     assert [variant["token"] for variant in view.variants] == [" dog", "dog"]
 
 
 @pytest.mark.parametrize("number", [ord(" "), ord("\n"), 0xE2, D_VOCAB - 1, D_VOCAB - PADDING])
 def test_blank_and_broken_tokens_have_no_variants(indexes: dict[str, Index], number: int) -> None:
-    assert token_page(indexes["gpt2-like"], number).variants == ()
+    assert token_view(indexes["gpt2-like"], number).variants == []
 
 
 @pytest.mark.parametrize(
@@ -182,7 +180,7 @@ def test_blank_and_broken_tokens_have_no_variants(indexes: dict[str, Index], num
 )
 def test_what_does_not_exist_is_named(indexes: dict[str, Index], arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(NotFound, match=said):
-        token_page(indexes["gpt2-like"], **arguments)
+        token_view(indexes["gpt2-like"], **arguments)
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -196,11 +194,11 @@ def test_many_places_are_looked_up_as_few_are(
     as_long_as: int,
 ) -> None:
     """Layer by layer, row by row or whole arrays, instead of one by one."""
-    expected = [token_page(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
+    expected = [token_view(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
     index = open_index(indexes[name].folder)
     monkeypatch.setattr(lookup_layers, "FEW", 0)
     monkeypatch.setattr(file_array, "AS_LONG_AS", as_long_as)
-    assert [token_page(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
+    assert [token_view(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
 
 
 @pytest.mark.parametrize("few", [0, 256])
@@ -211,9 +209,9 @@ def test_a_build_that_has_just_begun(
     monkeypatch.setattr(lookup_layers, "FEW", few)
     folder = tmp_path_factory.mktemp("data") / "tiny"
     write_index(folder, make_manifest(), layers)
-    view = token_page(Index.open(folder), 40)
+    view = token_view(Index.open(folder), 40)
     assert set(view.missing) == set(range(4)) - set(layers)
-    assert token_page(Index.open(folder), 40, kind="vo").pages >= 1
+    assert token_view(Index.open(folder), 40, kind="vo").pages >= 1
     if not layers:
         assert not any(role.total for role in view.roles)
 
@@ -253,7 +251,7 @@ def test_a_damaged_layer_is_left_out(
     arrays[array][at] = value
     rewrite_shard(folder, manifest, 1, arrays)
     index = Index.open(folder)
-    views = {number: token_page(index, number) for number in range(D_VOCAB)}
+    views = {number: token_view(index, number) for number in range(D_VOCAB)}
     left_out = [number for number, view in views.items() if 1 in view.missing]
     assert left_out or array == "vo.count"  # a count that is too large hides nothing that is listed
     for number in left_out[:3]:
@@ -267,7 +265,7 @@ def test_a_pair_with_itself_is_there_once(tmp_path: Path) -> None:
     arrays["vo.ids"][...], arrays["qk.ids"][...] = (40, 41), (40, 40)
     ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
     rewrite_shard(tmp_path / "tiny", manifest, 0, arrays | invert_pairs(ids, counts, D_VOCAB))
-    view = token_page(Index.open(tmp_path / "tiny"), 40)
+    view = token_view(Index.open(tmp_path / "tiny"), 40)
     assert {(p["side"], p["other"]["id"]) for p in view.pairs if p["matrix"] == "qk"} == {("from", 40)}
     assert view.totals["qk"] == arrays["qk.count"][:, 0, 0].sum()
 
@@ -277,7 +275,7 @@ def test_a_token_in_very_many_lists_is_a_hub(tmp_path: Path) -> None:
     index = Index.open(built)
     lists = sum(map(index.shape.count, index.shape.kinds)) * len(ENDS)
     for number in range(index.shape.d_vocab):
-        view = token_page(index, number)
+        view = token_view(index, number)
         times = sum(role.total for role in view.roles) / (lists * index.manifest.k / index.shape.d_vocab)
         assert view.hub == (pytest.approx(times) if times > HUB else None)
     assert HUB == coherence.HUB_FACTOR
@@ -285,10 +283,10 @@ def test_a_token_in_very_many_lists_is_a_hub(tmp_path: Path) -> None:
 
 def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
     """None until they are built, and None again if their file cannot be read: the page does without."""
-    assert token_page(indexes["gpt2-like"], 40).nearest is None
+    assert token_view(indexes["gpt2-like"], 40).nearest is None
     built = quick_build(small_gpt2(tmp_path / "model", n_layers=1), tmp_path / "data")
     index = LiveIndex.open(built)
-    nearest = token_page(index, 40).nearest
+    nearest = token_view(index, 40).nearest
     stored = Index.open(built).neighbours(40)
     assert nearest is not None
     assert stored is not None
@@ -296,6 +294,6 @@ def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
     assert [(near["id"], near["score"]) for near in nearest] == list(zip(ids.tolist(), scores.tolist(), strict=True))
     (path,) = (built / entry.file for entry in [index.manifest.neighbours] if entry)
     os.truncate(path, 100)
-    assert token_page(index, 40).nearest is None
+    assert token_view(index, 40).nearest is None
     assert index.changed
-    assert token_page(index.current(), 40).nearest is None
+    assert token_view(index.current(), 40).nearest is None

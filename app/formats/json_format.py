@@ -1,0 +1,45 @@
+"""A view as JSON: its fields as they are declared, without those that are for people's eyes only."""
+
+import json
+from functools import cache
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import orjson
+from pydantic.fields import FieldInfo
+
+
+def json_bytes(view: Any) -> bytes:
+    """Of a frozen dataclass of plain data, such as a View."""
+    return orjson.dumps(view, default=_json_fields, option=orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def ascii_json(view: Any) -> str:
+    """Whatever the encoding of the terminal or the pipe, it arrives as it left."""
+    return json.dumps(orjson.loads(json_bytes(view)))
+
+
+def _json_fields(value: Any) -> dict[str, Any]:
+    dataclass: Any = type(value)
+    always, unless_none = _declared(dataclass)
+    fields = {name: getattr(value, name) for name in always}
+    for name in unless_none:
+        if fields[name] is None:
+            del fields[name]
+    return fields
+
+
+@cache
+def _declared(dataclass: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields that JSON has, in their order; and those of them that it leaves out while they are None."""
+    if not hasattr(dataclass, "__dataclass_fields__"):
+        raise TypeError(f"{dataclass.__name__} is no part of a view")
+    hints = get_type_hints(dataclass, include_extras=True)
+    markers = {name: _marker(hints[name]) for name in dataclass.__dataclass_fields__}
+    shown = tuple(name for name, marker in markers.items() if not marker.exclude)
+    return shown, tuple(name for name in shown if markers[name].exclude_if)
+
+
+def _marker(hint: Any) -> FieldInfo:
+    """PAGE_ONLY, OMIT_NONE or another pydantic Field that is declared with a type."""
+    described = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((extra for extra in described if isinstance(extra, FieldInfo)), FieldInfo())

@@ -1,0 +1,37 @@
+"""Arguments of views: what may be asked for, and which part of a long list a page shows."""
+
+import math
+
+from precompute.errors import BadRequest, NotFound
+from precompute.index.index import Index
+
+
+def check_number(index: Index, what: str, number: int, count: int) -> None:
+    if not 0 <= number < count:
+        raise NotFound(f"{what} {number}: {index.manifest.model} has {what}s 0 to {count - 1} in each layer")
+
+
+def check_length(k: int | None) -> None:
+    if k is not None and k < 1:
+        raise NotFound(f"k = {k}: a list is cut to 1 entry or more")
+
+
+def page_slice(page: int, size: int | None) -> slice:
+    """What stands on a page of a list, whether or not there is so much; without a size, everything."""
+    if size is None:
+        return slice(0, None)
+    if size < 1:
+        raise BadRequest(f"a page of {size} entries: it has 1 or more")
+    return slice(max(0, page - 1) * size, max(0, page) * size)
+
+
+def count_pages(total: int, page: int, size: int | None) -> int:
+    """How many pages there are, of which this must be one; an empty list has one."""
+    pages = max(1, -(-total // size)) if size else 1
+    if not 1 <= page <= pages:
+        raise NotFound(f"page {page}: there {'is only page 1' if pages == 1 else f'are pages 1 to {pages}'}")
+    return pages
+
+
+def finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

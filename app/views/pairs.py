@@ -1,0 +1,102 @@
+"""A head's pairs: what W_V W_O maps to what, or which query looks for which key."""
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+from app.views.checks import check_length, check_number, finite
+from app.views.notes import pairs_note
+from app.views.tokens import OMIT_NONE, PAGE_ONLY, TokenPair, View, token_pairs
+from app.wire import PairsReadingAnswer, ScoredPair
+from precompute.index.index import Index
+from precompute.index.shard_reader import Shard, position
+from precompute.shape import MATRICES
+
+# What the two columns of a head's pairs are.
+COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsReading:
+    """A head's pairs as a worker reads them: with norms folded in, or with tokens after the first MLP."""
+
+    name: str  # norm, mlp
+    top: list[TokenPair]
+    bottom: list[TokenPair]
+    overlap: float  # Jaccard of this top with the stored one of the same length, preset and lens
+    kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY]  # pairs of either end that the stored end has, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsView(View):
+    model: str
+    layer: int
+    head: int
+    matrix: str
+    lens: str
+    preset: str
+    top: list[TokenPair]
+    bottom: list[TokenPair]
+    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # if asked for
+    columns: Annotated[tuple[str, str], PAGE_ONLY]
+    coherence: Annotated[tuple[float | None, float | None], PAGE_ONLY]  # of top and bottom
+    hidden: Annotated[int, PAGE_ONLY]  # of as many of the best pairs: how many the preset leaves out
+    note: Annotated[str, PAGE_ONLY]
+
+
+def pairs_view(
+    index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None
+) -> PairsView:
+    position("matrix", matrix, MATRICES)
+    shard = index.shard(layer)
+    check_number(index, "head", head, index.shape.n_heads)
+    check_length(k)
+    ids, scores, (n_top, _) = shard.both_ends(matrix, head, lens, preset, k)
+    pairs = token_pairs(index.tokens, ids.tolist(), scores.tolist())
+    coherence_top, coherence_bottom = map(finite, shard.pair_coherences(matrix, head, lens, preset))
+    return PairsView(
+        model=index.manifest.model,
+        layer=layer,
+        head=head,
+        matrix=matrix,
+        lens=lens,
+        preset=preset,
+        top=pairs[:n_top],
+        bottom=pairs[n_top:],
+        columns=COLUMNS[matrix],
+        coherence=(coherence_top, coherence_bottom),
+        hidden=0 if preset == "all" else _n_hidden(shard, matrix, head, lens, pairs[:n_top]),
+        note=pairs_note(index.shape, matrix, head),
+    )
+
+
+def _n_hidden(shard: Shard, matrix: str, head: int, lens: str, shown: list[TokenPair]) -> int:
+    """How many of as many pairs of preset `all` are not among the shown."""
+    best = shard.best_pairs(matrix, head, lens, len(shown)).tolist()
+    return len({(a, b) for a, b in best} - _ids(shown))
+
+
+def with_pairs_reading(index: Index, view: PairsView, name: str, answer: PairsReadingAnswer) -> PairsView:
+    """The view with the same head's pairs in another reading, compared with as many stored ones."""
+    shard, at = index.shard(view.layer), (view.matrix, view.head, view.lens, view.preset)
+    top, bottom = (_token_pairs(index, pairs) for pairs in (answer.top, answer.bottom))
+    stored_top, stored_bottom = (
+        {(a, b) for a, b in shard.pairs(*at, end).ids[: len(pairs)].tolist()}
+        for end, pairs in (("top", top), ("bottom", bottom))
+    )
+    either = _ids(top) | stored_top
+    reading = PairsReading(
+        name=name,
+        top=top,
+        bottom=bottom,
+        overlap=len(_ids(top) & stored_top) / len(either) if either else 1.0,
+        kept=frozenset((_ids(top) & stored_top) | (_ids(bottom) & stored_bottom)),
+    )
+    return replace(view, reading=reading)
+
+
+def _token_pairs(index: Index, pairs: tuple[ScoredPair, ...]) -> list[TokenPair]:
+    return token_pairs(index.tokens, ((p.source, p.target) for p in pairs), (p.score for p in pairs))
+
+
+def _ids(pairs: list[TokenPair]) -> set[tuple[int, int]]:
+    return {(pair["from"]["id"], pair["to"]["id"]) for pair in pairs}
