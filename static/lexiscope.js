@@ -1,20 +1,20 @@
-// Comfort on top of pages that work without it: keys, copying, suggestions, and what htmx leaves to us when it swaps a page.
+// Keys, copying, suggestions, progress of a run, and what htmx leaves to us when it swaps a page. Pages work without it.
 "use strict";
 (() => {
   const find = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-  // Say something, to eyes and screen readers alike.
-  let silence;
+  // A short message, for eyes and screen readers alike.
+  let timer;
   function say(text) {
-    const place = find("#said");
-    if (!place) return;
-    place.textContent = text;
-    clearTimeout(silence);
-    silence = setTimeout(() => { place.textContent = ""; }, 2500);
+    const message = find("#said");
+    if (!message) return;
+    message.textContent = text;
+    clearTimeout(timer);
+    timer = setTimeout(() => { message.textContent = ""; }, 2500);
   }
 
-  // Keys: each is declared on the element it clicks or focuses; j and k walk through the rows.
+  // Keys: data-key names the key that clicks or focuses an element; j and k walk through the rows.
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest("input, textarea, select, [contenteditable]")) return;
@@ -32,7 +32,7 @@
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
   }
 
-  // Copying: the link is what is copied (data-copy="link") or where it is fetched from.
+  // Copying: a link with data-copy="link" is copied itself, of any other the text it leads to.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-copy]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
@@ -45,7 +45,7 @@
 
   async function copy(text) {
     if (navigator.clipboard && window.ClipboardItem) { // the promise goes in, so that the click still counts
-      const blob = text.then((said) => new Blob([said], { type: "text/plain" }));
+      const blob = text.then((content) => new Blob([content], { type: "text/plain" }));
       return navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
     }
     const area = document.createElement("textarea"); // plain http has no clipboard
@@ -67,7 +67,7 @@
     if (!open) choose(null);
   }
   function choose(option) {
-    options().forEach((each) => each.setAttribute("aria-selected", String(each === option)));
+    options().forEach((other) => other.setAttribute("aria-selected", String(other === option)));
     const input = find("#q");
     if (option) input.setAttribute("aria-activedescendant", option.id);
     else input.removeAttribute("aria-activedescendant");
@@ -96,7 +96,7 @@
   });
   document.addEventListener("focusin", (event) => { if (event.target.matches("#q[role=combobox]")) show(true); });
 
-  // After a swap: suggestions open; a new page has the focus, and a head that fits it.
+  // After a swap: suggestions open; a new page gets the focus, and its own canonical address in the head.
   document.addEventListener("htmx:before:swap", (event) => {
     // A late answer must not open over a page that was asked for since.
     const { ctx } = event.detail;
@@ -117,7 +117,7 @@
     if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry);
   }
 
-  // Runs of the model, and searches: the worker says how far it is while it computes. Whatever goes wrong, the plain address tells.
+  // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "comparing lists", vocabulary: "preparing the tokens", pairs: "searching all pairs" };
   let run;
   function follow(address, hash = "") {
@@ -133,16 +133,16 @@
     run.addEventListener("page", (event) => {
       run.close();
       const { html, canonical } = JSON.parse(event.data);
-      const made = new DOMParser().parseFromString(html, "text/html");
-      document.title = made.title;
+      const answer = new DOMParser().parseFromString(html, "text/html");
+      document.title = answer.title;
       if (!history.state) history.replaceState({ htmx: true }, "", location.href); // so that htmx goes back there
       history.pushState({ htmx: true }, "", canonical + hash);
-      find("#page").replaceChildren(...made.body.childNodes);
+      find("#page").replaceChildren(...answer.body.childNodes);
       htmx.process(find("#page"));
       arrived();
       if (hash) find(hash)?.scrollIntoView();
     });
-    for (const wrong of ["fault", "error"]) run.addEventListener(wrong, () => { run.close(); location.assign(address + hash); });
+    for (const failure of ["fault", "error"]) run.addEventListener(failure, () => { run.close(); location.assign(address + hash); });
   }
   addEventListener("popstate", () => run?.close());
   document.addEventListener("click", (event) => {
@@ -158,9 +158,9 @@
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form.run");
     if (!form) return;
-    const said = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
-    if (String(said).length > 1500) return; // the server packs it
+    const query = new URLSearchParams([...new FormData(form)].filter(([, value]) => value));
+    if (String(query).length > 1500) return; // the server packs it
     event.preventDefault();
-    follow(`${new URL(form.action).pathname}?${said}`);
+    follow(`${new URL(form.action).pathname}?${query}`);
   }, true);
 })();
