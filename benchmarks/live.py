@@ -99,15 +99,15 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
     with subprocess.Popen([*worker, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
-            said = re.search(r"http://[^ ]+:([0-9]+)", process.stdout.readline())
-            assert said
-            os.environ["LEXISCOPE_WORKER_URL"] = f"{name}=http://127.0.0.1:{said[1]}"
+            started = re.search(r"http://[^ ]+:([0-9]+)", process.stdout.readline())
+            assert started
+            os.environ["LEXISCOPE_WORKER_URL"] = f"{name}=http://127.0.0.1:{started[1]}"
             with serving(data) as (_, port):
                 added = []
                 for n in range(60):
                     words = f"{WORDS[n % 8]},{WORDS[n // 8]}"
                     ask = {"terms": [{"word": word} for word in words.split(",")], "kinds": ["ff_value"]}
-                    direct = seconds(lambda ask=ask: request(int(said[1]), "POST", "/seeds", json.dumps(ask)))  # type: ignore[misc]
+                    direct = seconds(lambda ask=ask: request(int(started[1]), "POST", "/seeds", json.dumps(ask)))  # type: ignore[misc]
                     path = f"/{name}/seeds.json?words={words}&kind=ff_value"
                     added.append(seconds(lambda path=path: request(port, "GET", path)) - direct)  # type: ignore[misc]
             yield Figure("live: what the way through the server adds, median", 1000 * median(added), 5, unit="ms")

@@ -19,11 +19,10 @@ from precompute.project.pairs.masks import Masks
 from precompute.shape import LENSES
 from precompute.weights.architectures.base import Model
 
-Place = tuple[int, int, str]
+HeadName = tuple[int, int, str]  # layer, head, matrix
 
-N = 500
-# 24 heads over all depths: (layer, head, matrix). Sizes in the search were chosen on half of them and tried on 3
-# of OTHERS.
+N = 500  # pairs of each list
+# 24 heads over all depths. Sizes in the search were chosen on half of them and tried on 3 of OTHERS.
 MATRICES = ("vo", "qk", "vo", "qk")
 SAMPLE = [(layer, (5 * layer + n) % 9, name) for layer in range(1, 30, 5) for n, name in enumerate(MATRICES)]
 OTHERS = [(layer, (7 * layer + 2) % 9, MATRICES[layer // 2 % 2]) for layer in range(0, 30, 2) if layer % 5 != 1]
@@ -33,15 +32,15 @@ def figures(data: Path) -> Iterator[Figure]:
     model = demo(data)
     cpu = torch.device("cpu")
     embedding = Embedding.of(model.W_E, cpu)
-    everyone = all_pairs(model.shape.d_vocab)
+    masks = all_pairs(model.shape.d_vocab)
 
-    def rounds(sample: list[Place], lens: str) -> list[tuple[float, float]]:
-        return [compare(matrix_at(model, embedding, *place), everyone, lens) for place in sample]
+    def rounds(sample: list[HeadName], lens: str) -> list[tuple[float, float]]:
+        return [compare(matrix_at(model, embedding, *name), masks, lens) for name in sample]
 
     with compute_threads(cpu, 1):
         for exhaustive in (False, True):
             for lens in LENSES:
-                top_pairs(matrix_at(model, embedding, *OTHERS[0]), everyone, lens, N, exhaustive)  # compiles
+                top_pairs(matrix_at(model, embedding, *OTHERS[0]), masks, lens, N, exhaustive)  # compiles
         times = rounds(SAMPLE, "dot")
         yield Figure("head pairs, 24 real heads together, exhaustive / ours", together(times), 5, at_least=True)
         yield Figure("head pairs, the median head, exhaustive / ours", median(ratios(times)), 15, at_least=True)

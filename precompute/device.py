@@ -1,5 +1,4 @@
-"""Where to compute: the device that was asked for, if it can be used here.
-How a device is then used is for build.py and live/engine.py."""
+"""Where to compute: the device that was asked for, if it can be used here."""
 
 import torch
 

@@ -1,9 +1,8 @@
-"""Text that may come from a hostile file, made safe to print: nothing in it moves the cursor or hides what follows.
-Tokens, which also show their spaces, are for app/terminal.py."""
+"""Text that may come from a hostile file, made safe to print: nothing in it moves the cursor or hides what follows."""
 
 import unicodedata
 
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format, half of a character, ends of lines and paragraphs
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # control, format, half of a character, ends of lines and paragraphs
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -14,7 +13,7 @@ def plain(text: str) -> str:
 
 
 def _plain(character: str) -> str:
-    if unicodedata.category(character) not in _UNSEEN:
+    if unicodedata.category(character) not in _INVISIBLE:
         return character
     return _NAMED.get(character) or escaped(character)
 

@@ -1,5 +1,4 @@
-"""Turns lists around: from a token to the vectors and head pairs that list it, best rank first.
-Lists come from the projection; reading the result is for shard_reader.py."""
+"""Turns lists around: from a token to the vectors and head pairs that list it, best rank first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias

@@ -1,6 +1,4 @@
-"""Which prompts run together: those of like length, as many as fit, fewer where memory runs out.
-What a run computes is for prompts.py.
-"""
+"""Which prompts run together: those of like length, as many as fit, fewer where memory runs out."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -8,8 +6,8 @@ from typing import TypeVar
 from precompute.errors import LexiscopeError
 from precompute.live.faults import NoMemory, out_of_memory
 
-TOKENS = 4096  # of one pass, padding included
-PADDING = 0.25  # the share of a pass that may be padding
+PASS_TOKENS = 4096  # of one pass, padding included
+PADDING_SHARE = 0.25  # of a pass that may be padding
 
 Job = TypeVar("Job")
 Answer = TypeVar("Answer")
@@ -20,7 +18,11 @@ def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int
     groups: list[list[int]] = []
     longest = count = 0
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
-        fits = groups and lengths[number] >= (1 - PADDING) * longest and (count + rows[number]) * longest <= TOKENS
+        fits = (
+            groups
+            and lengths[number] >= (1 - PADDING_SHARE) * longest
+            and (count + rows[number]) * longest <= PASS_TOKENS
+        )
         if fits:
             groups[-1].append(number)
             count += rows[number]

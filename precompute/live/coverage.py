@@ -30,7 +30,7 @@ from precompute.shape import SIDES
 K = 100
 ACTIVE = 10
 KINDS = ("ff_key", "ff_value", "w_v", "w_o")
-Part = tuple[str, int]  # a kind, or the hidden states, of a layer
+OfLayer = tuple[str, int]  # a kind, or "hidden" for the hidden states, and a layer
 
 
 def rows_of_products(w: Weights, tokens: int) -> int:
@@ -42,9 +42,9 @@ def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
     n_layers = w.shape.n_layers
     states = w.norm(torch.stack(record.states), "final")  # (n_layers, T, d_model)
     active = [active_vectors(w, record, layer) for layer in range(n_layers)]
-    parts = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
-    parts |= {("hidden", layer): states[layer] for layer in range(n_layers)}
-    first = _first(w, parts, tick)
+    vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
+    vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}
+    first = _first_tokens(w, vectors, tick)
     rows = []
     for kind in KINDS:
         for layer in range(n_layers):
@@ -60,7 +60,7 @@ def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
 def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
     """By kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
     coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
-    neurons, channels = (_largest(each) for each in (coefficients, subheads))
+    neurons, channels = _largest(coefficients), _largest(subheads)
     keys, values = (w.vectors[kind][layer, neurons] for kind in ("ff_key", "ff_value"))
     bias = w.bias("ff_key", layer)
     read = functional.linear(
@@ -73,19 +73,19 @@ def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
 
 def _largest(coefficients: Tensor) -> Tensor:
     """Numbers of up to ACTIVE. At the first position heads that share values have equal ones: the first then counts."""
-    found = coefficients.abs().sort(descending=True, stable=True).indices[:ACTIVE]
-    return found[coefficients[found] != 0]
+    largest = coefficients.abs().sort(descending=True, stable=True).indices[:ACTIVE]
+    return largest[coefficients[largest] != 0]
 
 
-def _first(w: Weights, parts: dict[Part, Tensor], tick: Tick) -> dict[Part, Tensor]:
-    """Of each part's vectors (n, d_model) the ids (n, K) of the tokens with the largest products; all together."""
-    reads = {part: vectors for part, vectors in parts.items() if SIDES.get(part[0]) == "reads"}
-    others = {part: vectors for part, vectors in parts.items() if part not in reads}
-    found: dict[Part, Tensor] = {}
-    for W, some in ((w.W_U, parts),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
+def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:
+    """Of each (n, d_model) the ids (n, K) of the tokens with the largest products; all in few large products."""
+    reads = {name: rows for name, rows in vectors.items() if SIDES.get(name[0]) == "reads"}
+    others = {name: rows for name, rows in vectors.items() if name not in reads}
+    first: dict[OfLayer, Tensor] = {}
+    for W, group in ((w.W_U, vectors),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
         ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
-        for block in blocks(torch.cat(list(some.values()))):
+        for block in blocks(torch.cat(list(group.values()))):
             ids.append(top_tokens(block @ W.T, K).ids)
             tick(len(block))
-        found |= zip(some, torch.split(torch.cat(ids), [len(vectors) for vectors in some.values()]), strict=True)
-    return found
+        first |= zip(group, torch.split(torch.cat(ids), [len(rows) for rows in group.values()]), strict=True)
+    return first

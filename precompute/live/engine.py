@@ -1,6 +1,4 @@
-"""A model in memory, ready for questions: the one door to everything in this folder.
-Queues, limits and HTTP are for app/worker.
-"""
+"""A model in memory, ready for questions: the one door to everything in this room."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -37,7 +35,7 @@ from precompute.live.words import Words
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 
-EXTRAS = {"gpt2": gpt2.extras, "llama": llama.extras}
+RUN_PARAMETERS = {"gpt2": gpt2.run_parameters, "llama": llama.run_parameters}
 
 
 class Engine:
@@ -45,10 +43,10 @@ class Engine:
 
     def __init__(self, weights: Weights, tokenizer: Tokenizer, tokenizer_file: Path) -> None:
         self.weights = weights
-        self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.extras.n_positions
+        self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.run.n_positions
         self.words = Words.of(weights, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # characters; of bytes, where it has bytes
-        self._seeds, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
+        self.seed_search, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
         self._readings = Readings(weights, self.words)
         self._head_readings = HeadReadings(weights, self._readings, tokenizer_file)
 
@@ -59,7 +57,7 @@ class Engine:
             torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = False
         chosen, model = pick_device(device), describe(checkpoint)
-        if model.shape.architecture not in EXTRAS:
+        if model.shape.architecture not in RUN_PARAMETERS:
             raise UnsupportedArchitecture(f"{checkpoint.source}: models of this architecture cannot be run yet.")
         path = checkpoint.tokenizer_file()
         try:
@@ -69,7 +67,7 @@ class Engine:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         with torch.inference_mode():
-            engine = cls(Weights.load(model, EXTRAS[model.shape.architecture](model), chosen), tokenizer, path)
+            engine = cls(Weights.load(model, RUN_PARAMETERS[model.shape.architecture](model), chosen), tokenizer, path)
         engine._warm_up()
         return engine
 
@@ -80,7 +78,7 @@ class Engine:
         highest = top_tokens(scores, 1).values[0]
         count_above(scores, highest)
         sums_of_exponentials(scores, highest)
-        self._seeds.answers([SeedsAsk(terms=(Term(word="a"),), kinds=("ff_value",), n=1)])
+        self.seed_search.answers([SeedsAsk(terms=(Term(word="a"),), kinds=("ff_value",), n=1)])
 
     def token_count(self, text: str) -> int:
         """How many tokens a prompt has; BadRequest for what is no text."""
@@ -93,7 +91,7 @@ class Engine:
     @torch.inference_mode()
     def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         """One product for all asks; a wrong one gets its error, the others their answers."""
-        return self._seeds.answers(asks)
+        return self.seed_search.answers(asks)
 
     @torch.inference_mode()
     def prompts(

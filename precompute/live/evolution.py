@@ -1,6 +1,4 @@
-"""The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears.
-The run itself is for forward.py.
-"""
+"""The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears."""
 
 from collections.abc import Sequence
 
@@ -24,26 +22,26 @@ def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tupl
     rows: list[EvolutionRow] = []
     # to Python's numbers in one go: element by element it takes longer than the products
     ids, p, answer, rank = (
-        torch.cat((getattr(before, part), getattr(last, part))).tolist() for part in ("ids", "p", "answer", "rank")
+        torch.cat((getattr(before, name), getattr(last, name))).tolist() for name in ("ids", "p", "answer", "rank")
     )
     for step, (layer, after) in enumerate(steps):
-        places = range(step * T, step * T + T)
-        cells = [[{"id": i, "p": q} for i, q in zip(ids[at], p[at], strict=True)] for at in places]
-        some = slice(step * T, step * T + T)
-        rows.append(
-            EvolutionRow.model_validate(
-                {"layer": layer, "after": after, "cells": cells, "answer": answer[some], "answer_rank": rank[some]}
-            )
-        )
+        of_step = slice(step * T, step * T + T)
+        cells = [
+            [{"id": token, "p": share} for token, share in zip(*cell, strict=True)]
+            for cell in zip(ids[of_step], p[of_step], strict=True)
+        ]
+        fields = {"layer": layer, "after": after, "cells": cells}
+        fields |= {"answer": answer[of_step], "answer_rank": rank[of_step]}
+        rows.append(EvolutionRow.model_validate(fields))
     return tuple(rows)
 
 
 def appears(rows: Sequence[EvolutionRow], position: int) -> int:
     """The first layer after which the answer leads at the position, and in every row from there to the end."""
-    found = rows[-1].layer
+    first = rows[-1].layer
     for row in reversed(rows):
         if row.answer_rank[position] != 1:
             break
         if row.after == "ff":
-            found = row.layer
-    return found
+            first = row.layer
+    return first

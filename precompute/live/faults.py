@@ -1,4 +1,4 @@
-"""What may stop a live computation besides a wrong question (NotFound and BadRequest of precompute/errors.py)."""
+"""What may stop a live computation besides a wrong question, which is NotFound or BadRequest."""
 
 import torch
 
@@ -15,6 +15,6 @@ class Cancelled(Exception):
 
 def out_of_memory(error: BaseException) -> bool:
     """Of most of torch's errors only the text tells."""
-    said = str(error)
+    text = str(error)
     known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    return known or "not enough memory" in said or "can't allocate memory" in said or "out of memory" in said
+    return known or "not enough memory" in text or "can't allocate memory" in text or "out of memory" in text

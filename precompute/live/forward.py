@@ -1,5 +1,4 @@
-"""The model's run in plain torch, for several prompts at once: what a watcher asks for is shown to it on the way.
-Panels made from what was seen are for their own modules.
+"""The model's run in plain torch, for several prompts at once: a watcher sees what it needs on the way.
 
 Prompts are padded on the right. No position looks at a later one, so padding reaches no position of the text.
 """
@@ -13,7 +12,7 @@ from torch.nn import functional
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadOff, NeuronSet
 
-Touches = Sequence[NeuronSet | HeadOff]
+Interventions = Sequence[NeuronSet | HeadOff]
 
 
 class Watcher:
@@ -32,27 +31,27 @@ class Watcher:
         """(B, T, d_mlp)"""
 
 
-def forward(w: Weights, tokens: Tensor, touches: Sequence[Touches], watcher: Watcher) -> Tensor:
+def forward(w: Weights, tokens: Tensor, interventions: Sequence[Interventions], watcher: Watcher) -> Tensor:
     """tokens (B, T) -> the stream after the last layer (B, T, d_model), before the final norm.
 
-    `touches` has one sequence of interventions for each prompt.
+    `interventions` are one sequence for each prompt.
     """
     B, T = tokens.shape
     x = w.W_E[tokens]
-    if w.extras.positions is not None:
-        x = x + w.extras.positions[:T]
+    if w.run.positions is not None:
+        x = x + w.run.positions[:T]
     rotation = rotations(w, torch.arange(T, device=w.device))
     later = torch.ones(T, T, dtype=torch.bool, device=w.device).triu(1)
     watcher.stream(0, "embedding", x)
     for layer in range(w.shape.n_layers):
         watcher.layer(layer)
-        x = x + _attention(w, layer, x, rotation, later, touches, watcher)
+        x = x + _attention(w, layer, x, rotation, later, interventions, watcher)
         watcher.stream(layer, "attention", x)
         coefficients = w.neurons(w.norm(x, "ff", layer), layer)  # (B, T, d_mlp)
-        for b, layer_touches in enumerate(touches):
-            for touch in layer_touches:
-                if isinstance(touch, NeuronSet) and touch.layer == layer:
-                    coefficients[b, :, touch.neuron] = touch.value
+        for b, of_prompt in enumerate(interventions):
+            for change in of_prompt:
+                if isinstance(change, NeuronSet) and change.layer == layer:
+                    coefficients[b, :, change.neuron] = change.value
         watcher.ff(layer, coefficients)
         x = x + write(coefficients, w.vectors["ff_value"][layer], w.bias("ff_value", layer))
         watcher.stream(layer, "ff", x)
@@ -65,7 +64,7 @@ def _attention(
     stream: Tensor,
     rotation: tuple[Tensor, Tensor] | None,
     later: Tensor,
-    touches: Sequence[Touches],
+    interventions: Sequence[Interventions],
     watcher: Watcher,
 ) -> Tensor:
     s, (B, T, _) = w.shape, stream.shape
@@ -79,29 +78,29 @@ def _attention(
     if rotation is not None:
         q, k = rotated(q, rotation), rotated(k, rotation)
     # heads that share keys follow each other: their queries together are one product with the shared keys
-    q = (q * w.extras.scales[layer]).reshape(B, s.n_kv_heads, w.groups * T, s.d_head)
+    q = (q * w.run.scales[layer]).reshape(B, s.n_kv_heads, w.groups * T, s.d_head)
     scores = (q @ k.transpose(2, 3)).view(B, s.n_heads, T, T).masked_fill_(later, -torch.inf)
     weights = scores.softmax(dim=-1)
     z = (weights.view(B, s.n_kv_heads, w.groups * T, T) @ v).view(B, s.n_heads, T, s.d_head)
-    for b, row in enumerate(touches):
-        for touch in row:
-            if isinstance(touch, HeadOff) and touch.layer == layer:
-                z[b, touch.head] = 0
+    for b, of_prompt in enumerate(interventions):
+        for change in of_prompt:
+            if isinstance(change, HeadOff) and change.layer == layer:
+                z[b, change.head] = 0
     watcher.attention(layer, x, weights, z)
     return write(z.transpose(1, 2).reshape(B, T, -1), w.vectors["w_o"][layer], w.bias("w_o", layer))
 
 
 def write(coefficients: Tensor, values: Tensor, bias: Tensor | None) -> Tensor:
     """coefficients (..., n) times values (n, d_model)."""
-    written = coefficients @ values
-    return written if bias is None else written + bias
+    product = coefficients @ values
+    return product if bias is None else product + bias
 
 
 def rotations(w: Weights, positions: Tensor) -> tuple[Tensor, Tensor] | None:
     """Cosines and sines (len(positions), d_head) of rotary positions; None where positions are learned."""
-    if w.extras.frequencies is None:
+    if w.run.frequencies is None:
         return None
-    angles = positions[:, None].float() * w.extras.frequencies
+    angles = positions[:, None].float() * w.run.frequencies
     angles = torch.cat((angles, angles), dim=-1)
     return angles.cos(), angles.sin()
 

@@ -1,5 +1,5 @@
 """Other readings of a head: the top pairs of W_V W_O or W_Q W_Kᵀ with norms folded in, or after the first MLP.
-What each reading means is in readings.py; the search is that of the stored lists, precompute/pairs.py, and as exact.
+The module readings says what each reading means; the search is that of the stored lists, and as exact.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from precompute.project.embedding import Embedding, Float32
 from precompute.project.pairs.masks import Masks
 from precompute.shape import FACTORS, SIDES
 
-SEARCH = 0.5  # the share of the work, for the progress bar, that is done when the search begins
+SHARE_BEFORE_SEARCH = 0.5  # of the work, for the progress bar
 
 Step = Callable[[str, float], None]  # the stage, and which share of all work is done; what it raises ends the work
 
@@ -40,10 +40,10 @@ class HeadReadings:
         left, right = FACTORS[ask.matrix]
         step("vocabulary", 0.0)
         if ask.reading == "mlp":
-            self.readings.make_mlp_vocabulary(lambda share: step("vocabulary", share * SEARCH))
+            self.readings.make_mlp_vocabulary(lambda share: step("vocabulary", share * SHARE_BEFORE_SEARCH))
         source, target = self._vocabulary(left, ask), self._vocabulary(right, ask)
         W_left, W_right = self._factor(left, ask), self._factor(right, ask)
-        step("pairs", SEARCH)
+        step("pairs", SHARE_BEFORE_SEARCH)
         matrix = Matrix(source, target, W_left, W_right, _product(source, W_left), _product(target, W_right))
         top, bottom = (
             tuple(

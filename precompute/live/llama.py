@@ -1,6 +1,4 @@
-"""Llama: RMSNorms without biases, rotary positions, biases of linear layers where config.json says so.
-Which tensors hold the vectors is for precompute/architectures/llama.py.
-"""
+"""What a run of Llama needs: RMSNorms without biases, rotary positions, linear biases where config.json says so."""
 
 from math import pi
 from typing import Any
@@ -8,7 +6,7 @@ from typing import Any
 import torch
 
 from precompute.errors import UnsupportedArchitecture
-from precompute.live.weights import Extras, check_activation, stacked
+from precompute.live.weights import RunParameters, check_activation, stacked
 from precompute.weights.architectures.base import Config, Model
 
 _ATTENTION = {"w_q": "q_proj", "w_k": "k_proj", "w_v": "v_proj", "w_o": "o_proj"}
@@ -16,31 +14,34 @@ _MLP = {"ff_key": "gate_proj", "ff_up": "up_proj", "ff_value": "down_proj"}
 _WRITES = ("w_o", "ff_value")
 
 
-def extras(model: Model) -> Extras:
+def run_parameters(model: Model) -> RunParameters:
     s, config = model.shape, Config(model.checkpoint)
     blocks = [f"layers.{layer}." for layer in range(s.n_layers)]
 
-    def each(name: str, size: int) -> torch.Tensor:
+    def of_layers(name: str, size: int) -> torch.Tensor:
+        """(n_layers, size)"""
         return stacked(model, [block + name for block in blocks], size)
 
     biased = {
-        kind: f"{part}.{name}.bias"
-        for flag, part, names in (("attention_bias", "self_attn", _ATTENTION), ("mlp_bias", "mlp", _MLP))
+        kind: f"{block}.{name}.bias"
+        for flag, block, names in (("attention_bias", "self_attn", _ATTENTION), ("mlp_bias", "mlp", _MLP))
         if config.flag(flag, default=False)
         for kind, name in names.items()
     }
-    return Extras(
+    return RunParameters(
         n_positions=config.size("max_position_embeddings", default=2048),
         activation=check_activation(config.values.get("hidden_act", "silu"), model.checkpoint.source),
         rms=True,
         eps=float(config.values.get("rms_norm_eps", 1e-6)),
         gains={
-            "attention": each("input_layernorm.weight", s.d_model),
-            "ff": each("post_attention_layernorm.weight", s.d_model),
+            "attention": of_layers("input_layernorm.weight", s.d_model),
+            "ff": of_layers("post_attention_layernorm.weight", s.d_model),
             "final": stacked(model, ["norm.weight"], s.d_model),
         },
         norm_biases={},
-        biases={kind: each(name, s.d_model if kind in _WRITES else s.count(kind)) for kind, name in biased.items()},
+        biases={
+            kind: of_layers(name, s.d_model if kind in _WRITES else s.count(kind)) for kind, name in biased.items()
+        },
         scales=(s.d_head**-0.5,) * s.n_layers,
         frequencies=_frequencies(config, s.d_head, model.checkpoint.source),
     )

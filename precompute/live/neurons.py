@@ -1,6 +1,4 @@
-"""The panels `neurons` and `attention`: who was active at a position, and which positions each head looked at.
-Both only arrange what the run computed.
-"""
+"""The panels `neurons` and `attention`: who was active at a position, and which positions each head looked at."""
 
 import torch
 
@@ -8,8 +6,8 @@ from precompute.live.records import Record
 from precompute.live.weights import Weights
 from precompute.live.wire import ActiveNeuron, ChosenNeuron, HeadAttention
 
-OF_EACH_LAYER = 10
-FIRST_ONLY = 10.0  # times the largest coefficient at any other position
+NEURONS_PER_LAYER = 10
+FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
 
 
 def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tuple[ActiveNeuron, ...]:
@@ -18,15 +16,15 @@ def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tup
     value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
     """
     coefficients = torch.stack(record.coefficients)
-    strength, neurons = (coefficients.abs() * value_norms).topk(min(OF_EACH_LAYER, w.shape.d_mlp), dim=1)
+    strength, neurons = (coefficients.abs() * value_norms).topk(min(NEURONS_PER_LAYER, w.shape.d_mlp), dim=1)
     first_only = torch.stack([_first_only(record, layer) for layer in range(w.shape.n_layers)])
     columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
-    found = [
+    active = [
         ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f)
         for layer, rows in enumerate(zip(*(column.tolist() for column in columns), strict=True))
         for n, c, s, f in zip(*rows, strict=True)
     ]
-    return tuple(sorted(found, key=lambda neuron: (-neuron.strength, neuron.layer, neuron.neuron)))
+    return tuple(sorted(active, key=lambda neuron: (-neuron.strength, neuron.layer, neuron.neuron)))
 
 
 def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | None:
@@ -50,14 +48,14 @@ def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | N
 def _first_only(record: Record, layer: int) -> torch.Tensor:
     """(d_mlp,): whether a neuron fires at the first of several positions, and hardly anywhere else."""
     first, others = record.first[layer], record.others[layer]
-    return (first >= FIRST_ONLY * others) & (first > 0) & (len(record.tokens) > 1)
+    return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(record.tokens) > 1)
 
 
 def attentions(record: Record) -> tuple[HeadAttention, ...]:
     """The weights of every head of the layers that were kept."""
-    found = []
+    heads = []
     for layer, weights in record.weights.items():
         for head, rows in enumerate(weights.tolist()):
             upto = [row[: query + 1] for query, row in enumerate(rows)]
-            found.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
-    return tuple(found)
+            heads.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
+    return tuple(heads)

@@ -39,13 +39,13 @@ def exact_pattern(w: Weights, layer: int, x: Tensor, position: int, at: Tensor) 
     bias = w.bias("w_q", layer)
     if bias is not None:
         q = q + bias.view(s.n_heads, s.d_head)
-    if w.extras.frequencies is not None:
+    if w.run.frequencies is not None:
         here, there = rotations(w, torch.tensor([position], device=w.device)), rotations(w, at)
         assert here is not None
         assert there is not None
         cos, sin = there
         q = rotated(rotated(q, here), (cos, -sin))  # turned back as far as the key would be turned
-    q = q * w.extras.scales[layer]
+    q = q * w.run.scales[layer]
     pattern = (q[:, None] @ w.every_head("w_k", layer))[:, 0]
     keys = w.bias("w_k", layer)
     if keys is None:
@@ -72,22 +72,22 @@ class NormedVocabulary:
 
     @classmethod
     def of(cls, w: Weights, W: Tensor) -> "NormedVocabulary":
-        mean = torch.zeros(len(W), device=W.device) if w.extras.rms else W.mean(dim=1)
-        squares = [  # in parts, so that no second vocabulary is made
-            (part - less[:, None]).square().mean(dim=1)
-            for part, less in zip(blocks(W, 4096), blocks(mean, 4096), strict=True)
+        mean = torch.zeros(len(W), device=W.device) if w.run.rms else W.mean(dim=1)
+        squares = [  # in blocks, so that no second vocabulary is made
+            (rows - centre[:, None]).square().mean(dim=1)
+            for rows, centre in zip(blocks(W, 4096), blocks(mean, 4096), strict=True)
         ]
-        return cls(W, mean, (torch.cat(squares) + w.extras.eps).rsqrt())
+        return cls(W, mean, (torch.cat(squares) + w.run.eps).rsqrt())
 
     def products(self, w: Weights, layer: int, vectors: Tensor) -> Tensor:
         """vectors (n, d_model) with the norm of the layer's attention of every row: (n, d_vocab)."""
-        folded = vectors * w.extras.gains["attention"][layer]
+        folded = vectors * w.run.gains["attention"][layer]
         scores = folded @ self.W.T
-        if not w.extras.rms:
+        if not w.run.rms:
             scores.addr_(folded.sum(dim=1), self.mean, alpha=-1)
         scores *= self.inverse
-        if w.extras.norm_biases:
-            scores += (vectors @ w.extras.norm_biases["attention"][layer])[:, None]
+        if w.run.norm_biases:
+            scores += (vectors @ w.run.norm_biases["attention"][layer])[:, None]
         return scores
 
 

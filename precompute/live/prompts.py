@@ -1,6 +1,4 @@
-"""Runs of the model for prompts: checks each ask, runs those of like length together, makes the panels asked for.
-The run is for forward.py, each panel for its own module.
-"""
+"""Runs of the model for prompts: checks each ask, runs those of like length together, makes the panels asked for."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -37,10 +35,10 @@ class Job:
         """The run, and beside one with interventions the same without, of which only evolution is shown."""
         ask = self.ask
         kept = self.attention if "attention" in ask.panels else range(0)
-        touched = Record(self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron, kept)
+        changed = Record(self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron, kept)
         if not ask.interventions:
-            return [touched]
-        return [touched, Record(self.tokens, (), self.position, self.layer, ask.panels & {"evolution"})]
+            return [changed]
+        return [changed, Record(self.tokens, (), self.position, self.layer, ask.panels & {"evolution"})]
 
 
 class Progress:
@@ -98,16 +96,16 @@ class Prompts:
         progress = Progress(self.w, list(jobs.values()), step, cancelled)
         lengths = [len(jobs[number].tokens) for number in numbers]
         for group in of_like_length(lengths, [2 if jobs[number].ask.interventions else 1 for number in numbers]):
-            some = [numbers[at] for at in group]
-            found = halving([jobs[n] for n in some], lambda batch: self._run(batch, progress), self._free)
-            answers |= zip(some, found, strict=True)
+            together = [numbers[at] for at in group]
+            results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), self._free)
+            answers |= zip(together, results, strict=True)
         return [answers[number] for number in range(len(asks))]
 
     def _job(self, ask: PromptAsk) -> Job:
         tokens, s = self.words.prompt(ask.text), self.w.shape
-        if len(tokens) > self.w.extras.n_positions:
+        if len(tokens) > self.w.run.n_positions:
             raise BadRequest(
-                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.extras.n_positions} positions"
+                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.run.n_positions} positions"
             )
         position = len(tokens) - 1 if ask.position is None else ask.position
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
@@ -116,12 +114,12 @@ class Prompts:
         for what, chosen, count in (("neuron", ask.neuron, s.d_mlp), ("head", ask.head, s.n_heads)):
             if chosen is not None:
                 _check(what, chosen, count)
-        for touch in ask.interventions:
-            _check("layer", touch.layer, s.n_layers)
-            if isinstance(touch, HeadOff):
-                _check("head", touch.head, s.n_heads)
+        for change in ask.interventions:
+            _check("layer", change.layer, s.n_layers)
+            if isinstance(change, HeadOff):
+                _check("head", change.head, s.n_heads)
             else:
-                _check("neuron", touch.neuron, s.d_mlp)
+                _check("neuron", change.neuron, s.d_mlp)
         return Job(ask, tokens, position, layer, attention_layers(s, len(tokens), layer))
 
     def _run(self, jobs: Sequence[Job], progress: Progress) -> list[PromptAnswer | LexiscopeError]:
@@ -133,7 +131,7 @@ class Prompts:
         tokens = torch.tensor([row.tokens + (0,) * (T - len(row.tokens)) for row in rows], device=w.device)
         words = sum(len(row.tokens) for row in rows)
         recorder = Recorder(rows, lambda layer: progress.add("run", words * progress.layer_cost * (layer > 0)))
-        last = forward(w, tokens, [row.touches for row in rows], recorder)
+        last = forward(w, tokens, [row.interventions for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         predicted = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
@@ -157,9 +155,7 @@ class Prompts:
     ) -> PromptAnswer:
         w, ask, record = self.w, job.ask, records[0]
         rows = [
-            evolution(w, each.streams, ask.k, progress.rows("evolution"))
-            for each in records
-            if "evolution" in ask.panels
+            evolution(w, run.streams, ask.k, progress.rows("evolution")) for run in records if "evolution" in ask.panels
         ]
         return PromptAnswer(
             tokens=job.tokens,

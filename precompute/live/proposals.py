@@ -1,5 +1,5 @@
-"""Who may be among the n largest: float32 products propose, float64 decides, so that company and device do not matter.
-The bounds are those of precompute/rounding.py.
+"""Which vectors or tokens may be among the n largest: float32 products propose, float64 decides, so that neither the
+device nor other questions in the same batch change an answer.
 """
 
 import numpy as np
@@ -11,8 +11,8 @@ from precompute.project.compiled import kernel
 from precompute.project.embedding import Float32, Float64
 from precompute.project.rounding import TINY, gamma
 
-GROUP = 64
-NOTHING = np.float32(-np.inf)
+GROUP = 64  # scores whose largest is looked at first
+LOWEST = np.float32(-np.inf)
 
 
 def error_of_products(d_model: int) -> tuple[float, float]:
@@ -28,22 +28,22 @@ def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
     """
     n = min(n, len(scores))
     if scores.device.type == "cpu":
-        found = np.empty(len(scores), np.int64)
-        count = _propose(scores.numpy(), error.numpy(), np.float32(factor), n, found)
-        return torch.from_numpy(found[:count].copy())
+        candidates = np.empty(len(scores), np.int64)
+        count = _propose(scores.numpy(), error.numpy(), np.float32(factor), n, candidates)
+        return torch.from_numpy(candidates[:count].copy())
     error = error * factor
     return torch.nonzero(scores + error >= (scores - error).topk(n).values[-1])[:, 0]
 
 
 @kernel()
-def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, found: NDArray[np.int64]) -> int:
-    """Writes into `found`, and says how many."""
+def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candidates: NDArray[np.int64]) -> int:
+    """Writes into `candidates`, and says how many."""
     groups = len(scores) // GROUP
-    floor = NOTHING
+    floor = LOWEST
     if n <= groups:
         lower = np.empty(groups, np.float32)
         for g in range(groups):
-            most = NOTHING
+            most = LOWEST
             for i in range(g * GROUP, g * GROUP + GROUP):
                 most = max(most, scores[i] - error[i] * factor)
             lower[g] = most
@@ -51,16 +51,16 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, found:
     count = 0
     for i in range(len(scores)):
         if scores[i] + error[i] * factor >= floor:
-            found[count] = i
+            candidates[count] = i
             count += 1
     best = np.empty(count, np.float32)
     for c in range(count):
-        best[c] = scores[found[c]] - error[found[c]] * factor
+        best[c] = scores[candidates[c]] - error[candidates[c]] * factor
     floor = np.partition(best, count - n)[count - n]
     kept = 0
     for c in range(count):
-        if scores[found[c]] + error[found[c]] * factor >= floor:
-            found[kept] = found[c]
+        if scores[candidates[c]] + error[candidates[c]] * factor >= floor:
+            candidates[kept] = candidates[c]
             kept += 1
     return kept
 

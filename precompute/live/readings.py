@@ -1,5 +1,5 @@
 """Other readings of a stored vector: with the model's norm folded in, or with the vocabulary after the first MLP.
-Lists are made as the stored ones are, with precompute/vectors.py, and are as exact. Of a head: head_readings.py.
+Lists are made as the stored ones are, by project/vectors.py, and are as exact.
 
 - norm: what the stored list leaves out. A reading vector v meets the stream through its layer's norm: v times the
   norm's gain, less its mean where the norm centres (LayerNorm). What a writing vector adds meets the vocabulary through
@@ -16,22 +16,22 @@ import torch
 
 from precompute.errors import NotFound
 from precompute.live.forward import write
-from precompute.live.weights import Place, Weights
+from precompute.live.weights import NormName, Weights
 from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
 from precompute.live.words import Words
 from precompute.project.embedding import Embedding, Float32, Float64
 from precompute.project.vectors import Projector
 from precompute.shape import LENSES, SIDES
 
-MOST = 100  # tokens of a list
-TOKENS = 4096  # that go through the MLP at once
+LONGEST_LIST = 100  # tokens
+MLP_TOKENS = 4096  # that go through the MLP at once
 
 
 class Readings:
     def __init__(self, w: Weights, words: Words) -> None:
         self.w, self.words = w, words
         self._mlp_vocabulary: Embedding | None = None
-        self._made = 0  # rows of it, while it is made
+        self._rows_done = 0  # of it, while it is computed
 
     def answer(self, ask: ReadingAsk) -> ReadingAnswer:
         s = self.w.shape
@@ -42,53 +42,57 @@ class Readings:
                 raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
         if ask.reading == "norm":
             projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
-            return _listed(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
+            return _answer(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
         vector = self.w.vectors[ask.kind][ask.layer, ask.index].cpu().numpy()
-        return _listed(self._after_mlp, vector, ask)
+        return _answer(self._after_mlp, vector, ask)
 
     def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
         """(..., d_model): vectors with the norm's gain, centred where the norm centres."""
         v = self.w.vectors[kind][layer, rows].cpu().numpy().astype(np.float64)
-        place: Place = "final" if SIDES[kind] == "writes" else "ff" if kind.startswith("ff_") else "attention"
-        gain = self.w.extras.gains[place][0 if place == "final" else layer].cpu().numpy().astype(np.float64)
-        if place == "final":
+        norm: NormName = "final" if SIDES[kind] == "writes" else "ff" if kind.startswith("ff_") else "attention"
+        gain = self.w.run.gains[norm][0 if norm == "final" else layer].cpu().numpy().astype(np.float64)
+        if norm == "final":
             return np.asarray(gain * self._centred(v), np.float32)
         return np.asarray(self._centred(gain * v), np.float32)
 
     def _centred(self, v: Float64) -> Float64:
-        return v if self.w.extras.rms else v - v.mean(axis=-1, keepdims=True)
+        return v if self.w.run.rms else v - v.mean(axis=-1, keepdims=True)
 
     @cached_property
     def _reads(self) -> Projector:
-        return Projector(self.words.reads.embedding, MOST)
+        return Projector(self.words.reads.embedding, LONGEST_LIST)
 
     @cached_property
     def _writes(self) -> Projector:
-        return self._reads if self.words.reads is self.words.writes else Projector(self.words.writes.embedding, MOST)
+        return (
+            self._reads
+            if self.words.reads is self.words.writes
+            else Projector(self.words.writes.embedding, LONGEST_LIST)
+        )
 
     @cached_property
     def _after_mlp(self) -> Projector:
-        return Projector(self.mlp_vocabulary, MOST)
+        return Projector(self.mlp_vocabulary, LONGEST_LIST)
 
     @property
     def mlp_vocabulary(self) -> Embedding:
-        """The vocabulary after the first MLP: made when first asked for, and kept."""
+        """The vocabulary after the first MLP: computed when first asked for, and kept."""
         self.make_mlp_vocabulary(lambda _: None)
         assert self._mlp_vocabulary is not None
         return self._mlp_vocabulary
 
     def make_mlp_vocabulary(self, tick: Callable[[float], None]) -> None:
-        """Unless it is there. `tick` hears which share is made; what it raises ends the making, the next goes on."""
+        """Unless it is there. `tick` is told which share is done; if it raises, the next call goes on from there."""
         if self._mlp_vocabulary is not None:
             return
         w = self.w
-        while self._made < len(w.W_E):
-            tick(self._made / len(w.W_E))
-            rows = slice(self._made, self._made + TOKENS)
+        while self._rows_done < len(w.W_E):
+            tick(self._rows_done / len(w.W_E))
+            rows = slice(self._rows_done, self._rows_done + MLP_TOKENS)
             e = w.W_E[rows]
             coefficients = w.neurons(w.norm(e, "ff", 0), 0)
             self._rows[rows] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
-            self._made = rows.stop
+            self._rows_done = rows.stop
         self._mlp_vocabulary = Embedding.of(self._rows, w.device)
 
     @cached_property
@@ -96,7 +100,7 @@ class Readings:
         return torch.empty_like(self.w.W_E)
 
 
-def _listed(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
+def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAnswer:
     v = torch.from_numpy(np.ascontiguousarray(vector))[None].to(projector.embedding.on_device.device)
     lens = LENSES.index(ask.lens)
     ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from precompute.live.forward import Touches, Watcher
+from precompute.live.forward import Interventions, Watcher
 from precompute.shape import Shape
 
 MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
@@ -24,7 +24,7 @@ class Record:
     """One row of a pass: the prompt, what to keep of it, and what was kept."""
 
     tokens: tuple[int, ...]
-    touches: Touches
+    interventions: Interventions
     position: int
     layer: int  # whose attention and states `chosen_*` are
     panels: frozenset[str]

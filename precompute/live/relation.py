@@ -37,7 +37,7 @@ def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], Non
     targets = torch.tensor([pair.target_tokens[0] for pair in used])
     outputs = torch.cat([_outputs(w, layer, sources) for layer in range(w.shape.n_layers)])
     ranks = _ranks(words, outputs.flatten(0, 1), targets.repeat(len(outputs)), ask.lens, check)
-    by_head = (part.view(len(outputs), -1).tolist() for part in ranks)
+    by_head = (column.view(len(outputs), -1).tolist() for column in ranks)
     heads = [_head(*divmod(n, w.shape.n_heads), *row) for n, row in enumerate(zip(*by_head, strict=True))]
     heads.sort(key=lambda head: (head.rank, -head.score, head.layer, head.head))
     return RelationAnswer(pairs=used, heads=tuple(heads))
@@ -88,10 +88,10 @@ def _ranks(
         slack = slack * vocabulary.inverse
 
     def exact(rows: Tensor, tokens: Tensor) -> Tensor:
-        found = torch.from_numpy(
+        products = torch.from_numpy(
             token_kernel.dots(outputs.numpy(), vocabulary.embedding.rows, rows.numpy(), tokens.numpy())
         )
-        return (found - shifts[rows]) * inverse[tokens] if lens == "cosine" else found
+        return (products - shifts[rows]) * inverse[tokens] if lens == "cosine" else products
 
     shifts = outputs @ torch.from_numpy(vocabulary.mean)  # (n,)
     scores = exact(torch.arange(len(outputs)), targets)

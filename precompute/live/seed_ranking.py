@@ -1,6 +1,6 @@
-"""Seed words (section 4.1 of the paper): ranks parameter vectors by the product with the weighted mean of a few words.
+"""Seed words (section 4.1 of the paper): which tokens stand for them, the query they give, and a plain ranking by it.
 
-Needs the weights, not the index; which tokens a vector lists is the index's to tell.
+The ranking reads a model layer by layer, for a command; the module seeds answers many visitors from memory.
 """
 
 from collections.abc import Iterable
@@ -14,8 +14,7 @@ from precompute.project.embedding import Float32, Float64
 from precompute.shape import SIDES
 from precompute.weights.architectures.base import Model
 
-CANCELLED = "the seeds cancel each other out: nothing is left to search for"
-SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
+LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
         raise NotFound(f"seed {word!a} is no text (it is not UTF-8): give words such as horse, dog, lion") from None
     texts = f" {word.strip()}", word.strip()
     spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
-    has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(SPACES)
+    has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(LEADING_SPACES)
     tokens = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
     if not word.strip() or not tokens:
         raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
@@ -57,20 +56,15 @@ def query(W: Float32, seeds: list[Seed]) -> Float64:
         raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
     words = np.stack([W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds])  # (seeds, d_model)
     terms = words - W.mean(axis=0, dtype=np.float64)
-    q = weighted_mean(terms, np.array([seed.weight for seed in seeds]))
-    if len(seeds) > 1 and cancelled(q, terms):
-        raise BadRequest(CANCELLED)
-    return q
+    return weighted_mean(terms, np.array([seed.weight for seed in seeds]))
 
 
 def weighted_mean(terms: Float64, weights: Float64) -> Float64:
-    """(terms, d_model), (terms,): sum of weight * term / sum of |weight|."""
-    return np.asarray(weights @ terms / np.abs(weights).sum())
-
-
-def cancelled(q: Float64, terms: Float64) -> bool:
-    """Whether nothing but rounding is left of the terms."""
-    return bool(np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max())
+    """(terms, d_model), (terms,): sum of weight * term / sum of |weight|; BadRequest if only rounding is left of it."""
+    q = np.asarray(weights @ terms / np.abs(weights).sum())
+    if len(terms) > 1 and np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max():
+        raise BadRequest("the seeds cancel each other out: nothing is left to search for")
+    return q
 
 
 def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int) -> list[Ranked]:
@@ -79,10 +73,10 @@ def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int)
     Ties by kind, layer and index.
     """
     queries = {side: query(W.numpy(), seeds) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
-    found: list[Ranked] = []
+    ranked: list[Ranked] = []
     for kind in dict.fromkeys(kinds):
         for layer in range(model.shape.n_layers):
             scores = model.vectors(layer, kind).numpy().astype(np.float64) @ queries[SIDES[kind]]
             best = np.argsort(-scores, kind="stable")[:n]
-            found += [Ranked(kind, layer, int(index), float(scores[index])) for index in best]
-    return sorted(found, key=lambda r: (-r.score, r.kind, r.layer, r.index))[:n]
+            ranked += [Ranked(kind, layer, int(index), float(scores[index])) for index in best]
+    return sorted(ranked, key=lambda r: (-r.score, r.kind, r.layer, r.index))[:n]

@@ -1,5 +1,5 @@
 """Seed words with weights: the vectors of any kinds that are about them, the tokens near them, what heads make of them.
-All asks of a batch share one product for each kind; scores are float64, as in precompute/seeds.py.
+All asks of a batch share one product for each kind; scores are float64.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
-from precompute.live.nearest import Coarse
+from precompute.live.nearest import CoarseVocabulary
 from precompute.live.proposals import error_of_products, exact_products, proposals
-from precompute.live.seed_ranking import CANCELLED, cancelled, weighted_mean
+from precompute.live.seed_ranking import weighted_mean
 from precompute.live.vocabulary import listed
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadReading, Scored, SeedsAnswer, SeedsAsk, TermUsed
@@ -21,11 +21,11 @@ from precompute.live.words import Vocabulary, Words
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
 
-NEAREST = 12
-HEAD_TOKENS = 5
-LARGEST_PRODUCT = 2**26  # numbers: more asks than fit are searched one part after the other
+NEAREST = 12  # tokens of an answer
+HEAD_TOKENS = 5  # of each head of an answer
+LARGEST_PRODUCT = 2**26  # numbers: more asks than fit are searched one batch after the other
 
-Found = tuple[float, str, int, int, list[float]]  # minus the score, kind, layer, index, the score of each term
+SortableResult = tuple[float, str, int, int, list[float]]  # minus the score, kind, layer, index, scores of the terms
 
 
 class Query:
@@ -46,8 +46,8 @@ class Query:
         self.terms = {"reads": self._terms(words.reads)}  # (terms, d_model) each
         self.terms["writes"] = self.terms["reads"] if words.reads is words.writes else self._terms(words.writes)
         self.q = {side: weighted_mean(terms, self.weights) for side, terms in self.terms.items()}
-        if cancelled(self.q["reads"], self.terms["reads"]):
-            raise BadRequest(CANCELLED)
+        if not self.q["reads"].any():
+            raise BadRequest("the seed has no direction: it stands at the mean of all tokens. Give another word.")
 
     def _terms(self, vocabulary: Vocabulary) -> Float64:
         return np.stack([vocabulary.word(term.tokens) - vocabulary.mean for term in self.used])
@@ -68,8 +68,8 @@ class SeedSearch:
         return ThreadPoolExecutor(torch.get_num_threads())
 
     @cached_property
-    def coarse(self) -> Coarse:
-        return Coarse.of(self.words.reads.embedding)
+    def coarse(self) -> CoarseVocabulary:
+        return CoarseVocabulary.of(self.words.reads.embedding)
 
     def answers(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
         queries: list[Query | LexiscopeError] = []
@@ -79,23 +79,23 @@ class SeedSearch:
             except LexiscopeError as error:
                 queries.append(error)
         good = [query for query in queries if isinstance(query, Query)]
-        found: dict[Query, list[Found]] = {query: [] for query in good}
+        results: dict[Query, list[SortableResult]] = {query: [] for query in good}
         for kind in dict.fromkeys(kind for query in good for kind in query.kinds):
-            self._search(kind, [query for query in good if kind in query.kinds], found)
+            self._search(kind, [query for query in good if kind in query.kinds], results)
         nearest = dict(zip(good, self._nearest(good), strict=True))
         return [
-            query if isinstance(query, LexiscopeError) else self._answer(query, found[query], nearest[query])
+            query if isinstance(query, LexiscopeError) else self._answer(query, results[query], nearest[query])
             for query in queries
         ]
 
-    def _search(self, kind: str, queries: Sequence[Query], found: dict[Query, list[Found]]) -> None:
-        """Adds to `found` the best of one kind."""
+    def _search(self, kind: str, queries: Sequence[Query], results: dict[Query, list[SortableResult]]) -> None:
+        """Adds to `results` the best of one kind."""
         count, V, side = self.w.shape.count(kind), self.w.vectors[kind].flatten(0, 1), SIDES[kind]
         for query, scores in self._products(V, queries, side):
             best = proposals(scores, self.norms[kind], self._factor(query.q[side]), query.ask.n)
             exact = exact_products(V, best, np.vstack((query.q[side][None], query.terms[side])))
             for row, (score, *scores_of_terms) in zip(best.tolist(), exact.tolist(), strict=True):
-                found[query].append((-score, kind, *divmod(row, count), scores_of_terms))
+                results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
     def _nearest(self, queries: Sequence[Query]) -> list[tuple[Scored, ...]]:
         """Tokens with the largest cosine of their centred embedding with the query."""
@@ -113,8 +113,8 @@ class SeedSearch:
         if self.w.device.type != "cpu":
             yield from self.near_by_product(queries)
             return
-        found = self._pool.map(lambda query: self.coarse.cosines(query.q["reads"]), queries)
-        for query, (cosines, off) in zip(queries, found, strict=True):
+        coarse = self._pool.map(lambda query: self.coarse.cosines(query.q["reads"]), queries)
+        for query, (cosines, off) in zip(queries, coarse, strict=True):
             yield query, proposals(cosines, off, 1.0, NEAREST)
 
     def near_by_product(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
@@ -126,22 +126,22 @@ class SeedSearch:
 
     def _products(self, V: Tensor, queries: Sequence[Query], side: str) -> "list[tuple[Query, Tensor]]":
         """V (N, d_model) with the q of each query: (N,) each."""
-        found: list[tuple[Query, Tensor]] = []
-        part = max(1, LARGEST_PRODUCT // len(V))
-        for start in range(0, len(queries), part):
-            some = queries[start : start + part]
-            Q = torch.from_numpy(np.stack([query.q[side] for query in some])).float().to(V.device)
-            found += zip(some, (V @ Q[0])[None] if len(some) == 1 else Q @ V.T, strict=True)
-        return found
+        products: list[tuple[Query, Tensor]] = []
+        size = max(1, LARGEST_PRODUCT // len(V))
+        for start in range(0, len(queries), size):
+            batch = queries[start : start + size]
+            Q = torch.from_numpy(np.stack([query.q[side] for query in batch])).float().to(V.device)  # (batch, d_model)
+            products += zip(batch, (V @ Q[0])[None] if len(batch) == 1 else Q @ V.T, strict=True)
+        return products
 
     def _factor(self, q: Float64) -> float:
         return self.share * (float(np.linalg.norm(q)) + self.least)
 
-    def _answer(self, query: Query, found: list[Found], nearest: tuple[Scored, ...]) -> SeedsAnswer:
-        found.sort()  # by score, largest first, then by kind, layer and index
+    def _answer(self, query: Query, best: list[SortableResult], nearest: tuple[Scored, ...]) -> SeedsAnswer:
+        best.sort()  # by score, largest first, then by kind, layer and index
         results = [
             {"kind": kind, "layer": layer, "index": index, "score": -minus, "scores": scores}
-            for minus, kind, layer, index, scores in found[: query.ask.n]
+            for minus, kind, layer, index, scores in best[: query.ask.n]
         ]
         heads = self.heads(query.q["reads"]) if query.ask.heads else ()
         fields = {"terms": query.used, "nearest": nearest, "results": results, "heads": heads}

@@ -1,6 +1,4 @@
-"""Passes over rows of scores on the CPU: the first tokens of a row, and how many tokens have more than a given score.
-Other devices use torch; vocabulary.py chooses.
-"""
+"""Passes over rows of scores on the CPU: the first tokens of a row, how many tokens have more than a given score."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +7,7 @@ from precompute.project.compiled import kernel
 from precompute.project.vector_kernel import order_key
 
 GROUP = 64  # tokens whose largest score is looked at first
-NOTHING = np.float32(-np.inf)
+LOWEST = np.float32(-np.inf)
 
 
 @kernel(fastmath={"reassoc", "nsz"})
@@ -17,7 +15,7 @@ def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
     """out[g] = the largest score of group g."""
     for g in range(len(out)):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
-        most = NOTHING
+        most = LOWEST
         if g * GROUP + GROUP <= len(row):
             for t in range(np.uint64(GROUP)):
                 most = max(most, row[start + t])
@@ -41,7 +39,7 @@ def first_tokens(scores: NDArray[np.float32], ids: NDArray[np.int64], values: ND
     keys = np.empty(d_vocab, np.int64)
     for r in range(n):
         _largest(scores[r], largest)
-        floor = NOTHING
+        floor = LOWEST
         if k <= groups:
             floor = np.partition(largest, groups - k)[groups - k]
         count = 0
@@ -104,15 +102,15 @@ def find_close(scores: NDArray[np.float32], bounds: NDArray[np.float32]) -> NDAr
     for r in range(len(scores)):
         for score in scores[r]:
             total += abs(score) <= bounds[r]
-    found = np.empty((total, 2), np.int64)
+    close = np.empty((total, 2), np.int64)
     count = 0
     for r in range(len(scores)):
         for t in range(scores.shape[1]):
             if abs(scores[r, t]) <= bounds[r]:
-                found[count, 0] = r
-                found[count, 1] = t
+                close[count, 0] = r
+                close[count, 1] = t
                 count += 1
-    return found
+    return close
 
 
 @kernel(fastmath={"reassoc", "contract"})

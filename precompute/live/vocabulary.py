@@ -1,5 +1,5 @@
 """States and vectors as words: products with W_U or W_E, the largest scores of each row, probabilities.
-Which states, and what they mean, is for the panels.
+On a CPU by the kernels of token_kernel, on other devices by torch.
 """
 
 from collections.abc import Callable, Iterator
@@ -88,14 +88,14 @@ def _by_rows(kernel: Callable[..., None], *arrays: Tensor) -> None:
         kernel(*(array.numpy() for array in arrays))
         return
     starts = range(0, len(arrays[0]), share)
-    parts = ([array[start : start + share].numpy() for array in arrays] for start in starts)
-    for done in [_pool(threads).submit(kernel, *part) for part in parts]:
-        done.result()
+    shares = ([array[start : start + share].numpy() for array in arrays] for start in starts)
+    for future in [_pool(threads).submit(kernel, *rows) for rows in shares]:
+        future.result()
 
 
 @dataclass(frozen=True)
 class Likelihoods:
-    """What a stream means at n places, by the model's own last step."""
+    """What a stream means at n positions, by the model's own last step."""
 
     ids: Tensor  # (n, k)
     p: Tensor  # (n, k), falling
@@ -106,9 +106,9 @@ class Likelihoods:
 def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None) -> Likelihoods:
     """stream (n, d_model) through the final norm and W_U.
 
-    Without `answers` (n,) the answer at a place is its own first token.
+    Without `answers` (n,) the answer at a position is its own first token.
     """
-    parts: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+    results: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     for start in range(0, len(stream), BLOCK):
         x = w.norm(stream[start : start + BLOCK], "final")
         logits = x @ w.W_U.T  # (block, d_vocab)
@@ -119,14 +119,14 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
         highest = top.values[:, :1]
         total = sums_of_exponentials(logits, highest[:, 0])[:, None]
         p, answer_p = (top.values - highest).exp() / total, (answer - highest).exp() / total
-        parts.append((top.ids, p, answer_p[:, 0], rank))
+        results.append((top.ids, p, answer_p[:, 0], rank))
         tick(len(x))
-    return Likelihoods(*(torch.cat(part) for part in zip(*parts, strict=True)))
+    return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))
 
 
 def listed(W: Tensor, vectors: Tensor, k: int) -> list[tuple[Scored, ...]]:
     """The k tokens with the largest products of each of vectors (n, d_model) with a vocabulary W (d_vocab, d_model)."""
-    return [row for part in blocks(vectors) for row in scored(part @ W.T, k)]
+    return [row for block in blocks(vectors) for row in scored(block @ W.T, k)]
 
 
 def scored(scores: Tensor, k: int) -> Iterator[tuple[Scored, ...]]:

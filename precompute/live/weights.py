@@ -1,9 +1,9 @@
 """All weights of a model in memory on one device, in float32: the vectors of the lists, and what only a run needs.
-Which tensors those are is for gpt2.py and llama.py to say; running the model is for forward.py.
+The modules gpt2 and llama read the latter from a checkpoint.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -16,7 +16,7 @@ from precompute.shape import Shape
 from precompute.weights.architectures.base import Model
 
 Activation = Callable[[Tensor], Tensor]
-Place = Literal["attention", "ff", "final"]  # of a norm
+NormName = Literal["attention", "ff", "final"]
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu_new": lambda x: functional.gelu(x, approximate="tanh"),
@@ -29,15 +29,15 @@ ACTIVATIONS: dict[str, Activation] = {
 
 
 @dataclass(frozen=True)
-class Extras:
-    """What a run needs besides the vectors; read by the module of the architecture, on the CPU."""
+class RunParameters:
+    """What a run needs besides the vectors."""
 
     n_positions: int
     activation: str
     rms: bool  # RMSNorm, which does not centre; else LayerNorm
     eps: float
-    gains: dict[Place, Tensor]  # (n_layers, d_model); final: (1, d_model)
-    norm_biases: dict[Place, Tensor]  # the same, empty where norms have none
+    gains: dict[NormName, Tensor]  # (n_layers, d_model); final: (1, d_model)
+    norm_biases: dict[NormName, Tensor]  # the same, empty where norms have none
     biases: dict[str, Tensor]  # by kind: (n_layers, count) of readers, (n_layers, d_model) of writers
     scales: tuple[float, ...]  # by layer: what attention scores are multiplied with
     positions: Tensor | None = None  # (n_positions, d_model), learned
@@ -51,10 +51,10 @@ class Weights:
     vectors: dict[str, Tensor]  # by kind: (n_layers, count, d_model)
     W_E: Tensor  # (d_vocab, d_model)
     W_U: Tensor  # (d_vocab, d_model); the same as W_E where tied
-    extras: Extras  # its tensors on the device
+    run: RunParameters  # its tensors on the device
 
     @classmethod
-    def load(cls, model: Model, extras: Extras, device: torch.device) -> "Weights":
+    def load(cls, model: Model, run: RunParameters, device: torch.device) -> "Weights":
         s = model.shape
         vectors = {}
         for kind in s.kinds:
@@ -62,19 +62,20 @@ class Weights:
             for layer in range(s.n_layers):
                 vectors[kind][layer] = model.vectors(layer, kind)
         W_E = model.W_E.to(device)
-        return cls(s, device, vectors, W_E, W_E if s.tied else model.W_U.to(device), _moved(extras, device))
+        return cls(s, device, vectors, W_E, W_E if s.tied else model.W_U.to(device), _moved(run, device))
 
-    def norm(self, x: Tensor, place: Place, layer: int = 0) -> Tensor:
+    def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
         """A norm of the model over the last axis, which has d_model numbers; layer 0 for the final one."""
-        e = self.extras
-        gain, size = e.gains[place][layer], (self.shape.d_model,)
-        if e.rms:
-            return functional.rms_norm(x, size, gain, e.eps)
-        return functional.layer_norm(x, size, gain, e.norm_biases[place][layer] if e.norm_biases else None, e.eps)
+        run = self.run
+        gain, size = run.gains[name][layer], (self.shape.d_model,)
+        if run.rms:
+            return functional.rms_norm(x, size, gain, run.eps)
+        bias = run.norm_biases[name][layer] if run.norm_biases else None
+        return functional.layer_norm(x, size, gain, bias, run.eps)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
         """Of a reading kind (count,), of a writing kind (d_model,)."""
-        biases = self.extras.biases.get(kind)
+        biases = self.run.biases.get(kind)
         return None if biases is None else biases[layer]
 
     def heads(self, kind: str, layer: int) -> Tensor:
@@ -93,7 +94,7 @@ class Weights:
 
     @cached_property
     def activation(self) -> Activation:
-        return ACTIVATIONS[self.extras.activation]
+        return ACTIVATIONS[self.run.activation]
 
     def neurons(self, x: Tensor, layer: int) -> Tensor:
         """(..., d_model), already normed -> coefficients (..., d_mlp), as they multiply the values."""
@@ -114,28 +115,21 @@ def check_activation(name: object, where: str) -> str:
 def stacked(model: Model, names: list[str], size: int) -> Tensor:
     """One tensor of each layer, all of `size` numbers: (len(names), size)."""
     for name in names:
-        found = model.checkpoint.tensor_shape(model.prefix + name)
-        if found != (size,):
+        shape = model.checkpoint.tensor_shape(model.prefix + name)
+        if shape != (size,):
             raise BadWeights(
-                f"{model.prefix + name} of {model.checkpoint.folder} has the shape {found}, not ({size},). "
+                f"{model.prefix + name} of {model.checkpoint.folder} has the shape {shape}, not ({size},). "
                 "The files do not belong together: get the whole checkpoint again."
             )
     return torch.stack([model.tensor(name) for name in names])
 
 
-def _moved(e: Extras, device: torch.device) -> Extras:
-    def move(tensor: Tensor | None) -> Tensor | None:
-        return None if tensor is None else tensor.to(device)
-
-    return Extras(
-        n_positions=e.n_positions,
-        activation=e.activation,
-        rms=e.rms,
-        eps=e.eps,
-        gains={place: gain.to(device) for place, gain in e.gains.items()},
-        norm_biases={place: bias.to(device) for place, bias in e.norm_biases.items()},
-        biases={kind: bias.to(device) for kind, bias in e.biases.items()},
-        scales=e.scales,
-        positions=move(e.positions),
-        frequencies=move(e.frequencies),
+def _moved(run: RunParameters, device: torch.device) -> RunParameters:
+    return replace(
+        run,
+        gains={name: gain.to(device) for name, gain in run.gains.items()},
+        norm_biases={name: bias.to(device) for name, bias in run.norm_biases.items()},
+        biases={kind: bias.to(device) for kind, bias in run.biases.items()},
+        positions=None if run.positions is None else run.positions.to(device),
+        frequencies=None if run.frequencies is None else run.frequencies.to(device),
     )

@@ -1,6 +1,4 @@
-"""Words as vectors: which tokens stand for a word, and its place in the embedding, centred, in float64.
-What is done with them is for seeds.py and relation.py.
-"""
+"""Words as vectors: which tokens stand for a word, and where it is in the embedding, in float64."""
 
 from dataclasses import dataclass
 
@@ -26,7 +24,7 @@ class Vocabulary:
     @classmethod
     def of(cls, W: torch.Tensor) -> "Vocabulary":
         e = Embedding.of(W, W.device)
-        norm, inverse = (torch.from_numpy(part).float().to(W.device) for part in (e.norm, e.inverse_norm))
+        norm, inverse = (torch.from_numpy(x).float().to(W.device) for x in (e.norm, e.inverse_norm))
         return cls(e, norm, inverse, e.inverse_norm)
 
     @property
@@ -54,7 +52,7 @@ class Words:
         return cls(tokenizer, reads, reads if w.shape.tied else Vocabulary.of(w.W_U))
 
     def tokens(self, word: str) -> tuple[int, ...]:
-        """The tokens that stand for a word, as in precompute/seeds.py."""
+        """The tokens that stand for a word."""
         tokens = find_seed(self.tokenizer, word).tokens
         if wrong := [token for token in tokens if token >= len(self.reads.W)]:
             raise NotFound(f"token {wrong[0]} of {word!r} has no embedding: the model has {len(self.reads.W)}")

@@ -1,6 +1,6 @@
 """Checks a random sample of an index against the weights, by brute force in float64 and without the code that made it.
 What is not in the sample is not checked. Scores may differ in the last bit, where the order of sums decides a rounding.
-Checksums, which need no weights, are for sums.py."""
+"""
 
 import secrets
 from collections.abc import Callable, Iterator

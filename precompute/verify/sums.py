@@ -1,5 +1,4 @@
-"""Checks the files of an index against the checksums in its manifest: needs numpy alone.
-Whether the lists in them are right is for verify.py."""
+"""Checks the files of an index against the checksums in its manifest, without the weights."""
 
 from collections.abc import Iterator
 

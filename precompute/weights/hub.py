@@ -24,7 +24,7 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound
 from precompute.weights.checkpoint import INDEX_FILE, SINGLE_FILE, no_safetensors, read_json, weight_files
-from precompute.weights.once import raise_if_disk_full
+from precompute.weights.folders import raise_if_disk_full
 
 _TOKENIZER = ["tokenizer.json", "tokenizer_config.json", "added_tokens.json", "vocab.json", "merges.txt"]
 _SMALL = ["config.json", INDEX_FILE, *_TOKENIZER]

@@ -1,6 +1,4 @@
-"""What a user may name as a model, and how it becomes a checkpoint: demo, a folder, a .gguf file, or a Hub id.
-The fetching and converting is done by demo, gguf_import and hub.
-"""
+"""What a user may name as a model, and how it becomes a checkpoint: demo, a folder, a .gguf file, or a Hub id."""
 
 import hashlib
 import os
@@ -9,8 +7,8 @@ from pathlib import Path
 from precompute.errors import NoSafetensors, SourceNotFound, WeightsError
 from precompute.weights import architectures, demo, hub
 from precompute.weights.checkpoint import SINGLE_FILE, Checkpoint
-from precompute.weights.gguf import convert as gguf_import
-from precompute.weights.once import make_once
+from precompute.weights.folders import make_folder_once
+from precompute.weights.gguf import convert
 
 ALIASES = {
     "gpt2": "openai-community/gpt2",
@@ -68,6 +66,6 @@ def _open_gguf(path: Path, cache: Path) -> Checkpoint:
     path = path.resolve()
     with path.open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
-    target = cache / "converted" / f"{content[:32]}-v{gguf_import.VERSION}"
-    folder = make_once(target, lambda part: gguf_import.convert(path, part))
+    target = cache / "converted" / f"{content[:32]}-v{convert.VERSION}"
+    folder = make_folder_once(target, lambda folder: convert.convert(path, folder))
     return Checkpoint.open(folder, name=path.stem, source=str(path), cache=cache)

@@ -1,6 +1,4 @@
-"""The tokenizer.json of a checkpoint folder: found, or made from GPT-2's older vocab.json and merges.txt.
-What its tokens mean is left to precompute.index.tokens.
-"""
+"""The tokenizer.json of a checkpoint folder: found, or made from GPT-2's older vocab.json and merges.txt."""
 
 import atexit
 import hashlib
@@ -13,16 +11,16 @@ from typing import Any
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from precompute.errors import BadWeights
-from precompute.weights.once import make_once
+from precompute.weights.folders import make_folder_once
 
-_PARTS = ("vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json")
+_OLD_FILES = ("vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json")
 
 
 def find_tokenizer(folder: Path, cache: Path | None) -> Path:
     """The folder's tokenizer.json, or one derived from its parts and kept in `cache` (else for this process only)."""
     given = folder / "tokenizer.json"
     if given.is_file():
-        _object(given, "model")
+        _read_object(given, "model")
         return given
     if not (folder / "vocab.json").is_file() or not (folder / "merges.txt").is_file():
         raise BadWeights(
@@ -30,23 +28,23 @@ def find_tokenizer(folder: Path, cache: Path | None) -> Path:
             "Put its tokenizer.json there; AutoTokenizer.from_pretrained(...).save_pretrained(folder) writes it."
         )
     if cache is None:
-        made = Path(tempfile.mkdtemp(prefix="lexiscope-tokenizer-"))
-        atexit.register(shutil.rmtree, made, ignore_errors=True)
-        _make(folder, made)
-        return made / "tokenizer.json"
-    parts = hashlib.sha256()
-    for part in _PARTS:
-        content = (folder / part).read_bytes() if (folder / part).is_file() else b""
-        parts.update(f"{part} {len(content)}\n".encode() + content)
-    target = cache / "tokenizers" / parts.hexdigest()[:32]
-    return make_once(target, lambda made: _make(folder, made)) / "tokenizer.json"
+        temporary = Path(tempfile.mkdtemp(prefix="lexiscope-tokenizer-"))
+        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
+        _write_tokenizer(folder, temporary)
+        return temporary / "tokenizer.json"
+    digest = hashlib.sha256()
+    for name in _OLD_FILES:
+        content = (folder / name).read_bytes() if (folder / name).is_file() else b""
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    target = cache / "tokenizers" / digest.hexdigest()[:32]
+    return make_folder_once(target, lambda target: _write_tokenizer(folder, target)) / "tokenizer.json"
 
 
-def _make(folder: Path, target: Path) -> None:
-    vocabulary = _object(folder / "vocab.json")
+def _write_tokenizer(folder: Path, target: Path) -> None:
+    vocabulary = _read_object(folder / "vocab.json")
     prefix_space = False
     if (folder / "tokenizer_config.json").is_file():
-        prefix_space = _object(folder / "tokenizer_config.json").get("add_prefix_space") is True
+        prefix_space = _read_object(folder / "tokenizer_config.json").get("add_prefix_space") is True
     try:
         merges = [line for line in (folder / "merges.txt").read_text("utf-8").split("\n") if line.strip()]
         pairs = [(left, right) for left, right in (line.split(" ") for line in merges if line[:8] != "#version")]
@@ -57,7 +55,7 @@ def _make(folder: Path, target: Path) -> None:
     tokenizer.decoder = decoders.ByteLevel()
     if "<|endoftext|>" in vocabulary:
         tokenizer.add_special_tokens([AddedToken("<|endoftext|>", special=True, normalized=False)])
-    added = _object(folder / "added_tokens.json") if (folder / "added_tokens.json").is_file() else {}
+    added = _read_object(folder / "added_tokens.json") if (folder / "added_tokens.json").is_file() else {}
     for token, number in sorted(added.items(), key=lambda item: str(item[1]).rjust(12)):
         tokenizer.add_tokens([AddedToken(token, normalized=False)])
         if tokenizer.token_to_id(token) != number:
@@ -65,7 +63,7 @@ def _make(folder: Path, target: Path) -> None:
     tokenizer.save(str(target / "tokenizer.json"))
 
 
-def _object(path: Path, *needed: str) -> dict[str, Any]:
+def _read_object(path: Path, *needed: str) -> dict[str, Any]:
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:

@@ -1,5 +1,5 @@
 """The supported architectures, one file each: every module here that defines MODEL is one.
-Finds the one that a checkpoint's config.json asks for; what it offers is described in base.
+Finds the one that a checkpoint's config.json asks for.
 """
 
 from importlib import import_module

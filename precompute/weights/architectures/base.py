@@ -1,5 +1,5 @@
 """What every architecture offers: W_E, W_U, the vectors of each kind and the factors of each head, by layer.
-Reads tensors when asked and keeps none but the embeddings; projecting them is left to others.
+Reads tensors when asked and keeps none but the embeddings.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +30,8 @@ class Model(ABC):
         self._check()
 
     @abstractmethod
-    def read_shape(self, config: "Config") -> Shape: ...
+    def read_shape(self, config: "Config") -> Shape:
+        """The model's dimensions."""
 
     @abstractmethod
     def layer_tensors(self, layer: int) -> dict[str, tuple[int, ...]]:
@@ -98,10 +99,10 @@ class Model(ABC):
     def _check(self) -> None:
         """Every tensor that a build will read is there and fits config.json: said now rather than an hour later."""
         for name, expected in self._expected():
-            found = self.checkpoint.tensor_shape(name)
-            if found != expected:
+            shape = self.checkpoint.tensor_shape(name)
+            if shape != expected:
                 raise BadWeights(
-                    f"{name} of {self.checkpoint.folder} has the shape {found}, but by its config.json it must be "
+                    f"{name} of {self.checkpoint.folder} has the shape {shape}, but by its config.json it must be "
                     f"{expected}. The files do not belong together: get the whole checkpoint again."
                 )
 

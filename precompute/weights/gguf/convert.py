@@ -1,6 +1,4 @@
-"""A GGUF file (Llama or GPT-2) turned into a checkpoint folder in the Hub's layout, one layer in memory at a time.
-Reads the file and writes the tensors; names, config and tokenizer are in gguf_layout and gguf_tokenizer.
-"""
+"""A GGUF file (Llama or GPT-2) turned into a checkpoint folder in the Hub's layout, one layer in memory at a time."""
 
 import json
 from pathlib import Path
@@ -27,9 +25,9 @@ _PLAIN = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGM
 def convert(path: Path, folder: Path) -> None:
     """Write config.json, safetensors files (float32, exactly what the quantised values mean) and tokenizer.json."""
     reader = read_gguf(path)
-    layout = _layout(reader, path)
+    layout = _read_layout(reader, path)
     tensors = {tensor.name: tensor for tensor in reader.tensors}
-    _check(layout, tensors, path)
+    _check_names(layout, tensors, path)
     if _output_is_copy(tensors):
         del tensors["output.weight"]
     config = layout.config(tensors)
@@ -62,7 +60,7 @@ class _Reader(gguf.GGUFReader):  # type: ignore[misc]
         return super()._get(offset, dtype, count, override_order)
 
 
-def _layout(reader: Any, path: Path) -> Layout:
+def _read_layout(reader: Any, path: Path) -> Layout:
     try:
         # Reader fields decode on demand: an ill-formed string shows here.
         fields = {name: field.contents() for name, field in reader.fields.items()}
@@ -79,7 +77,7 @@ def _layout(reader: Any, path: Path) -> Layout:
     return LAYOUTS[architecture](fields, path)
 
 
-def _check(layout: Layout, tensors: dict[str, Any], path: Path) -> None:
+def _check_names(layout: Layout, tensors: dict[str, Any], path: Path) -> None:
     missing = next((name for name in layout.needed() if name not in tensors), None)
     if missing is not None:
         raise BadWeights(f"{path} has no tensor {missing}, which its header promises. Download it again.")
@@ -108,7 +106,7 @@ def _write_tensors(layout: Layout, tensors: dict[str, Any], folder: Path) -> Non
     size = 0
     for number, names in enumerate(groups.values(), start=1):
         file = f"model-{number:05d}-of-{len(groups):05d}.safetensors"
-        values = {str(layout.hub_name(name)): _read(layout, tensors[name]) for name in names}
+        values = {str(layout.hub_name(name)): _read_tensor(layout, tensors[name]) for name in names}
         save_file(values, folder / file, metadata={"format": "pt"})
         weight_map.update(dict.fromkeys(values, file))
         size += sum(value.nbytes for value in values.values())
@@ -116,7 +114,7 @@ def _write_tensors(layout: Layout, tensors: dict[str, Any], folder: Path) -> Non
     (folder / INDEX_FILE).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
 
 
-def _read(layout: Layout, tensor: Any) -> torch.Tensor:
+def _read_tensor(layout: Layout, tensor: Any) -> torch.Tensor:
     try:
         data = tensor.data if tensor.tensor_type in _PLAIN else gguf.dequantize(tensor.data, tensor.tensor_type)
     except (NotImplementedError, gguf.quants.QuantError, ValueError) as error:

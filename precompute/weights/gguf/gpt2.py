@@ -1,6 +1,4 @@
-"""GPT-2 in GGUF: its names, and linear layers the other way round than in the Hub's format.
-Reading and writing files is left to gguf_import.
-"""
+"""GPT-2 in GGUF: its names, and linear layers the other way round than in the Hub's format."""
 
 from typing import Any, ClassVar
 
@@ -20,7 +18,7 @@ class GPT2Layout(Layout):
     }
     block_prefix = "transformer.h."
     block: ClassVar = {
-        f"{short}.{part}": f"{name}.{part}"
+        f"{short}.{suffix}": f"{name}.{suffix}"
         for short, name in {
             "attn_norm": "ln_1",
             "attn_qkv": "attn.c_attn",
@@ -29,7 +27,7 @@ class GPT2Layout(Layout):
             "ffn_up": "mlp.c_fc",
             "ffn_down": "mlp.c_proj",
         }.items()
-        for part in ("weight", "bias")
+        for suffix in ("weight", "bias")
     }
     optional = frozenset({"output.weight"})
 

@@ -1,5 +1,5 @@
 """How GGUF names, orders and describes a model's tensors, and what the Hub's format makes of them.
-Pure description, one subclass per architecture: reading and writing files is left to gguf_import.
+One subclass per architecture.
 """
 
 import math
@@ -38,17 +38,18 @@ class Layout(ABC):
         """A tensor as GGUF holds it, in the Hub's order."""
 
     def hub_name(self, name: str) -> str | None:
-        found = re.fullmatch(r"blk\.(0|[1-9]\d*)\.(.+)", name)
-        if not found:
+        match = re.fullmatch(r"blk\.(0|[1-9]\d*)\.(.+)", name)
+        if not match:
             return self.top.get(name)
-        known = int(found[1]) < self.n_layers and found[2] in self.block
-        return f"{self.block_prefix}{found[1]}.{self.block[found[2]]}" if known else None
+        layer, tensor = match.groups()
+        known = int(layer) < self.n_layers and tensor in self.block
+        return f"{self.block_prefix}{layer}.{self.block[tensor]}" if known else None
 
     def ignored(self, name: str) -> bool:
         return name == "rope_freqs.weight"
 
     def needed(self) -> Iterator[str]:
-        """Lazily, as the number of layers is only what the file says."""
+        """Names that must be there; lazily, as the number of layers is only what the file says."""
         yield from (name for name in self.top if name not in self.optional)
         for layer in range(self.n_layers):
             yield from (f"blk.{layer}.{name}" for name in self.block if name not in self.optional)

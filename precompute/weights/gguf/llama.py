@@ -1,6 +1,4 @@
-"""Llama in GGUF: its names, the interleaved rows of q and k, and what becomes of scaled rotary positions.
-Reading and writing files is left to gguf_import.
-"""
+"""Llama in GGUF: its names, the interleaved rows of q and k, and what becomes of scaled rotary positions."""
 
 import math
 from typing import Any, ClassVar
@@ -28,9 +26,9 @@ class LlamaLayout(Layout):
         "attn_norm.weight": "input_layernorm.weight",
         "ffn_norm.weight": "post_attention_layernorm.weight",
         **{
-            f"attn_{short}.{part}": f"self_attn.{short[0]}_proj.{part}"
+            f"attn_{short}.{suffix}": f"self_attn.{short[0]}_proj.{suffix}"
             for short in ("q", "k", "v", "output")
-            for part in ("weight", "bias")
+            for suffix in ("weight", "bias")
         },
         "ffn_gate.weight": "mlp.gate_proj.weight",
         "ffn_up.weight": "mlp.up_proj.weight",

@@ -1,5 +1,5 @@
 """The tokenizer inside a GGUF file, written as a tokenizer.json that splits text in the same way.
-Byte-level BPE (GPT-2, SmolLM, Llama 3) and SentencePiece's BPE (Llama 2); what tokens mean is left to others.
+Byte-level BPE (GPT-2, SmolLM, Llama 3) and SentencePiece's BPE (Llama 2).
 """
 
 import json
@@ -106,13 +106,13 @@ def _sentencepiece(info: dict[str, Any], tokens: list[str], kinds: list[int]) ->
 
 def _merges(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
     """SentencePiece joins the pair whose result scores highest; BPE, the pair listed first. So: list by score."""
-    found = [
+    merges = [
         (-scores[number], number, at, (token[:at], token[at:]))
         for token, number in vocabulary.items()
         for at in range(1, len(token))
         if token[:at] in vocabulary and token[at:] in vocabulary
     ]
-    return [pair for *_, pair in sorted(found)]
+    return [pair for *_, pair in sorted(merges)]
 
 
 def _begin_with_bos(tokenizer: Tokenizer, info: dict[str, Any], tokens: list[str]) -> None:

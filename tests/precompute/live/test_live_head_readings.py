@@ -95,7 +95,7 @@ def test_what_does_not_exist(case: Case, layer: int, head: int, said: str) -> No
 
 def test_tokens_that_went_through_the_mlp_need_not_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else what takes longer than a request may would never be done."""
-    monkeypatch.setattr(readings, "TOKENS", 100)
+    monkeypatch.setattr(readings, "MLP_TOKENS", 100)
     made = make_case(tiny_gpt2(tmp_path))
     ask = PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp", n=3)
     before: list[float] = []

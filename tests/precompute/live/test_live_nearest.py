@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.live.nearest import Coarse
+from precompute.live.nearest import CoarseVocabulary
 from precompute.project.embedding import Embedding
 
 
@@ -18,7 +18,7 @@ def test_it_is_off_by_no_more_than_it_says(shift: float, d_model: int) -> None:
     W[8] *= 50
     embedding = Embedding.of(W, torch.device("cpu"))
     q = np.random.default_rng(0).standard_normal(d_model)
-    found, off = Coarse.of(embedding).cosines(q)
+    found, off = CoarseVocabulary.of(embedding).cosines(q)
     centred = embedding.rows.astype(np.float64) - embedding.mean
     exact = centred @ q * embedding.inverse_norm / np.linalg.norm(q)
     assert (np.abs(found.numpy() - exact) <= off.numpy()).all()
@@ -26,6 +26,6 @@ def test_it_is_off_by_no_more_than_it_says(shift: float, d_model: int) -> None:
 
 
 def test_tokens_without_a_direction_have_none() -> None:
-    found, off = Coarse.of(Embedding.of(torch.ones(10, 4), torch.device("cpu"))).cosines(np.ones(4))
+    found, off = CoarseVocabulary.of(Embedding.of(torch.ones(10, 4), torch.device("cpu"))).cosines(np.ones(4))
     assert found.tolist() == [0.0] * 10
     assert (off < 0.01).all()

@@ -21,7 +21,7 @@ def test_the_strongest_neurons_of_each_layer(case: Case, position: int | None) -
         here = coefficients[answer.position]
         strength = here.abs() * case.model.vectors(layer, "ff_value").norm(dim=1)
         found = [neuron for neuron in answer.neurons if neuron.layer == layer]
-        best = strength.topk(neurons.OF_EACH_LAYER)
+        best = strength.topk(neurons.NEURONS_PER_LAYER)
         assert [neuron.neuron for neuron in found] == best.indices.tolist()
         np.testing.assert_allclose([neuron.strength for neuron in found], best.values, atol=1e-4)
         np.testing.assert_allclose([neuron.coefficient for neuron in found], here[best.indices], atol=1e-4)

@@ -93,7 +93,7 @@ def test_nearest_tokens_of_the_average(case: Case) -> None:
 
 
 def test_devices_find_the_same_near_tokens(case: Case) -> None:
-    search = case.engine._seeds
+    search = case.engine.seed_search
     asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
     queries = [Query(case.engine.words, case.engine.weights, each) for each in asks]
     for each, (_, near) in zip(asks, search.near_by_product(queries), strict=True):

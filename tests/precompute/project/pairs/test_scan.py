@@ -12,10 +12,10 @@ from tests.precompute.project.heads import Head
 from tests.precompute.project.vocabularies import KINDS
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(
     kind=st.sampled_from(KINDS),
-    d_vocab=st.integers(1, 1400),
+    d_vocab=st.integers(1, 1200),
     lens=st.sampled_from(LENSES),
     share=st.sampled_from([1e-5, 1e-3, 0.1]),
     together=st.sampled_from([1, 8, 512]),

@@ -208,10 +208,10 @@ class Witness(Leaderboard):
 
 
 @pytest.mark.parametrize("way", [None, SCAN, *BYTES, EVERYTHING])
-@pytest.mark.parametrize("size", [20, 300, 1000])
+@pytest.mark.parametrize("size", [20, 1000])
 def test_a_huge_other_end_hides_nothing(size: int, way: int | None) -> None:
     """A few tokens give a bottom end that is many orders larger than the top end, whose floor must hold to the bit."""
-    d, outliers, n = 8, 30, 3000
+    d, outliers, n = 8, 30, 2000
     rng = np.random.default_rng(1)
     E = np.zeros((n, d), np.float32)
     directions = rng.normal(size=(n - outliers, d - 1))
@@ -227,8 +227,8 @@ def test_a_huge_other_end_hides_nothing(size: int, way: int | None) -> None:
     scores = E.astype(np.float64) @ W_left @ W_right.T @ E.T.astype(np.float64)
     others = ~np.eye(n, dtype=bool)
     best = np.sort(scores[others])
-    for place in (500, 400, 300, 200):
-        top, bottom = best[-place], best[500]
+    for rank in (500, 200):
+        top, bottom = best[-rank], best[500]
         witness = Witness(top, bottom)
         run(rows, columns, witness, way)
         wanted = {(int(i), int(j)) for i, j in zip(*np.nonzero((scores >= top) & others), strict=True)}

@@ -25,7 +25,7 @@ def check(head: Head, n: int) -> None:
         same(distinct.best(), true["distinct"])
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(
     kind=st.sampled_from(KINDS),
     d_vocab=st.integers(1, 200),

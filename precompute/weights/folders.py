@@ -1,6 +1,4 @@
-"""Folders that are made once and then only read: written beside, flushed, renamed, one process at a time.
-What goes into them is left to the caller, and so is when to throw them away.
-"""
+"""Folders that are filled once and then only read: written beside, flushed, renamed, by one process at a time."""
 
 import os
 import shutil
@@ -14,8 +12,8 @@ from precompute.errors import DiskFull
 from precompute.files import FULL
 
 
-def make_once(target: Path, make: Callable[[Path], None]) -> Path:
-    """Return `target`, a folder that `make(folder)` fills if it does not exist yet.
+def make_folder_once(target: Path, fill: Callable[[Path], None]) -> Path:
+    """Return `target`, a folder that `fill(folder)` fills if it does not exist yet.
 
     A kill at any moment leaves no target, and the next call starts afresh. A second process waits for the first.
     """
@@ -24,26 +22,26 @@ def make_once(target: Path, make: Callable[[Path], None]) -> Path:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(target.with_name(f".{target.name}.lock")):
-            return target if target.is_dir() else _make(target, make)
+            return target if target.is_dir() else _make(target, fill)
     except Exception as error:
         raise_if_disk_full(error, target.parent)
         raise
 
 
-def _make(target: Path, make: Callable[[Path], None]) -> Path:
-    beside = f".{target.name}.part-"
-    for left_by_a_kill in target.parent.glob(f"{beside}*"):  # we hold the lock: nobody else writes these
+def _make(target: Path, fill: Callable[[Path], None]) -> Path:
+    prefix = f".{target.name}.part-"
+    for left_by_a_kill in target.parent.glob(f"{prefix}*"):  # we hold the lock: nobody else writes these
         shutil.rmtree(left_by_a_kill, ignore_errors=True)
-    part = Path(tempfile.mkdtemp(prefix=beside, dir=target.parent))
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     try:
-        make(part)
-        part.chmod(0o755)  # mkdtemp makes it private; a server may run as another user
-        for path in (*part.iterdir(), part):
+        fill(folder)
+        folder.chmod(0o755)  # mkdtemp makes it private; a server may run as another user
+        for path in (*folder.iterdir(), folder):
             _flush(path)
-        part.rename(target)
+        folder.rename(target)
         _flush(target.parent)
     finally:
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
     return target
 
 

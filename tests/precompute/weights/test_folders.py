@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from precompute.errors import DiskFull
-from precompute.weights.once import make_once, raise_if_disk_full
+from precompute.weights.folders import make_folder_once, raise_if_disk_full
 from tests.precompute.weights.small_disk import small_disk
 
 SLOW_MAKER = """
 import sys, time
 from pathlib import Path
-from precompute.weights.once import make_once
+from precompute.weights.folders import make_folder_once
 
 def make(folder):
     (folder / "one").write_text("1")
@@ -26,7 +26,7 @@ def make(folder):
     time.sleep(float(sys.argv[3]))
     (folder / "two").write_text("2")
 
-make_once(Path(sys.argv[1]), make)
+make_folder_once(Path(sys.argv[1]), make)
 """
 
 
@@ -42,7 +42,7 @@ def test_made_once_and_then_only_read(tmp_path: Path) -> None:
         (folder / "file").write_text("x")
 
     for _ in range(2):
-        assert (make_once(tmp_path / "deep" / "target", make) / "file").read_text() == "x"
+        assert (make_folder_once(tmp_path / "deep" / "target", make) / "file").read_text() == "x"
     assert len(calls) == 1
     assert calls[0].parent == tmp_path / "deep"
     assert not calls[0].exists()
@@ -54,7 +54,7 @@ def test_a_failure_leaves_nothing(tmp_path: Path) -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        make_once(tmp_path / "target", fail)
+        make_folder_once(tmp_path / "target", fail)
     assert not [path for path in tmp_path.iterdir() if path.suffix != ".lock"]
 
 
@@ -68,7 +68,7 @@ def test_after_a_kill_the_next_one_starts_afresh(tmp_path: Path) -> None:
     process.wait()
     assert not target.exists()
     assert list(tmp_path.glob(".target.part-*"))
-    make_once(target, lambda folder: (folder / "new").touch())
+    make_folder_once(target, lambda folder: (folder / "new").touch())
     assert [path.name for path in target.iterdir()] == ["new"]
     assert not list(tmp_path.glob(".target.part-*"))
 
@@ -86,7 +86,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         (folder / "x").write_bytes(bytes(5000))
 
     with small_disk(1000), pytest.raises(DiskFull, match=r"File too large.*Free some space"):
-        make_once(tmp_path / "target", fill)
+        make_folder_once(tmp_path / "target", fill)
     assert not (tmp_path / "target").exists()
     assert not list(tmp_path.glob(".target.part-*"))
 
