@@ -1,4 +1,4 @@
-"""Links from a token to the lists that hold it: each to its very row there, however far down."""
+"""Links from a token to the lists that hold it: each leads to the token's own row there, however far down."""
 
 from collections.abc import Iterable
 
@@ -22,12 +22,12 @@ def name(listing: Listing | VectorMatch, shape: Shape | None = None) -> str:
 
 
 def peak(roles: Iterable[RoleList]) -> float:
-    """Of all listings, in size."""
+    """The largest score of all listings, in size."""
     return max((abs(listing["score"]) for role in roles for listing in role.places), default=0.0)
 
 
 def address(index: Index, listing: Listing | VectorMatch, end: str, rank: int, token: int, lens: str) -> str:
-    """Of the row of a token in a vector's list, on a page that is long enough to reach its rank."""
+    """The address of a token's row in a vector's list, on a page that is long enough to reach its rank."""
     page = addresses.vector(
         index.manifest.model, listing["layer"], listing["index"], listing["head"], listing["subhead"],
         lens=lens, k=reaching(rank, VECTOR_ENTRIES, index.manifest.k),
@@ -38,7 +38,7 @@ def address(index: Index, listing: Listing | VectorMatch, end: str, rank: int, t
 def pair_address(
     index: Index, listing: PairListing | PairMatch, first: int, second: int, lens: str, preset: str
 ) -> str:
-    """Of the row of two tokens in a head's list."""
+    """The address of a pair's row in a head's list."""
     page = addresses.pairs(
         index.manifest.model, listing["layer"], listing["head"], listing["matrix"],
         lens=lens, preset=preset, k=reaching(listing["rank"], PAIR_ENTRIES, index.manifest.pairs),

@@ -67,7 +67,7 @@ def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
 
 
 def largest(values: Iterable[float]) -> float:
-    """In size; 0 of none."""
+    """The largest value in size; 0 if there is none."""
     return max(map(abs, values), default=0.0)
 
 

@@ -13,7 +13,7 @@ from tests.support.pages import parsed
 
 TEMPLATES = sorted(folder("templates").glob("*.html"))
 APP = folder("templates").parent / "app"
-PROGRAMS = sorted(path for room in ("formats", "html", "routes") for path in (APP / room).glob("*.py"))
+PROGRAMS = sorted(APP.rglob("*.py"))
 CHIPS = APP / "html" / "tokens.py"  # the one that makes tags
 FORBIDDEN = {
     "inline style": r"<style|\sstyle\s*=",
