@@ -1,5 +1,4 @@
-"""The command `lexiscope`: finds the subcommand, runs it, and turns what goes wrong into a message and an exit code.
-What a subcommand does is in app/commands."""
+"""The command `lexiscope`: finds the subcommand, runs it, and turns what goes wrong into a message and an exit code."""
 
 import argparse
 import errno
@@ -31,7 +30,7 @@ UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  
 def main(argv: Sequence[str] | None = None) -> int:
     """0: done; 1: a message says what is wrong; 2: not a command (argparse); 130: interrupted."""
     if sys.stdout is None:
-        _say("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
+        _complain("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
         return 1
     _allow_any_text()
     try:
@@ -40,13 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except LexiscopeError as error:
-        _say(str(error))
+        _complain(str(error))
         return 1
     except ModuleNotFoundError as error:
         if error.name not in PRECOMPUTE_MODULES:
             raise
         remedy = "pip install 'lexiscope[precompute]'"
-        _say(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
+        _complain(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
     except BrokenPipeError:
         _give_up_stdout()  # the reader (`| head`) has seen enough
@@ -55,13 +54,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise
         _give_up_stdout()
-        _say(f"cannot write to standard output: {error.strerror}")
+        _complain(f"cannot write to standard output: {error.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130
 
 
-def _say(text: str) -> None:
+def _complain(text: str) -> None:
     """Messages quote files and names: what these hold must not reach the terminal as commands to it."""
     print(plain(f"lexiscope: {text}"), file=sys.stderr)
 

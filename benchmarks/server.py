@@ -1,7 +1,8 @@
-"""The explorer against an empty FastAPI endpoint in the same kind of process, by visitors on this machine.
+"""The explorer against an empty FastAPI endpoint, by visitors on this machine.
 
-Rounds alternate between the two servers; figures are ratios of requests per second. The index is GPT-2 small's size
-with random lists, and ten thousand different neurons or heads are asked for in random order.
+Both run under the same uvicorn, with the same options (app/commands/http_server.py); rounds alternate between them, and
+figures are ratios of requests per second. The index is GPT-2 small's size with random lists, and thousands of different
+neurons and heads are asked for in random order.
 """
 
 import contextlib
@@ -31,10 +32,16 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     shape = gpt2_shape(12, 768, 12)
     write_random_index(data, NAME, shape, tokenizer)
     generator = random.Random(0)
-    places = [(layer, neuron) for layer in range(shape.n_layers) for neuron in range(shape.d_mlp)]
-    neurons = [f"/{NAME}/ff/{layer}/{neuron}" for layer, neuron in generator.sample(places, N)]
+    every_neuron = [(layer, neuron) for layer in range(shape.n_layers) for neuron in range(shape.d_mlp)]
+    neurons = [f"/{NAME}/ff/{layer}/{neuron}" for layer, neuron in generator.sample(every_neuron, N)]
     heads = [
-        f"/{NAME}/head/{layer}/{head}/{matrix}{{face}}?lens={lens}&preset={preset}"
+        f"/{NAME}/head/{layer}/{head}?lens={lens}"
+        for layer in range(shape.n_layers)
+        for head in range(shape.n_heads)
+        for lens in ("dot", "cosine")
+    ]
+    pairs = [
+        f"/{NAME}/head/{layer}/{head}/{matrix}{{format}}?lens={lens}&preset={preset}"
         for layer in range(shape.n_layers)
         for head in range(shape.n_heads)
         for matrix in ("vo", "qk")
@@ -42,16 +49,18 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
         for preset in ("all", "distinct", "words")
     ]
     generator.shuffle(heads)
+    generator.shuffle(pairs)
     start = time.perf_counter()
     with serving(data) as (ours, port), contextlib.ExitStack() as later:
         yield Figure("explorer: start of the process to the first answer", first_answer(port, start), 1, unit="s")
         _, empty = later.enter_context(serving(None))
         compared = {
-            "JSON of a neuron": ([f"{path}.json" for path in neurons], 0.4, False),
-            "JSON of a head's pairs": ([path.format(face=".json") for path in heads], 0.4, False),
-            "page of a neuron": (neurons, 0.1, False),
-            "page of a head's pairs": ([path.format(face="") for path in heads], 0.1, False),
-            "repeated visit of a neuron with its ETag": (neurons[:2000], 0.6, True),
+            "JSON of a neuron": ([f"{path}.json" for path in neurons], 0.3, False),
+            "JSON of a head's pairs": ([path.format(format=".json") for path in pairs], None, False),
+            "page of a neuron": (neurons, 0.06, False),
+            "page of a head": (heads, 0.03, False),
+            "page of a head's pairs": ([path.format(format="") for path in pairs], 0.03, False),
+            "repeated visit of a neuron with its ETag": (neurons[:2000], None, True),
         }
         for name, (paths, bound, again) in compared.items():
             yield Figure(f"explorer: {name} / empty endpoint", against(port, empty, paths, again), bound, at_least=True)
@@ -72,9 +81,11 @@ def against(port: int, empty: int, paths: list[str], again: bool) -> float:
 def crowd(port: int, ours: subprocess.Popen[str], paths: list[str]) -> Iterator[Figure]:
     few = check(visit(port, until(cycle(paths), CROWD_SECONDS / 3), 8)).rate
     before = resident(ours)
-    many = check(visit(port, until(cycle(paths), CROWD_SECONDS), 200)).rate
+    many = check(visit(port, until(cycle(paths), CROWD_SECONDS), 200)).rate  # an error ends the benchmark
     growth = (resident(ours) - before) / MIB
-    yield Figure(f"explorer: 200 visitors for {CROWD_SECONDS} s / 8 visitors", many / few, 0.8, at_least=True)
+    yield Figure(
+        f"explorer: 200 visitors for {CROWD_SECONDS} s, no error, / 8 visitors", many / few, 0.8, at_least=True
+    )
     yield Figure("explorer: growth of memory during that", growth, unit="MiB")
 
 

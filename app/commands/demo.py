@@ -1,5 +1,4 @@
-"""`lexiscope demo`: fetches a small real model, builds its index, serves it meanwhile, and shows what is in it.
-Everything it does is another command, which it prints."""
+"""`lexiscope demo`: fetches a small real model, builds its index, serves it meanwhile, and shows what is in it."""
 
 import argparse
 import subprocess
@@ -38,22 +37,22 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.no_serve:
-        show(args)
+        build_and_show(args)
         return 0
-    with explorer(args) as (child, address):
-        show(args)
+    with serve_meanwhile(args) as (child, address):
+        build_and_show(args)
         print(f"\n{address}", flush=True)
         return child.wait()
 
 
-def show(args: argparse.Namespace) -> None:
+def build_and_show(args: argparse.Namespace) -> None:
     print("Building the index of SmolLM2-135M. It can be stopped (Ctrl-C) and goes on when started again.", flush=True)
     precompute.run(argparse.Namespace(**vars(args), models=["demo"]))
-    tour(args.data)
+    show_tour(args.data)
 
 
 @contextmanager
-def explorer(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """The server in a process of its own, which ends with this one however that ends, and what it says of its address.
 
     At any free port if the usual one is taken: whoever tries the demo may have another server.
@@ -72,7 +71,7 @@ def explorer(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]"
             child.stdin.close()
 
 
-def tour(data: Path) -> None:
+def show_tour(data: Path) -> None:
     """With --layers some of what it shows may not be built; the rest is shown."""
     from app.cli import make_parser
 

@@ -1,5 +1,4 @@
-"""Options that several commands have: where the data is, and numbers of things.
-What a command does with them is its own affair."""
+"""Options that several commands have: where the data is, how to build, and types of numbers for argparse."""
 
 import argparse
 import os

@@ -1,5 +1,4 @@
-"""`lexiscope precompute`: builds indexes of models, or goes on with builds that were stopped.
-How a build works is in precompute/build.py."""
+"""`lexiscope precompute`: builds indexes of models, or goes on with builds that were stopped."""
 
 import argparse
 import os
@@ -36,7 +35,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """A model that fails does not keep the others from being built."""
     failed = 0
-    with _stopping_at_once():
+    with _exit_on_signals():
         for model in args.models:
             try:
                 _build(model, args)
@@ -50,14 +49,14 @@ def run(args: argparse.Namespace) -> int:
 
 def _build(model: str, args: argparse.Namespace) -> None:
     _check_folder(args.data)
-    from app.commands.weights import find
+    from app.commands.weights import find_weights
     from precompute.build.job import Options, build
     from precompute.build.progress import Progress
 
-    wanted = Options(args.k, args.pairs, args.layers, args.force, args.device, args.threads)
+    build_options = Options(args.k, args.pairs, args.layers, args.force, args.device, args.threads)
     progress = Progress()
     try:
-        build(find(model, args.data, args.revision), args.data, wanted, progress)
+        build(find_weights(model, args.data, args.revision), args.data, build_options, progress)
     except OSError as error:  # a disk or a folder that does not do what every disk does
         raise BuildError(f"{model} cannot be built in {args.data}: {error}") from error
     finally:
@@ -73,31 +72,31 @@ def _check_folder(data: Path) -> None:
 
 
 @contextmanager
-def _stopping_at_once() -> Iterator[None]:
+def _exit_on_signals() -> Iterator[None]:
     """On Ctrl-C, SIGTERM or a closed terminal say how to go on and leave with the exit code that a shell expects.
 
     Threads that still search cannot be interrupted and Python would wait for them; they have nothing to lose.
     """
-    code = 0
+    exit_code = 130
 
     def interrupt(number: int, _: object) -> None:
-        nonlocal code
-        code = 128 + number
+        nonlocal exit_code
+        exit_code = 128 + number
         raise KeyboardInterrupt
 
-    before: dict[int, Any] = {}
+    former_handlers: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
-            before[number] = signal.signal(number, interrupt)
+            former_handlers[number] = signal.signal(number, interrupt)
     try:
         yield
     except KeyboardInterrupt:
-        for caught in before:
-            signal.signal(caught, signal.SIG_IGN)
+        for number in former_handlers:
+            signal.signal(number, signal.SIG_IGN)
         print("Stopped. Finished layers are kept; the same command goes on from here.", file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(code or 130)
+        os._exit(exit_code)
     finally:
-        for caught, handler in before.items():
-            signal.signal(caught, handler)
+        for number, handler in former_handlers.items():
+            signal.signal(number, handler)

@@ -40,7 +40,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from app.commands.weights import weights_of
+    from app.commands.weights import weights_of_index
     from app.views.seeds import seed_ranking_view
     from app.views.terms import parse_terms
     from precompute.errors import BadRequest
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     seeds = [find_seed(tokenizer, term.word, term.weight) for term in parse_terms(" ".join(args.words))]
     if not seeds:
         raise BadRequest("there are no words: give some such as horse dog lion")
-    view = seed_ranking_view(index, kinds, seeds, rank_by_seeds(weights_of(index), seeds, kinds, args.k))
+    view = seed_ranking_view(index, kinds, seeds, rank_by_seeds(weights_of_index(index), seeds, kinds, args.k))
     if args.json:
         from app.formats.json_format import ascii_json
 

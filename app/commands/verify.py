@@ -1,5 +1,4 @@
-"""`lexiscope verify`: checks an index against its checksums, and a random sample of its lists against the weights.
-The checks themselves are in precompute/sums.py and precompute/verify.py."""
+"""`lexiscope verify`: checks an index against its checksums, and a random sample of its lists against the weights."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -40,14 +39,14 @@ def run(args: argparse.Namespace) -> int:
     index = open_model(args.data, args.model)
     problems = _report(check_sums(index), "ok")
     if not args.sums_only:
-        from app.commands.weights import weights_of
+        from app.commands.weights import weights_of_index
         from precompute.verify.sample import check_sample, new_seed
 
         seed = new_seed() if args.seed is None else args.seed
         print(f"re-deriving a sample from the weights (--seed {seed})", flush=True)
-        problems += _report(check_sample(index, weights_of(index), args.sample, seed), "equals brute force")
-    found = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "everything is as it should be"
-    print(found, flush=True)
+        problems += _report(check_sample(index, weights_of_index(index), args.sample, seed), "equals brute force")
+    verdict = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "everything is as it should be"
+    print(verdict, flush=True)
     return 1 if problems else 0
 
 

@@ -1,5 +1,4 @@
-"""Where the weights of a model are: of one that a user names, and of one whose index knows where it came from.
-Getting them is for precompute/sources.py."""
+"""Where the weights of a model are: of one that a user names, and of one whose index knows where it came from."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 CACHE = ".cache"  # in the data folder
 
 
-def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
+def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
     """The weights that a user names: a source, or an index that is to be completed, from where it came from.
 
     A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
@@ -24,7 +23,7 @@ def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
 
     cache = data / CACHE
     try:
-        index = _index_of(asked, data)
+        built = _manifest_of(asked, data)
     except IndexFault as fault:
         try:
             return resolve(asked, revision=revision, cache=cache)
@@ -33,15 +32,15 @@ def find(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
                 f"{fault}, with the folder, file or Hub id it was made from: {asked!r} alone does not lead to the "
                 f"weights ({error})"
             ) from None
-    if index is None:
+    if built is None:
         return resolve(asked, revision=revision, cache=cache)
     is_folder = (Path(asked).expanduser() / "config.json").is_file()
-    if index.source == ALIASES.get(asked, asked) or (asked == index.model and not is_folder):
-        return resolve(index.source, revision=revision or index.revision or None, cache=cache)
+    if built.source == ALIASES.get(asked, asked) or (asked == built.model and not is_folder):
+        return resolve(built.source, revision=revision or built.revision or None, cache=cache)
     return resolve(asked, revision=revision, cache=cache)
 
 
-def weights_of(index: "Index") -> "Model":
+def weights_of_index(index: "Index") -> "Model":
     """The model that an index was made from: the very weights, by their hash."""
     from precompute.weights.architectures import describe
     from precompute.weights.sources import resolve
@@ -49,18 +48,18 @@ def weights_of(index: "Index") -> "Model":
     manifest = index.manifest
     cache = index.folder.parent / CACHE
     model = describe(resolve(manifest.source, revision=manifest.revision or None, cache=cache))
-    other = "another model" if model.shape != manifest.shape else ""
-    if not other and model.checkpoint.weights_hash() != manifest.weights_sha256:
-        other = "other weights"
-    if other:
+    difference = "another model" if model.shape != manifest.shape else ""
+    if not difference and model.checkpoint.weights_hash() != manifest.weights_sha256:
+        difference = "other weights"
+    if difference:
         raise BadWeights(
-            f"{manifest.source} holds {other} than the index {index.folder} was made from: put that back, or "
+            f"{manifest.source} holds {difference} than the index {index.folder} was made from: put that back, or "
             f"rebuild the index: `lexiscope precompute {manifest.model} --force`"
         )
     return model
 
 
-def _index_of(asked: str, data: Path) -> "Manifest | None":
+def _manifest_of(asked: str, data: Path) -> "Manifest | None":
     """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
     from precompute.index.manifest import MANIFEST, MODEL_NAME, Manifest, model_name
 

@@ -56,11 +56,11 @@ def run(args: argparse.Namespace) -> int:
         threading.Thread(target=_say_loading, args=(loaded,), daemon=True).start()
 
     from app.commands.http_server import make_server
-    from app.commands.weights import find
+    from app.commands.weights import find_weights
     from app.worker.service import create_worker
     from precompute.live.engine import Engine
 
-    checkpoint = find(args.model, args.data)
+    checkpoint = find_weights(args.model, args.data)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(_checked_hash, checkpoint, args.data)
         engine = Engine.load(checkpoint, settings.device, args.threads)

@@ -15,7 +15,7 @@ import pytest
 
 from app.cli import main, make_parser
 from app.commands import demo
-from app.commands.weights import find
+from app.commands.weights import find_weights
 from precompute.errors import OptionsDiffer, SourceNotFound
 from precompute.files import PARTIAL
 from precompute.index.index import Index
@@ -153,17 +153,17 @@ def test_another_folder_of_the_same_name_is_not_taken_for_the_index(built: Path,
     small_gpt2(tmp_path / "mine" / "tiny", n_layers=2, seed=4)
     for place, asked in ((tmp_path, "mine/tiny"), (tmp_path / "mine", "tiny")):
         os.chdir(place)
-        assert find(asked, tmp_path / "data").folder == tmp_path / "mine" / "tiny"
+        assert find_weights(asked, tmp_path / "data").folder == tmp_path / "mine" / "tiny"
         with pytest.raises(OptionsDiffer, match="weights"):
-            quick_build(find(asked, tmp_path / "data").folder, tmp_path / "data")
+            quick_build(find_weights(asked, tmp_path / "data").folder, tmp_path / "data")
     os.chdir(tmp_path)
-    assert find("tiny", tmp_path / "data").source == Manifest.load(built).source
+    assert find_weights("tiny", tmp_path / "data").source == Manifest.load(built).source
 
 
 def test_index_of_another_owner_is_not_taken_for_this_one(built: Path, tmp_path: Path) -> None:
     copy(built, tmp_path / "data")
     with pytest.raises(Exception, match="someone/tiny"):
-        find("someone/tiny", tmp_path / "data")
+        find_weights("someone/tiny", tmp_path / "data")
 
 
 @pytest.mark.parametrize("name", ["tiny", "mine"])
@@ -272,7 +272,7 @@ def test_verify_when_the_weights_are_gone(capsys: pytest.CaptureFixture[str], so
         assert f"{moved} holds other weights than the index" in err
         assert "`lexiscope precompute tiny --force`" in err
     with pytest.raises(SourceNotFound):
-        find("./nothing", tmp_path / "data")
+        find_weights("./nothing", tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +345,7 @@ def test_tour_skips_layers_that_are_not_built(capsys: pytest.CaptureFixture[str]
     folder = tmp_path / "source" / DEMO_NAME
     tiny_llama(folder, n_layers=30, n_heads=9, n_kv_heads=3, d_model=18, d_mlp=810, d_head=2)
     quick_build(folder, tmp_path / "data", layers=(29,))
-    demo.tour(tmp_path / "data")
+    demo.show_tour(tmp_path / "data")
     out = capsys.readouterr().out
     assert all(f"$ lexiscope {words}\n" in out for _, words in demo.TOUR)
     assert "neuron 808" in out

@@ -210,7 +210,7 @@ def test_the_demo_serves_while_it_builds(site_data: Path, capsys: pytest.Capture
         os.environ["LEXISCOPE_PORT"] = port
         try:
             args = make_parser().parse_args(["demo", "--data", str(site_data)])
-            with demo.explorer(args) as (child, said):
+            with demo.serve_meanwhile(args) as (child, said):
                 url = said.split()[3]
                 assert url != f"http://127.0.0.1:{port}"  # taken: another one
                 assert get(f"{url}/{GPT2}.json")[0] == 200
@@ -222,7 +222,7 @@ def test_the_demo_serves_while_it_builds(site_data: Path, capsys: pytest.Capture
 
 def test_the_demo_stops_serving_when_the_build_fails(site_data: Path) -> None:
     args = make_parser().parse_args(["demo", "--data", str(site_data), "--port", "0"])
-    with pytest.raises(ZeroDivisionError), demo.explorer(args) as (child, _):
+    with pytest.raises(ZeroDivisionError), demo.serve_meanwhile(args) as (child, _):
         raise ZeroDivisionError
     assert child.returncode == 0
 
