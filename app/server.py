@@ -1,77 +1,80 @@
-"""Puts the explorer together: create_app(settings) is the whole of it, as an ASGI app.
-What is where is for routes/; listening and stopping is for commands/serve.py."""
+"""Puts the explorer together: create_app(settings) is the whole of it, as an ASGI app."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+import hashlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from app.html.assets import fingerprint, folder, load_assets
+from app.html.rendering import Renderer
+from app.library.library import Library
+from app.metrics import Metrics
 from app.middleware.stack import wrap_app
-from app.routes import arguments
-from app.routes.answers import PageRoute, Pages, endpoint
-from app.routes.error_pages import ErrorPages
-from app.routes.live_pages import LIVE
-from app.routes.live_prompt import prompt_router
-from app.routes.openapi_docs import ERRORS, HAS_FACES, LIVE_ERRORS, document_of
-from app.routes.pages import HOME, MODEL, PAGES
-from app.routes.reading_events import reading_router
-from app.routes.system import system_router
-from app.routes.table import Page
+from app.middleware.streams import StreamLimit
+from app.routes import events, live_pages, pages, system
+from app.routes.api_docs import DESCRIPTION
+from app.routes.error_pages import add_error_pages, error_page
 from app.settings import Settings
-from app.site import Site, open_site
+from app.workers.client import LiveClient
 
 
 def create_app(settings: Settings) -> ASGIApp:
-    site = open_site(settings)
-    arguments.register()
+    app = app_without_routes(settings)
+    for router in (pages.router, live_pages.router, events.router, system.router, pages.model_router):
+        app.include_router(router)
+    return with_middleware(app)
+
+
+def app_without_routes(settings: Settings) -> FastAPI:
+    """What all routes share is in app.state, and is given to them by app/routes/dependencies.py."""
     app = FastAPI(
-        openapi_url=None, docs_url=None, redoc_url=None, title="Lexiscope", lifespan=_life(site),
+        title="Lexiscope",
+        version=program_version(),
+        description=DESCRIPTION,
+        lifespan=_lifespan,
+        docs_url=None,  # /docs is a page of our own, without script
+        redoc_url=None,
         redirect_slashes=False,  # it would go to whatever host the visitor names
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has ours
-    )  # fmt: skip
-    for page in PAGES:
-        _add(app, site, page, page.path + "{face:face}")
-    for page in LIVE:
-        _add(app, site, page, page.path + "{face:face}", live=True)
-    straight = [route for route in app.router.routes if isinstance(route, PageRoute)]
-    _add(app, site, HOME, "/")
-    _add(app, site, HOME, "/index{face:twin}", documented=False)
-    app.include_router(prompt_router(site))
-    app.include_router(reading_router(site))
-    app.include_router(system_router(site, document_of(app)))
-    _add(app, site, MODEL, MODEL.path + "{face:face}")  # last: its path could be many another
-    errors = ErrorPages(site)
-    errors.install(app)
-    return wrap_app(Pages(straight, app, errors), settings, site.metrics, errors.respond)
-
-
-def _life(site: Site) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
-    @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
-        site.live.start()
-        try:
-            yield
-        finally:
-            await site.live.close()
-
-    return life
-
-
-def _add(app: FastAPI, site: Site, page: Page, path: str, documented: bool = True, live: bool = False) -> None:
-    responses: dict[int | str, dict[str, Any]] = {200: {"model": page.shape}, **ERRORS, **(LIVE_ERRORS if live else {})}
-    app.router.add_api_route(
-        path,
-        endpoint(site, page),
-        name=page.name,
-        operation_id=page.name,
-        summary=page.name.capitalize(),
-        description=page.make.__doc__,
-        tags=["live pages" if live else "pages"],
-        responses=responses,
-        response_model=None,
-        include_in_schema=documented,
-        openapi_extra={HAS_FACES: page.faces},
-        route_class_override=PageRoute,
     )
+    app.state.settings = settings
+    app.state.library = Library(settings.data, settings.refresh)
+    app.state.live = LiveClient(settings, app.state.library)
+    app.state.assets = load_assets(folder("static"))
+    app.state.renderer = Renderer({name: asset.url for name, asset in app.state.assets.items()})
+    app.state.metrics = Metrics()
+    app.state.streams = StreamLimit(settings.streams)  # of CSV and events
+    app.state.version = _version(app)
+    add_error_pages(app)
+    return app
+
+
+def with_middleware(app: FastAPI) -> ASGIApp:
+    return wrap_app(app, app.state.settings, app.state.metrics, partial(error_page, app.state))
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.live.start()
+    try:
+        yield
+    finally:
+        await app.state.live.close()
+
+
+def _version(app: FastAPI) -> str:
+    """Changes with the program, its templates, its static files and its settings: every ETag holds it."""
+    facts = [program_version(), fingerprint(folder("templates")), app.state.settings.model_dump_json()]
+    facts += [asset.url for asset in app.state.assets.values()]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def program_version() -> str:
+    try:
+        return version("lexiscope")
+    except PackageNotFoundError:
+        return "0"

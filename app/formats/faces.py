@@ -1,19 +1,13 @@
 """The faces of a view: the page for people, JSON, and its tables as CSV, Markdown and LaTeX.
 How the page looks is for rendering.py; which tables a view has, for tables.py and records.py."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from app.addresses import FORMATS, format_address
 from app.formats.csv_rows import csv_columns, csv_rows
 from app.formats.table_text import Source, as_latex, as_markdown, csv_parts
 from app.formats.tables import tables
 from app.html.rendering import PageRequest
-from app.site import Site
 from app.views.tokens import View
-
-BARE_FACES = ("json", "csv")  # data and nothing but data: the same wherever they are served
-WHOLE_FACES = ("csv",)  # all pages of a list at once
 
 
 def csv_face(view: View) -> Iterator[bytes]:
@@ -30,25 +24,9 @@ def table_face(face: str, view: View, request: PageRequest) -> bytes:
     raise AssertionError(face)
 
 
-def html_face(site: Site, name: str, variant: str, view: Any, request: PageRequest) -> bytes:
-    if variant == "suggestions":
-        return site.renderer.fragment("_suggestions", view, request).encode()
-    return site.renderer.page(name, variant == "partial", view, request).encode()
-
-
 def source(request: PageRequest) -> Source:
     build = ""
     if request.index:
         manifest = request.index.manifest
         build = f"weights {manifest.weights_sha256[:12]}, index {manifest.build[:12]}"
     return Source(request.origin + request.canonical, build)
-
-
-def twin_addresses(canonical: str, faces: Iterable[str]) -> dict[str, str]:
-    return {face: format_address(canonical, face) for face in faces}
-
-
-def links(canonical: str, faces: tuple[str, ...]) -> str:
-    """The header that names a page's own address and those of its formats."""
-    alternates = [f'<{format_address(canonical, face)}>; rel="alternate"; type="{FORMATS[face]}"' for face in faces]
-    return ", ".join([f'<{canonical}>; rel="canonical"', *alternates])

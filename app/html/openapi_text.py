@@ -1,23 +1,21 @@
 """The OpenAPI document as people read it: pages with all their formats, types in words, examples."""
 
-import re
 from typing import Any
 
-_FORMAT = re.compile(r"\.(json|csv|md|tex)$")
+FORMAT = ".{format}"  # at the end of the path of data
 
 
 def endpoints(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each page once, as its JSON declares it, with the formats it has; other addresses as they are."""
+    """Each page once, as its data are declared, with the formats they have; other addresses as they are."""
     pages: dict[str, dict[str, Any]] = {}
     for path, methods in document["paths"].items():
-        operation = methods.get("get", {})
-        ending = _FORMAT.search(path)
-        page = (_FORMAT.sub("", path) if ending else path).replace("/index", "/")
-        entry = pages.setdefault(page, {"path": page, "formats": [], "operation": operation})
-        if ending:
-            entry["formats"].append(ending[1])
-            if ending[1] == "json":
-                entry["operation"] = operation
+        page = path.removesuffix(FORMAT).replace("/index", "/")
+        entry = pages.setdefault(page, {"path": page, "formats": [], "operation": methods["get"]})
+        if path.endswith(FORMAT):
+            parameters = methods["get"]["parameters"]
+            entry["formats"] = next(p["schema"]["enum"] for p in parameters if p["name"] == "format")
+            others = [parameter for parameter in parameters if parameter["name"] != "format"]
+            entry["operation"] = {**methods["get"], "parameters": others}
     return list(pages.values())
 
 

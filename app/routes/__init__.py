@@ -1,1 +1,1 @@
-"""Which address answers what: pages.py is the table of pages, system.py the rest, under /-/ and beside it."""
+"""Every address and what it answers: pages.py and live_pages.py, events.py, system.py."""

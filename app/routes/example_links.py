@@ -1,12 +1,14 @@
 """One address to try for each endpoint of the OpenAPI document, in a model that is served here.
-The document itself is made in openapi_docs.py and shown by templates/docs.html."""
+templates/docs.html shows both."""
 
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from starlette.datastructures import State
+
 from app.html.openapi_text import endpoints, example
-from app.site import Site
+from app.library.library import Library
 from precompute.errors import LexiscopeError
 from precompute.index.index import Index
 
@@ -14,10 +16,10 @@ LIVE = "live pages"  # the tag of pages that ask a worker
 ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no more
 
 
-def example_links(site: Site, document: Mapping[str, Any]) -> dict[str, str]:
+def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
     """By path; a page that nothing served here has is left out."""
-    index = _first(site)
-    live = index is not None and site.live.serves(index.manifest.model)
+    index = _first(state.library)
+    live = index is not None and state.live.serves(index.manifest.model)
     links: dict[str, str] = {}
     for each in endpoints(dict(document)):
         path, operation = each["path"], each["operation"]
@@ -31,17 +33,17 @@ def example_links(site: Site, document: Mapping[str, Any]) -> dict[str, str]:
                 value = numbers.get(asked["name"], said)
                 path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, said))))
             elif asked["name"] in ASKED:
-                query[asked["name"]] = said
+                query[asked["name"]] = ",".join(said) if isinstance(said, list) else said
         links[each["path"]] = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
     return links
 
 
-def _first(site: Site) -> Index | None:
+def _first(library: Library) -> Index | None:
     """The first model of which a layer is ready."""
-    for card in site.library.cards():
+    for card in library.cards():
         try:
             if card.layers:
-                return site.library.index(card.model)
+                return library.index(card.model)
         except LexiscopeError:
             continue
     return None

@@ -1,12 +1,16 @@
-"""The arguments of live pages: what visitors type, each brought into its one form, so that one view has one address.
-How it is read is for terms.py; arguments of stored pages are in arguments.py."""
+"""The arguments of live pages: what visitors type, brought into one form, so that one view has one address.
+An argument that is a tuple may be repeated, as forms do, or hold several values between commas."""
 
-from typing import Annotated, Literal, get_args
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import Query
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from app.addresses import SEED_KIND
 from app.packed_text import unpack
+from app.routes.arguments import empty_is
+from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
 from app.views.terms import (
     parse_off,
     parse_pairs,
@@ -17,52 +21,53 @@ from app.views.terms import (
     write_set,
     write_terms,
 )
-from app.wire import Panel
 from precompute.errors import BadRequest
+from precompute.live.wire import Intervention, Panel
 from precompute.shape import SIDES
 
-SEED_RESULTS = 50
-LIKELY = 5  # tokens of a cell
 PANELS: tuple[Panel, ...] = get_args(Panel)
+MAX_NUMBER = 10**6  # of positions, layers, neurons, heads: far above what any model has
 
 
-def _kinds(text: str) -> str:
-    named = {part.strip() for part in text.split(",") if part.strip()}
+def _split(values: tuple[str, ...]) -> list[str]:
+    return [part.strip() for part in ",".join(values).split(",") if part.strip()]
+
+
+def _rewrite(rewrite: Callable[[str], str]) -> AfterValidator:
+    """Of several values together, as one text."""
+    return AfterValidator(lambda values: tuple(_split((rewrite(",".join(values)),))))
+
+
+def _kinds(values: tuple[str, ...]) -> tuple[str, ...]:
+    named = set(_split(values))
     if unknown := named - SIDES.keys():
         raise BadRequest(f"kind = {sorted(unknown)[0][:100]!r}: there are {', '.join(SIDES)}; several with commas")
-    return ",".join(kind for kind in SIDES if kind in named) or "ff_value"
+    return tuple(kind for kind in SIDES if kind in named) or (SEED_KIND,)
 
 
-def _words(text: str) -> str:
-    return write_terms(parse_terms(text))
-
-
-def _with_heads(said: str | int) -> str | int:
-    if str(said) not in ("0", "1"):
-        raise BadRequest(f"heads = {str(said)[:100]!r}: write 1 for all heads, or 0 for none")
-    return said
-
-
-def _pairs(text: str) -> str:
-    return write_pairs(parse_pairs(text))
-
-
-def _panels(text: str) -> str:
-    named = {part.strip() for part in text.split(",") if part.strip()}
+def _panels(values: tuple[str, ...]) -> tuple[str, ...]:
+    named = set(_split(values))
     if unknown := named - set(PANELS):
         raise BadRequest(f"panel = {sorted(unknown)[0][:100]!r}: there are {', '.join(PANELS)}; several with commas")
-    return ",".join(panel for panel in PANELS if panel in named) or PANELS[0]
+    return tuple(panel for panel in PANELS if panel in named) or PANELS[:1]
 
 
-def _lines(text: str) -> str:
+def _zero_or_one(value: str | int) -> str | int:
+    if str(value) not in ("0", "1"):
+        raise BadRequest(f"heads = {str(value)[:100]!r}: write 1 for all heads, or 0 for none")
+    return value
+
+
+def _plain_lines(text: str) -> str:
     """Forms send both characters at the end of a line. An address can hold no NUL."""
     if "\0" in text:
         raise BadRequest("the text holds a NUL character: leave it out")
     return text.replace("\r\n", "\n")
 
 
-def _packed(packed: str) -> str:
-    unpack(packed)
+def _unpackable(packed: str | None) -> str | None:
+    if packed:
+        unpack(packed)
     return packed
 
 
@@ -72,70 +77,94 @@ SeedWords = Annotated[
         description='Words such as `horse,dog,lion`; weighted `king - man + woman`, `2*dog`; `"New York"`',
         examples=["horse,dog,lion", "king - man + woman"],
     ),
-    AfterValidator(_words),
+    AfterValidator(lambda text: write_terms(parse_terms(text))),
 ]
 SeedKinds = Annotated[
-    str,
-    Query(description=f"Kinds of vectors to rank, with commas between: {', '.join(SIDES)}", examples=["ff_value"]),
+    tuple[str, ...],
+    Query(
+        description=f"Kinds of vectors to rank: {', '.join(SIDES)}; several, or with commas", examples=[["ff_value"]]
+    ),
     AfterValidator(_kinds),
 ]
-Results = Annotated[int, Query(ge=1, le=1000, description="How many vectors")]
+Results = Annotated[int, Query(ge=1, le=1000, description="How many vectors"), empty_is(SEED_RESULTS)]
 WithHeads = Annotated[
     int,
     Query(ge=0, le=1, description="1: also what every head would do with the average"),
-    BeforeValidator(_with_heads),
+    BeforeValidator(_zero_or_one),
+    empty_is(0),
 ]
 RelationPairs = Annotated[
-    str,
+    tuple[str, ...],
     Query(
         description="Pairs of words such as `France>Paris,Italy>Rome`: what is read, and what should be written",
-        examples=["France>Paris,Italy>Rome"],
+        examples=[["France>Paris", "Italy>Rome"]],
     ),
-    AfterValidator(_pairs),
+    _rewrite(lambda text: write_pairs(parse_pairs(text))),
 ]
 
-Text = Annotated[
-    str,
-    Query(description="The prompt, as it is", examples=["The capital of France is"]),
-    AfterValidator(_lines),
-]
-Packed = Annotated[
-    str | None,
-    Query(description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"),
-    AfterValidator(lambda packed: packed and _packed(packed)),
-]
-Position = Annotated[int | None, Query(ge=0, le=10**6, description="Which token to look at, from 0; the last")]
-ChosenLayer = Annotated[
-    int | None,
-    Query(
-        ge=0,
-        le=10**6,
-        description="Which layer to look at in `attention` (a long text has no other) and `patterns`; the last",
-    ),
-]
-ChosenNeuron = Annotated[
-    int | None, Query(ge=0, le=10**6, description="A neuron of that layer to tell of in `neurons`, however weak it is")
-]
-ChosenHead = Annotated[
-    int | None, Query(ge=0, le=10**6, description="A head of that layer to tell more of in `attention` and `patterns`")
-]
-Panels = Annotated[
-    str,
-    Query(description=f"What to compute, with commas between: {', '.join(PANELS)}", examples=["evolution,neurons"]),
-    AfterValidator(_panels),
-]
-Off = Annotated[
-    str,
-    Query(description="Neurons and heads to switch off in this run", examples=["10.2361,8.h11"]),
-    AfterValidator(lambda text: write_off(parse_off(text))),
-]
-Set = Annotated[
-    str,
-    Query(description="Neurons whose coefficient is set in this run, at all positions", examples=["10.5:2.5"]),
-    AfterValidator(lambda text: write_set(parse_set(text))),
-]
-HowCompared = Annotated[
-    Literal["final", "vocabulary", "exact"],
-    Query(description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly"),
-]
-Likeliest = Annotated[int, Query(ge=1, le=50, description="Tokens of each cell and prediction")]
+
+def _number(description: str) -> Any:
+    return Field(ge=0, le=MAX_NUMBER, description=description)
+
+
+class PromptArguments(BaseModel):
+    """A text, and what to tell of its run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: Annotated[
+        str,
+        Field(description="The prompt, as it is", examples=["The capital of France is"]),
+        AfterValidator(_plain_lines),
+    ] = ""
+    z: Annotated[
+        str | None,
+        Field(description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"),
+        AfterValidator(_unpackable),
+        empty_is(None),
+    ] = None
+    position: Annotated[int | None, _number("Which token to look at, from 0; the last"), empty_is(None)] = None
+    layer: Annotated[
+        int | None,
+        _number("Which layer to look at in `attention` (a long text has no other) and `patterns`; the last"),
+        empty_is(None),
+    ] = None
+    neuron: Annotated[
+        int | None, _number("A neuron of that layer to tell of in `neurons`, however weak it is"), empty_is(None)
+    ] = None
+    head: Annotated[
+        int | None, _number("A head of that layer to tell more of in `attention` and `patterns`"), empty_is(None)
+    ] = None
+    panel: Annotated[
+        tuple[str, ...],
+        Field(description=f"What to compute: {', '.join(PANELS)}; several, or with commas", examples=[["evolution"]]),
+        AfterValidator(_panels),
+    ] = PANELS[:1]
+    off: Annotated[
+        tuple[str, ...],
+        Field(description="Neurons and heads to switch off in this run", examples=[["10.2361", "8.h11"]]),
+        _rewrite(lambda text: write_off(parse_off(text))),
+    ] = ()
+    set: Annotated[
+        tuple[str, ...],
+        Field(description="Neurons whose coefficient is set in this run, at all positions", examples=[["10.5:2.5"]]),
+        _rewrite(lambda text: write_set(parse_set(text))),
+    ] = ()
+    convention: Annotated[
+        Literal["final", "vocabulary", "exact"],
+        Field(
+            description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly"
+        ),
+        empty_is("final"),
+    ] = "final"
+    k: Annotated[int, Field(ge=1, le=50, description="Tokens of each cell and prediction"), empty_is(LIKELY_TOKENS)] = (
+        LIKELY_TOKENS
+    )
+
+    @property
+    def whole_text(self) -> str:
+        return unpack(self.z) if self.z else self.text
+
+    @property
+    def changes(self) -> tuple[Intervention, ...]:
+        return (*parse_off(",".join(self.off)), *parse_set(",".join(self.set)))

@@ -1,56 +1,70 @@
-"""The table of live pages: what a worker computes for whatever a visitor types.
-Asking it is for app/live, filling the views for views/; pages of stored lists are in pages.py."""
+"""The pages that a worker computes, for whatever a visitor types."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
 
 from app import addresses
-from app.packed_text import unpack
 from app.routes import live_arguments as arg
 from app.routes.arguments import Lens
-from app.routes.table import Call, page
+from app.routes.dependencies import LiveOfModel, ServedIndex, SiteSettings
+from app.routes.page_answer import ModelPage, PageRoute, page
+from app.views.lengths import SEED_RESULTS
 from app.views.prompt import PromptView, prompt_form, prompt_view
 from app.views.relation import RelationView, relation_view
 from app.views.seeds import SeedsView, seeds_view
-from app.views.terms import parse_off, parse_pairs, parse_set, parse_terms
-from app.wire import Convention, PromptAsk, RelationAsk, SeedsAsk
-from app.workers.errors import LiveOff
+from app.views.terms import parse_pairs, parse_terms
+from app.workers.errors import TooLarge, VisitorGone
+from precompute.errors import BadRequest
+from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk
+
+PROMPT_FORMATS = ("json", "csv")
+
+router = APIRouter(tags=["live pages"], route_class=PageRoute)
 
 
-@page("/{model:name}/seeds", addresses.seeds, arg.SEED_RESULTS, many=("kind",))
+@page(router, "/{model:name}/seeds", SeedsView, live=True)
 async def seeds(
-    call: Call, words: arg.SeedWords = "", kind: arg.SeedKinds = "ff_value",
-    k: arg.Results = arg.SEED_RESULTS, heads: arg.WithHeads = 0,
-) -> SeedsView:  # fmt: skip
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, words: arg.SeedWords = "",
+    kind: arg.SeedKinds = (addresses.SEED_KIND,), k: arg.Results = SEED_RESULTS, heads: arg.WithHeads = 0,
+) -> Response:  # fmt: skip
     """The vectors that are about a few words, over all layers: computed by the worker, for any words.
 
     `scores` are those of each word by itself; `nearest` the tokens nearest to the average; with `heads=1`, what every
     head would write for it (W_V W_O) and look for with it (W_Q W_Kᵀ)."""
-    _there(call)
+    model, kinds = index.manifest.model, ",".join(kind)
+    answer.at(addresses.seeds(model, words=words, kind=kinds, k=k, heads=heads))
     if not words:
-        return seeds_view(call.index, "", kind, None)
-    ask = SeedsAsk(terms=parse_terms(words), kinds=tuple(kind.split(",")), n=k, heads=bool(heads))
-    answer = await call.site.live.ask(call.model, ask, call.request)
-    return seeds_view(call.index, words, kind, answer)
+        return answer.show("seeds", seeds_view(index, "", kinds, None))
+    ask = SeedsAsk(terms=parse_terms(words), kinds=kind, n=k, heads=bool(heads))
+    return answer.show("seeds", seeds_view(index, words, kinds, await live.ask(model, ask, answer.request)))
 
 
-@page("/{model:name}/relation", addresses.relation, many=("pairs",))
-async def relation(call: Call, pairs: arg.RelationPairs = "", lens: Lens = "dot") -> RelationView:
+@page(router, "/{model:name}/relation", RelationView, live=True)
+async def relation(
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, pairs: arg.RelationPairs = (), lens: Lens = "dot"
+) -> Response:
     """The heads that carry the first word of each pair to the second: computed by the worker, for any words.
 
     A head's rank is that of the second word among all tokens, for the first word through W_V W_O; the mean over the
     pairs counts. Heads that suppress it have a small `rank_from_bottom`."""
-    _there(call)
+    model, text = index.manifest.model, ",".join(pairs)
+    answer.at(addresses.relation(model, pairs=text, lens=lens))
     if not pairs:
-        return relation_view(call.index, lens, None)
-    answer = await call.site.live.ask(call.model, RelationAsk(pairs=parse_pairs(pairs), lens=lens), call.request)
-    return relation_view(call.index, lens, answer)
+        return answer.show("relation", relation_view(index, lens, None))
+    ask = RelationAsk(pairs=parse_pairs(text), lens=lens)
+    return answer.show("relation", relation_view(index, lens, await live.ask(model, ask, answer.request)))
 
 
-@page("/{model:name}/prompt", addresses.prompt, arg.LIKELY, faces=("json", "csv"), many=("panel", "off", "set"))
+@page(router, "/{model:name}/prompt", PromptView, formats=PROMPT_FORMATS, live=True)
 async def prompt(
-    call: Call, text: arg.Text = "", z: arg.Packed = None, position: arg.Position = None, layer: arg.ChosenLayer = None,
-    neuron: arg.ChosenNeuron = None, head: arg.ChosenHead = None, panel: arg.Panels = "evolution",
-    off: arg.Off = "", set: arg.Set = "",  # noqa: A002
-    convention: arg.HowCompared = "final", k: arg.Likeliest = arg.LIKELY,
-) -> PromptView:  # fmt: skip
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[arg.PromptArguments, Query()]
+) -> Response:
     """A run of the model, read as words: computed by the worker, for any text.
 
     Only the panels that are named are computed: `evolution`, what the stream would predict after each step;
@@ -58,35 +72,56 @@ async def prompt(
     `coverage`, the paper's R_k. `neuron` and `head` choose one of the layer to tell more of. `off` and `set` change
     the run; `untouched` is then the prediction without. A text that is too long for an address as it is goes by POST,
     as the field `text` of a form, and gets one with `z`."""
-    _there(call)
-    ask = prompt_ask(call, text, z, position, layer, neuron, head, panel, off, set, convention, k)
+    model, panel = index.manifest.model, ",".join(arguments.panel)
+    answer.at(prompt_address(model, arguments), PROMPT_FORMATS)
+    ask = prompt_ask(arguments)
     if ask is None:
-        return prompt_form(call.index, panel, convention, (*parse_off(off), *parse_set(set)))
-    return prompt_view(call.index, ask, panel, await call.site.live.ask(call.model, ask, call.request))
+        return answer.show("prompt", prompt_form(index, panel, arguments.convention, arguments.changes))
+    return answer.show("prompt", prompt_view(index, ask, panel, await live.ask(model, ask, answer.request)))
 
 
-def prompt_ask(
-    call: Call, text: str, z: str | None, position: int | None, layer: int | None, neuron: int | None,
-    head: int | None, panel: str, off: str, set: str, convention: Convention, k: int,  # noqa: A002
-) -> PromptAsk | None:  # fmt: skip
+@router.post("/{model:name}/prompt", include_in_schema=False)
+async def post_prompt(request: Request, index: ServedIndex, settings: SiteSettings) -> Response:
+    """Gives every text an address, and goes there."""
+    arguments = await _form_arguments(request)
+    address = prompt_address(index.manifest.model, arguments)
+    if len(address) > settings.url_limit:
+        raise TooLarge(
+            f"a text of {len(arguments.text)} characters: its address would have {len(address)} bytes, and up "
+            f"to {settings.url_limit} are read (the setting url_limit)"
+        )
+    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+
+
+def prompt_address(model: str, arguments: arg.PromptArguments) -> str:
+    several = {name: ",".join(getattr(arguments, name)) for name in ("panel", "off", "set")}
+    return addresses.prompt(model, **{**arguments.__dict__, **several})
+
+
+def prompt_ask(arguments: arg.PromptArguments) -> PromptAsk | None:
     """None while there is no text."""
-    _there(call)
-    text = unpack(z) if z else text
-    if not text:
+    if not arguments.whole_text:
         return None
     return PromptAsk.model_validate(
         {
-            "text": text, "panels": panel.split(","), "position": position, "layer": layer,
-            "neuron": neuron, "head": head,
-            "interventions": (*parse_off(off), *parse_set(set)), "convention": convention, "k": k,
+            "text": arguments.whole_text, "panels": arguments.panel, "position": arguments.position,
+            "layer": arguments.layer, "neuron": arguments.neuron, "head": arguments.head,
+            "interventions": arguments.changes, "convention": arguments.convention, "k": arguments.k,
         }
     )  # fmt: skip
 
 
-def _there(call: Call) -> None:
-    """Also the page that only asks for words says at once that nobody will answer."""
-    if not call.site.live.serves(call.model):
-        raise LiveOff(call.site.live.why_off(call.model))
-
-
-LIVE = (seeds, relation, prompt)
+async def _form_arguments(request: Request) -> arg.PromptArguments:
+    """A byte that is no text becomes a mark. The position is that of another text: this one is read from its end."""
+    try:
+        body = await request.body()
+    except ClientDisconnect:
+        raise VisitorGone("the visitor left before the form had arrived") from None
+    fields = QueryParams(body.decode("utf-8", "replace"))
+    if not fields.get("text"):
+        raise BadRequest("there is no text: send it as the field text of a form")
+    several = {name: fields.getlist(name) for name in ("panel", "off", "set") if name in fields}
+    try:
+        return arg.PromptArguments.model_validate({**fields, **several, "position": None})
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None

@@ -1,118 +1,152 @@
-"""The table of pages about models: where each is, what it takes, and which view it shows.
-Filling the views is for views/; the pages of the system are in system.py."""
+"""The pages of stored lists."""
 
-from collections.abc import Mapping
-from typing import Any
+from fastapi import APIRouter
+from starlette.responses import Response
 
 from app import addresses
 from app.routes import arguments as arg
-from app.routes.readings import read_again, read_pairs_again
-from app.routes.table import Call, Elsewhere, page
+from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings
+from app.routes.page_answer import ModelPage, PageRoute, SitePage, page
+from app.routes.readings import read_pairs_again, read_vectors_again
 from app.views.head import HeadView, head_view
 from app.views.home import HomeView, home_view
 from app.views.layer import LayerView, layer_view, token_named
+from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
 from app.views.model import ModelView, model_view
 from app.views.neuron import NeuronView, neuron_view
 from app.views.pairs import PairsView, pairs_view
 from app.views.search import SearchView, search_view, suggest_view
 from app.views.subhead import SubheadView, subhead_view
 from app.views.token import TokenView, token_view
+from precompute.errors import BadRequest
+from precompute.index.index import Index
+
+router = APIRouter(tags=["pages"], route_class=PageRoute)
+model_router = APIRouter(tags=["pages"], route_class=PageRoute)  # the last: its path could be many another
 
 
-@page("/{model:name}/ff/{layer:number}/{neuron:number}", addresses.ff, arg.VECTOR_ENTRIES)
+def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
+    if k is not None and k > stored:
+        model = index.manifest.model
+        raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")
+    return k or usual
+
+
+@page(router, "/{model:name}/ff/{layer:number}/{neuron:number}", NeuronView)
 async def neuron(
-    call: Call, layer: arg.Layer, neuron: arg.Neuron,
+    answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, neuron: arg.Neuron,
     lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
-) -> NeuronView:  # fmt: skip
+) -> Response:  # fmt: skip
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
-    k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
-    view = neuron_view(call.index, layer, neuron, lens, k)
-    return await read_again(call, view, reading, k) if reading else view
+    answer.at(addresses.ff(index.manifest.model, layer, neuron, lens=lens, k=k, reading=reading))
+    k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
+    view = neuron_view(index, layer, neuron, lens, k)
+    if reading:
+        view = await read_vectors_again(live, answer.request, index, view, reading, k)
+    return answer.show("neuron", view)
 
 
-@page("/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}", addresses.pairs, arg.PAIR_ENTRIES)
+@page(router, "/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}", PairsView)
 async def pairs(
-    call: Call, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
+    answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
     lens: arg.Lens = "dot", preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
     reading: arg.Reading = None,
-) -> PairsView:  # fmt: skip
+) -> Response:  # fmt: skip
     """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
-    del group  # how the page shows them; the data are the same
-    k = call.entries(k, arg.PAIR_ENTRIES, call.index.manifest.pairs)
-    view = pairs_view(call.index, matrix, layer, head, lens, preset, k)
-    return await read_pairs_again(call, view, reading, k) if reading else view
+    model = index.manifest.model
+    answer.at(addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading))
+    k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
+    view = pairs_view(index, matrix, layer, head, lens, preset, k)
+    if reading:
+        view = await read_pairs_again(live, answer.request, index, view, reading, k)
+    return answer.show("pairs", view)
 
 
-@page("/{model:name}/head/{layer:number}/{head:number}/sub/{subhead:number}", addresses.subhead, arg.VECTOR_ENTRIES)
+@page(router, "/{model:name}/head/{layer:number}/{head:number}/sub/{subhead:number}", SubheadView)
 async def subhead(
-    call: Call, layer: arg.Layer, head: arg.Head, subhead: arg.Subhead,
+    answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, subhead: arg.Subhead,
     lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
-) -> SubheadView:  # fmt: skip
+) -> Response:  # fmt: skip
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
-    k = call.entries(k, arg.VECTOR_ENTRIES, call.index.manifest.k)
-    view = subhead_view(call.index, layer, head, subhead, lens, k)
-    return await read_again(call, view, reading, k) if reading else view
+    answer.at(addresses.subhead(index.manifest.model, layer, head, subhead, lens=lens, k=k, reading=reading))
+    k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
+    view = subhead_view(index, layer, head, subhead, lens, k)
+    if reading:
+        view = await read_vectors_again(live, answer.request, index, view, reading, k)
+    return answer.show("subhead", view)
 
 
-@page("/{model:name}/head/{layer:number}/{head:number}", addresses.head)
-def head(call: Call, layer: arg.Layer, head: arg.Head, lens: arg.Lens = "dot", preset: arg.Preset = "all") -> HeadView:
-    """A head at a glance: its first pairs, and the first tokens of its subheads."""
-    return head_view(call.index, layer, head, lens, preset)
-
-
-@page("/{model:name}/token/{token:number}", addresses.token)
-def token(
-    call: Call, token: arg.TokenId, lens: arg.Lens = "dot", preset: arg.Preset = "all",
-    kind: arg.TokenKind = None, page: arg.PageNumber = 1,
-) -> TokenView:  # fmt: skip
+@page(router, "/{model:name}/token/{token:number}", TokenView)
+async def token(
+    answer: ModelPage, index: ServedIndex, settings: SiteSettings, token: arg.TokenId,
+    lens: arg.Lens = "dot", preset: arg.Preset = "all", kind: arg.TokenKind = None, page: arg.PageNumber = 1,
+) -> Response:  # fmt: skip
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
-    return token_view(call.index, token, lens, preset, kind, *call.part(page, call.site.settings.token_rows))
+    answer.at(addresses.token(index.manifest.model, token, lens=lens, preset=preset, kind=kind, page=page))
+    window = answer.window(page, settings.token_rows)
+    return answer.show("token", await answer.make(token_view, index, token, lens, preset, kind, *window))
 
 
-def _split(call: Call, arguments: Mapping[str, Any]) -> str:
-    """Whether a search can say how the tokenizer splits a word: its file may come back, and is looked for."""
-    splits = arguments["q"] and not call.suggesting and call.site.library.tokenizer(call.model)
-    return "split" if splits else ""
-
-
-@page("/{model:name}/search", addresses.search, state=_split)
-def search(
-    call: Call, q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1
-) -> SearchView:
+@page(
+    router, "/{model:name}/search", SearchView,
+    responses={303: {"description": "The search names a parameter: the page for people goes to its page"}},
+)  # fmt: skip
+async def search(
+    answer: ModelPage, index: ServedIndex, library: SiteLibrary, settings: SiteSettings,
+    q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1,
+) -> Response:  # fmt: skip
     """Tokens that are like the words, the parameters that list all of them, and the heads that pair one or two.
 
     An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there."""
-    if call.suggesting:
-        return suggest_view(call.index, q, lens, kind)
-    tokenizer = call.site.library.tokenizer(call.model) if q else None
-    return search_view(call.index, q, lens, kind, *call.part(page, call.site.settings.search_rows), tokenizer)
+    address = addresses.search(index.manifest.model, q=q, lens=lens, kind=kind, page=page)
+    if answer.wants_suggestions:
+        answer.at(address)
+        return answer.show("_suggestions", suggest_view(index, q, lens, kind))
+    tokenizer = library.tokenizer(index.manifest.model) if q else None
+    answer.at(address, also="with tokenizer" if tokenizer else "")  # its file may come back, and is looked for
+    window = answer.window(page, settings.search_rows)
+    view = await answer.make(search_view, index, q, lens, kind, *window, tokenizer)
+    if view.jump and answer.format == "html":
+        return answer.redirect(view.jump)
+    return answer.show("search", view)
 
 
-@page("/{model:name}/layer/{layer:number}", addresses.layer)
-def layer(
-    call: Call, layer: arg.Layer, lens: arg.Lens = "dot", sort: arg.Sort = "neuron",
-    token: arg.TokenFilter = None, page: arg.PageNumber = 1,
-) -> LayerView:  # fmt: skip
+@page(router, "/{model:name}/head/{layer:number}/{head:number}", HeadView)
+async def head(
+    answer: ModelPage, index: ServedIndex, layer: arg.Layer, head: arg.Head,
+    lens: arg.Lens = "dot", preset: arg.Preset = "all",
+) -> Response:  # fmt: skip
+    """A head at a glance: its first pairs, and the first tokens of its subheads."""
+    answer.at(addresses.head(index.manifest.model, layer, head, lens=lens, preset=preset))
+    return answer.show("head", head_view(index, layer, head, lens, preset))
+
+
+@page(
+    router, "/{model:name}/layer/{layer:number}", LayerView,
+    responses={303: {"description": "The token is given as a word: goes to the address with its id"}},
+)  # fmt: skip
+async def layer(
+    answer: ModelPage, index: ServedIndex, settings: SiteSettings, layer: arg.Layer,
+    lens: arg.Lens = "dot", sort: arg.Sort = "neuron", token: arg.TokenFilter = None, page: arg.PageNumber = 1,
+) -> Response:  # fmt: skip
     """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity."""
+    model = index.manifest.model
     if isinstance(token, str):
-        named = token_named(call.index, token)
-        raise Elsewhere(addresses.layer(call.model, layer, lens=lens, sort=sort, token=named))
-    return layer_view(call.index, layer, lens, sort, token, *call.part(page, call.site.settings.layer_rows))
+        return answer.redirect(addresses.layer(model, layer, lens=lens, sort=sort, token=token_named(index, token)))
+    answer.at(addresses.layer(model, layer, lens=lens, sort=sort, token=token, page=page))
+    window = answer.window(page, settings.layer_rows)
+    return answer.show("layer", await answer.make(layer_view, index, layer, lens, sort, token, *window))
 
 
-@page("/{model:name}", addresses.model)
-def model(call: Call, lens: arg.Lens = "dot", preset: arg.Preset = "all") -> ModelView:
-    """A model: its layers and heads as a map, and what is worth reading first."""
-    return model_view(call.index, lens, preset)
-
-
-@page("/", addresses.home)
-def home(call: Call) -> HomeView:
+@page(router, "/", HomeView, data_path="/index")
+async def home(answer: SitePage, library: SiteLibrary) -> Response:
     """The models: how large each is, and how many of its layers are ready."""
-    return home_view(call.site.library)
+    answer.at(addresses.home())
+    return answer.show("home", home_view(library))
 
 
-MODEL, HOME = model, home
-
-# Where one path could be another, the first answers. Often asked ones first: each is tried in turn.
-PAGES = (neuron, pairs, subhead, token, search, head, layer)
+@page(model_router, "/{model:name}", ModelView)
+async def model(answer: ModelPage, index: ServedIndex, lens: arg.Lens = "dot", preset: arg.Preset = "all") -> Response:
+    """A model: its layers and heads as a map, and what is worth reading first."""
+    answer.at(addresses.model(index.manifest.model, lens=lens, preset=preset))
+    return answer.show("model", model_view(index, lens, preset))

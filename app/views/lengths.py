@@ -3,6 +3,8 @@ Cutting lists is for views/."""
 
 VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50
+SEED_RESULTS = 50  # vectors that are about seed words
+LIKELY_TOKENS = 5  # of a prediction, and of each cell of an evolution
 
 
 def offered(usual: int, stored: int) -> list[int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, TypeVar, overload
@@ -80,7 +80,7 @@ class LiveClient:
         work = self._ask(model, ask)
         return await (cancel_on_disconnect(visitor, work) if visitor else work)
 
-    async def stream(self, model: str, ask: PromptAsk | PairsReadingAsk) -> AsyncIterator[Progress | Answer]:
+    async def stream(self, model: str, ask: PromptAsk | PairsReadingAsk) -> AsyncGenerator[Progress | Answer]:
         """How far it has come, again and again, and the answer at last; closing it cancels the work."""
         path, answer_type = ENDPOINTS[type(ask)]
         async with self._post(model, path + EVENTS, ask) as response:

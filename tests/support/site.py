@@ -98,8 +98,3 @@ def ask(client: "TestClient", target: str, method: str = "GET", **headers: str) 
     start, *bodies = sent
     fields = {name.decode(): value.decode() for name, value in start["headers"]}
     return Answer(start["status"], fields, b"".join(part["body"] for part in bodies))
-
-
-def twin(path: str, face: str) -> str:
-    path, _, query = path.partition("?")
-    return f"{path}{'' if face == 'html' else '.' + face}?{query}"

@@ -5,22 +5,21 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import uvicorn
-from fastapi import FastAPI
+from starlette.datastructures import State
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from app.middleware.stack import wrap_app
-from app.routes.error_pages import ErrorPages
+from app.server import app_without_routes, with_middleware
 from app.settings import Settings
-from app.site import Site, open_site
 from app.worker.service import create_worker
+from app.workers.client import LiveClient
 from app.workers.protocol import ENDPOINTS
 from precompute.errors import LexiscopeError
 from precompute.index.manifest import Manifest
@@ -70,17 +69,10 @@ def worker_app(engine: Engine, model: str, weights: str, **settings: Any) -> ASG
     return create_worker(engine, model, weights, Settings(**settings))
 
 
-def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
+def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
     """POST /{model}/{path of the worker} asks the worker through the server; /{model}/events streams."""
-    site = open_site(Settings(data=data, **settings))
-
-    @asynccontextmanager
-    async def life(_: FastAPI) -> AsyncIterator[None]:
-        site.live.start()
-        yield
-        await site.live.close()
-
-    app = FastAPI(lifespan=life)
+    app = app_without_routes(Settings(data=data, **settings))
+    live: LiveClient = app.state.live
 
     @app.get("/still")
     async def still() -> str:
@@ -88,7 +80,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
 
     @app.post("/{model}/events")
     async def events(model: str, request: Request) -> Response:
-        stream = site.live.stream(model, PromptAsk.model_validate_json(await request.body()))
+        stream = live.stream(model, PromptAsk.model_validate_json(await request.body()))
         first = await anext(stream)
 
         async def lines() -> AsyncIterator[str]:
@@ -102,12 +94,10 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, Site]:
     async def asked(model: str, path: str, request: Request) -> Response:
         shape = next(ask for ask, (where, _) in ENDPOINTS.items() if where == f"/{path}")
         ask = shape.model_validate_json(await request.body())
-        answer = await site.live.ask(model, ask, request)
+        answer = await live.ask(model, ask, request)
         return Response(answer.model_dump_json(), media_type="application/json")
 
-    errors = ErrorPages(site)
-    errors.install(app)
-    return wrap_app(app, site.settings, site.metrics, errors.respond), site
+    return with_middleware(app), app.state
 
 
 @contextmanager

@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 
 from app.formats.csv_rows import csv_columns, csv_rows
 from app.formats.table_text import CSV_PART, csv_parts
 from app.library.library import Library
-from app.routes.responses import in_parts
-from app.turns import Turns
 from app.views.home import home_view
 from app.views.layer import layer_view
 from app.views.model import model_view
@@ -216,7 +213,3 @@ def test_a_long_csv_comes_in_parts() -> None:
     parts = [*csv_parts({"id": at} for at in range(count))]
     assert [part.count("\r\n") for part in parts] == [CSV_PART, CSV_PART, 2]
     assert "".join(parts) == "id\r\n" + "".join(f"{at}\r\n" for at in range(count))
-    assert isinstance(in_parts(iter([b"a", b"b"]), "csv", [], Turns()), StreamingResponse)
-    for short in ([], [b"a"]):
-        answer = in_parts(iter(short), "csv", [], Turns())
-        assert (answer.body, answer.headers["content-length"]) == (b"".join(short), str(len(short)))

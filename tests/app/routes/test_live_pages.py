@@ -1,5 +1,4 @@
-"""Live pages over HTTP, with a real worker on a small model: every face, links, addresses, and what is refused.
-What a worker computes is for test_live_*.py, what happens when it fails for test_worker_*.py."""
+"""Live pages over HTTP, with a real worker on a small model: every format, links, addresses, and what is refused."""
 
 import asyncio
 from pathlib import Path
@@ -9,32 +8,33 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from app.addresses import content_type
+from app.addresses import DATA_FORMATS, content_type, format_address
 from app.middleware.security import HEADERS
 from app.packed_text import unpack
-from app.routes.live_pages import LIVE
 from tests.support.pages import parsed
-from tests.support.site import GPT2, PROMPT, RELATION, SEEDS, TEXT, twin, visit
+from tests.support.site import GPT2, PROMPT, RELATION, SEEDS, TEXT, visit
 
 
-@pytest.mark.parametrize(("path", "face"), [
-    (path, face) for page, path in zip(LIVE, (SEEDS, RELATION, PROMPT), strict=True) for face in ("html", *page.faces)
+@pytest.mark.parametrize(("path", "format"), [
+    (path, format)
+    for path, formats in ((SEEDS, DATA_FORMATS), (RELATION, DATA_FORMATS), (PROMPT, ("json", "csv")))
+    for format in ("html", *formats)
 ])  # fmt: skip
-def test_every_page_in_every_face(live: TestClient, path: str, face: str) -> None:
-    answer = live.get(twin(path, face))
+def test_every_page_in_every_format(live: TestClient, path: str, format: str) -> None:
+    answer = live.get(format_address(path, format))
     assert answer.status_code == 200, answer.text
-    assert answer.headers["content-type"] == content_type(face)
+    assert answer.headers["content-type"] == content_type(format)
     assert HEADERS.items() <= answer.headers.items()
     assert f'<{path}>; rel="canonical"' in answer.headers["link"]
-    again = live.get(twin(path, face), headers={"If-None-Match": answer.headers["etag"]})
+    again = live.get(format_address(path, format), headers={"If-None-Match": answer.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
-    if face == "html":
+    if format == "html":
         part = live.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial"})
         assert part.text.strip().partition("\n")[2] in answer.text
         assert "<html" not in part.text
 
 
-@pytest.mark.parametrize("name", [page.name for page in LIVE])
+@pytest.mark.parametrize("name", ["seeds", "relation", "prompt"])
 def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None:
     page = parsed(live.get(f"/{GPT2}/{name}").text)
     assert any(element.attributes.get("action") == f"/{GPT2}/{name}" for element in page.all("form"))

@@ -8,21 +8,22 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
+from app.addresses import format_address
 from app.routes.live_arguments import PANELS
 from tests.support.pages import parsed
-from tests.support.site import GPT2, PROMPT, TEXT, twin
+from tests.support.site import GPT2, PROMPT, TEXT
 from tests.support.tables import rows
 
 
 def test_a_prompt_as_data(live: TestClient) -> None:
-    view = live.get(twin(PROMPT, "json")).json()
+    view = live.get(format_address(PROMPT, "json")).json()
     assert "".join(token["token"] for token in view["tokens"]) == TEXT
     assert view["position"] == len(view["tokens"]) - 1
     assert _close(view["evolution"][-1]["cells"][-1], view["prediction"])
     assert view["evolution"][-1]["answer_rank"] == [1] * len(view["tokens"])
     assert [row["after"] for row in view["evolution"]] == ["embedding", *(["attention", "ff"] * 3)]
     assert view["untouched"] == view["changes"] == []
-    earlier = live.get(twin(PROMPT, "json") + "&position=1&k=3").json()
+    earlier = live.get(format_address(PROMPT, "json") + "&position=1&k=3").json()
     assert (earlier["position"], len(earlier["prediction"])) == (1, 3)
 
 
@@ -35,7 +36,7 @@ def _close(some: list[dict[str, Any]], others: list[dict[str, Any]]) -> bool:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -> None:
-    view = live.get(twin(PROMPT, "json"), params={"text": TEXT, "panel": panel, "layer": 1}).json()
+    view = live.get(format_address(PROMPT, "json"), params={"text": TEXT, "panel": panel, "layer": 1}).json()
     assert [name for name in PANELS if view[name] is not None] == [panel]
     page = parsed(live.get(PROMPT, params={"text": TEXT, "panel": panel, "layer": 1, "position": 2}).text)
     assert panel in page.ids()
@@ -46,11 +47,11 @@ def test_only_the_panel_that_is_open_is_computed(live: TestClient, panel: str) -
 
 
 def test_changes_are_undone_link_by_link(live: TestClient) -> None:
-    view = live.get(twin(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
+    view = live.get(format_address(PROMPT, "json") + "&off=1.3,2.h1&set=1.5:2.5").json()
     assert [(c["layer"], c["neuron"], c["head"], c["value"]) for c in view["changes"]] == [
         (1, 3, None, 0.0), (2, None, 1, 0.0), (1, 5, None, 2.5),
     ]  # fmt: skip
-    assert _close(view["untouched"], live.get(twin(PROMPT, "json")).json()["prediction"])
+    assert _close(view["untouched"], live.get(format_address(PROMPT, "json")).json()["prediction"])
     assert view["prediction"] != view["untouched"]
     assert len(view["evolution_untouched"]) == len(view["evolution"])
     links = parsed(live.get(PROMPT + "&off=1.3,2.h1&set=1.5:2.5").text).links()
@@ -78,7 +79,7 @@ def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
 
 
 def test_neurons_and_heads_can_be_switched_off(live: TestClient) -> None:
-    view = live.get(twin(PROMPT, "json") + "&panel=neurons").json()
+    view = live.get(format_address(PROMPT, "json") + "&panel=neurons").json()
     first = view["neurons"][0]
     links = parsed(live.get(PROMPT + "&panel=neurons&off=1.h0").text).links()
     assert f"{PROMPT}&panel=neurons&off=1.h0,{first['layer']}.{first['neuron']}" in links

@@ -64,8 +64,8 @@ def test_tables_of_another_reading_hold_it_beside_the_stored_lists(live: TestCli
     lists = read["vectors"].values() if "vectors" in read else [read]
     scores = [entry["score"] for each in lists for end in ("top", "bottom") for entry in each[end]]
     assert [float(row["score"]) for row in found if row["reading"] == "norm"] == pytest.approx(scores)
-    for face in ("md", "tex"):
-        text = live.get(f"{address}.{face}?{query}").text
+    for format in ("md", "tex"):
+        text = live.get(f"{address}.{format}?{query}").text
         assert text.count("reading norm") == (len(read["vectors"]) if "vectors" in read else 2)
         assert f"{scores[0]:.3f}" in text
 

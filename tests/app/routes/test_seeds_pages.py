@@ -6,9 +6,10 @@ from itertools import permutations
 import pytest
 from starlette.testclient import TestClient
 
+from app.addresses import format_address
 from app.html.numbers import clear_rank
 from tests.support.pages import parsed
-from tests.support.site import GPT2, RELATION, SEEDS, twin
+from tests.support.site import GPT2, RELATION, SEEDS
 from tests.support.tables import rows
 
 
@@ -56,13 +57,13 @@ def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient
 
 
 def test_seeds_through_every_head(live: TestClient) -> None:
-    assert live.get(twin(SEEDS, "json")).json()["heads"] == []
-    view = live.get(twin(SEEDS, "json") + "&heads=1").json()
+    assert live.get(format_address(SEEDS, "json")).json()["heads"] == []
+    view = live.get(format_address(SEEDS, "json") + "&heads=1").json()
     assert {(head["layer"], head["head"]) for head in view["heads"]} == {
         (layer, h) for layer in range(3) for h in range(4)
     }
     assert all(head["writes"] and head["seeks"] for head in view["heads"])
-    found = rows(live, twin(SEEDS, "csv") + "&heads=1")
+    found = rows(live, format_address(SEEDS, "csv") + "&heads=1")
     for kind, part in (("vo", "writes"), ("qk", "seeks")):
         assert [
             (int(row["layer"]), int(row["head"]), int(row["token_id"]), row["token"], float(row["score"]))
@@ -81,7 +82,7 @@ def test_seeds_through_every_head(live: TestClient) -> None:
 
 
 def test_relation_as_data(live: TestClient) -> None:
-    view = live.get(twin(RELATION, "json")).json()
+    view = live.get(format_address(RELATION, "json")).json()
     assert [(pair["source"]["word"], pair["target"]["word"]) for pair in view["pairs"]] == [
         ("dog", "dogs"), ("lion", "horse"),
     ]  # fmt: skip
@@ -92,21 +93,24 @@ def test_relation_as_data(live: TestClient) -> None:
         assert head["score"] == pytest.approx(sum(head["scores"]) / 2, abs=1e-5)
     page = parsed(live.get(RELATION).text)
     assert f"/{GPT2}/head/{view['heads'][0]['layer']}/{view['heads'][0]['head']}/vo" in page.links()
-    assert live.get(twin(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
+    assert live.get(format_address(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
 
 
 def test_exports_of_a_relation_say_that_the_first_piece_is_ranked(live: TestClient) -> None:
     path = f"/{GPT2}/relation?pairs=dog%3Ehorsing,lion%3Ehorse"
-    pieces, whole = live.get(twin(path, "json")).json()["pairs"]
+    pieces, whole = live.get(format_address(path, "json")).json()["pairs"]
     assert (len(pieces["target"]["tokens"]) > 1, len(whole["target"]["tokens"])) == (True, 1)
     assert (pieces["ranked"], whole["ranked"]) == (pieces["target"]["tokens"][0], whole["target"]["tokens"][0])
-    for row in rows(live, twin(path, "csv")):
+    for row in rows(live, format_address(path, "csv")):
         assert (row["ranked_1"], row["ranked_1_id"]) == (pieces["ranked"]["token"], str(pieces["ranked"]["id"]))
         assert (row["pieces_1"], row["pieces_2"]) == (str(len(pieces["target"]["tokens"])), "1")
         assert row["lens"] == "dot"
-    for face in ("md", "tex"):
-        assert f"of horsing, {len(pieces['target']['tokens'])} pieces, the first:" in live.get(twin(path, face)).text
-        assert "pieces" not in live.get(twin(f"/{GPT2}/relation?pairs=lion%3Ehorse", face)).text
+    for format in ("md", "tex"):
+        assert (
+            f"of horsing, {len(pieces['target']['tokens'])} pieces, the first:"
+            in live.get(format_address(path, format)).text
+        )
+        assert "pieces" not in live.get(format_address(f"/{GPT2}/relation?pairs=lion%3Ehorse", format)).text
 
 
 def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestClient) -> None:

@@ -1,6 +1,9 @@
 """What a person types or pastes to get to a parameter."""
 
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
 import pytest
+from starlette.testclient import TestClient
 
 from app.views.jumps import examples, jump, offers, out_of_range, pasted_model
 from precompute.shape import Shape
@@ -142,11 +145,15 @@ def test_examples_exist(shape: Shape) -> None:
     assert all(jump("tiny", shape, name) for name in examples(shape).values())
 
 
-def test_a_pasted_page_may_take_what_jumps_keep() -> None:
-    """The arguments that jumps keep are those of the routes."""
-    from app.routes.pages import MODEL, PAGES
-    from app.views.jumps import _ARGUMENTS
-
-    for page in (*PAGES, MODEL):
-        given = [name for name, at in page.signature.parameters.items() if at.default is not at.empty]
-        assert sorted(_ARGUMENTS[page.address]) == sorted(given), page.name
+def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> None:
+    said = {
+        "lens": "cosine", "preset": "words", "k": "7", "page": "2", "sort": "norm", "token": "300", "kind": "vo",
+        "group": "from", "reading": "norm", "q": "dog",
+    }  # fmt: skip
+    numbers = {"model": "tiny", "layer": 1, "neuron": 5, "head": 1, "subhead": 0, "token": 3, "matrix": "vo"}
+    for path, item in client.get("/openapi.json").json()["paths"].items():
+        if "pages" in item["get"]["tags"] and path != "/" and not path.endswith("{format}"):
+            taken = {name: said[name] for name in (p["name"] for p in item["get"]["parameters"] if p["in"] == "query")}
+            address = jump("tiny", GPT2, f"http://elsewhere{path.format(**numbers)}?{urlencode(taken)}&utm=1")
+            assert address, path
+            assert dict(parse_qsl(urlsplit(address).query)) == taken, path

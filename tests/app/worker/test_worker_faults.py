@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx2
 import pytest
 from fastapi import FastAPI
+from starlette.datastructures import State
 
-from app.site import Site
 from app.workers.keeper import Keeper
 from app.workers.protocol import WEIGHTS_HEADER
 from precompute.live.wire import PromptAnswer, SeedsAnswer
@@ -37,7 +37,7 @@ FAST = {"worker_silence": 1.5, "request_seconds": 20}
 
 
 @pytest.fixture(scope="module")
-def own(site_data: Path) -> Iterator[tuple[str, Site]]:
+def own(site_data: Path) -> Iterator[tuple[str, State]]:
     """A server that runs its workers itself."""
     app, site = asking_site(site_data, **FAST)
     with listening(app) as url:
@@ -45,8 +45,9 @@ def own(site_data: Path) -> Iterator[tuple[str, Site]]:
     assert not site.live.supervisor.running()
 
 
-def keeper_of(site: Site) -> Keeper:
-    return site.live.supervisor.running()[GPT2]
+def keeper_of(site: State) -> Keeper:
+    keeper: Keeper = site.live.supervisor.running()[GPT2]
+    return keeper
 
 
 def recovered(url: str) -> None:
@@ -60,7 +61,7 @@ def recovered(url: str) -> None:
     SeedsAnswer.model_validate_json(answer.content)
 
 
-def test_frozen_and_killed(own: tuple[str, Site]) -> None:
+def test_frozen_and_killed(own: tuple[str, State]) -> None:
     """One after the other, because loading a model takes its time."""
     url, site = own
     assert site.live.serves(GPT2)
@@ -97,7 +98,7 @@ def test_frozen_and_killed(own: tuple[str, Site]) -> None:
     assert keeper_of(site) is keeper
 
 
-def test_the_other_model_has_another_worker(own: tuple[str, Site], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_model_has_another_worker(own: tuple[str, State], monkeypatch: pytest.MonkeyPatch) -> None:
     """Only so many at once: the one that is idle makes room."""
     url, site = own
     keeper = site.live.supervisor.keeper(GPT2)

@@ -1,0 +1,53 @@
+"""What the OpenAPI document says of answers: their shapes, their formats, examples, and what can go wrong."""
+
+from typing import Any, TypeAlias
+
+from app.addresses import FORMATS
+from app.routes.examples import ERROR, EXAMPLES
+from app.system_types import ErrorView
+from app.views.tokens import View
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+
+DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
+the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`. Addresses
+answer GET and HEAD, and carry an `ETag`; arguments that have their default are left out. A token is
+`{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
+
+_TEXT = {"schema": {"type": "string"}}
+_ERRORS = {
+    400: "The address is not text in UTF-8",
+    404: "There is no such model, layer, neuron, head, subhead, token or page",
+    414: "The address is too long",
+    422: "An argument has a value it cannot have; the detail says which it can",
+    503: "The layer's file is damaged or gone; other layers still work",
+}
+_LIVE_ERRORS = {
+    404: "There is no such model, token or page, or live pages are off",
+    413: "More than a limit allows; the detail has the limit and its setting",
+    499: "The visitor has left",
+    500: "A fault of the program in the worker; other pages still work",
+    503: "The worker loads its model, is full, or is gone: see Retry-After",
+}
+
+
+def data_responses(name: str, view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
+    """Of the data of a page: JSON of the shape of its view, or one of the other formats."""
+    content = {FORMATS[format]: _TEXT for format in formats if format != "json"}
+    content["application/json"] = {"example": EXAMPLES[name]}
+    errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
+    errors[404]["content"] = {"application/json": {"example": ERROR}}
+    return {200: {"model": view, "content": content}, **errors}
+
+
+def page_responses(live: bool = False) -> Responses:
+    """Of a page for people, whose errors are pages, too, unless data are asked for with Accept."""
+    shape = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorView"}}}
+    return {
+        status: {"description": text, "content": {"text/html": _TEXT, **shape}}
+        for status, text in _errors(live).items()
+    }
+
+
+def _errors(live: bool) -> dict[int, str]:
+    return {**_ERRORS, **(_LIVE_ERRORS if live else {})}

@@ -1,0 +1,65 @@
+"""What routes are given besides the arguments in their address: what the app holds in app.state, and the index of the
+model in the path."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from app.library.library import Library
+from app.library.live_index import LiveIndex
+from app.routes.arguments import Model
+from app.settings import Settings
+from app.workers.client import LiveClient
+from app.workers.errors import LiveOff
+from precompute.errors import IndexFault
+
+
+def model_names(library: Library) -> tuple[str, ...]:
+    """Of the models that can be read; none while the data folder cannot."""
+    try:
+        return tuple(card.model for card in library.cards() if card.n_layers)
+    except IndexFault:
+        return ()
+
+
+async def settings_of(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+async def library_of(request: Request) -> Library:
+    library: Library = request.app.state.library
+    return library
+
+
+async def live_of(request: Request) -> LiveClient:
+    live: LiveClient = request.app.state.live
+    return live
+
+
+async def stream_slot(request: Request) -> AsyncIterator[None]:
+    """One of the few streams that may be sent at once."""
+    with request.app.state.streams.slot():
+        yield
+
+
+async def index_of(model: Model, request: Request) -> LiveIndex:
+    library: Library = request.app.state.library
+    return library.index(model)
+
+
+async def live_of_model(model: Model, request: Request) -> LiveClient:
+    """Also a page that only asks for words says at once that nobody will answer."""
+    live: LiveClient = request.app.state.live
+    if not live.serves(model):
+        raise LiveOff(live.why_off(model))
+    return live
+
+
+SiteSettings = Annotated[Settings, Depends(settings_of)]
+SiteLibrary = Annotated[Library, Depends(library_of)]
+ServedIndex = Annotated[LiveIndex, Depends(index_of)]
+AnyLive = Annotated[LiveClient, Depends(live_of)]
+LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

@@ -1,0 +1,101 @@
+"""Pages whose work tells how far it has come, as server-sent events: `progress` any number of times, then `page` with
+its HTML, or `fault`."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from app import addresses
+from app.routes import arguments as arg
+from app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, stream_slot
+from app.routes.live_arguments import PromptArguments
+from app.routes.live_pages import PROMPT_FORMATS, prompt_address, prompt_ask
+from app.routes.page_answer import ModelPage, PageAnswer
+from app.routes.pages import list_length
+from app.routes.readings import pairs_ask
+from app.views.lengths import PAIR_ENTRIES
+from app.views.pairs import pairs_view, with_pairs_reading
+from app.views.prompt import prompt_view
+from app.views.tokens import View
+from app.workers.errors import LiveError, status_of
+from app.workers.protocol import Progress
+from precompute.errors import BadRequest, LexiscopeError
+
+router = APIRouter(include_in_schema=False, dependencies=[Depends(stream_slot)])
+
+
+@dataclass(frozen=True)
+class Run:
+    """Work under way in the worker. Its first report has arrived: what is wrong from the start is a plain error."""
+
+    first: Any  # Progress, or already the worker's answer
+    reports: AsyncIterator[Any]  # more of them, the answer last
+    template: str
+    view: Callable[[Any], View]  # of the worker's answer
+
+
+async def prompt_run(
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[PromptArguments, Query()]
+) -> AsyncIterator[Run]:
+    model, ask = index.manifest.model, prompt_ask(arguments)
+    if ask is None:
+        raise BadRequest("there is no text: give it as text=")
+    answer.at(prompt_address(model, arguments), PROMPT_FORMATS)
+    async with aclosing(live.stream(model, ask)) as reports:
+        yield Run(
+            await anext(reports),
+            reports,
+            "prompt",
+            lambda result: prompt_view(index, ask, ",".join(arguments.panel), result),
+        )
+
+
+async def pairs_run(
+    answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
+    lens: arg.Lens = "dot", preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
+    reading: arg.Reading = None,
+) -> AsyncIterator[Run]:  # fmt: skip
+    if reading is None:
+        raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
+    model = index.manifest.model
+    answer.at(addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading))
+    k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
+    stored = pairs_view(index, matrix, layer, head, lens, preset, k)
+    async with aclosing(live.stream(model, pairs_ask(stored, reading, k))) as reports:
+        yield Run(
+            await anext(reports),
+            reports,
+            "pairs",
+            lambda result: with_pairs_reading(index, stored, reading, result),
+        )
+
+
+@router.get("/{model:name}/prompt.events", response_class=EventSourceResponse)
+async def prompt_events(answer: ModelPage, run: Annotated[Run, Depends(prompt_run)]) -> AsyncIterator[ServerSentEvent]:
+    async for event in _events(answer, run):
+        yield event
+
+
+@router.get(
+    "/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}.events", response_class=EventSourceResponse
+)
+async def pairs_events(answer: ModelPage, run: Annotated[Run, Depends(pairs_run)]) -> AsyncIterator[ServerSentEvent]:
+    async for event in _events(answer, run):
+        yield event
+
+
+async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent]:
+    try:
+        report = run.first
+        while isinstance(report, Progress):
+            yield ServerSentEvent(event="progress", data={"stage": report.stage, "share": report.share})
+            report = await anext(run.reports)
+        html = answer.html(run.template, run.view(report), partial=True)
+        yield ServerSentEvent(event="page", data={"html": html, "canonical": answer.address})
+    except LexiscopeError as error:
+        status = error.status if isinstance(error, LiveError) else status_of(error)
+        yield ServerSentEvent(event="fault", data={"status": status, "detail": str(error)})

@@ -1,0 +1,207 @@
+"""Gives a page its formats: `page` registers its addresses, and PageAnswer turns its view into what was asked for, or
+into 304 where the visitor has it already."""
+
+import hashlib
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
+
+from fastapi import APIRouter, Depends, Path
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from app.addresses import DATA_FORMATS, FORMATS, content_type, format_address
+from app.formats.faces import csv_face, table_face
+from app.formats.json_format import json_bytes
+from app.html.rendering import PageRequest
+from app.library.live_index import LiveIndex
+from app.routes.api_docs import Responses, data_responses, page_responses
+from app.routes.dependencies import ServedIndex, model_names
+from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from app.views.tokens import View
+from precompute.errors import IndexFault, NotFound
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
+E = TypeVar("E", bound=Endpoint)
+
+
+class NotModified(Exception):
+    """The visitor has this version of the page already."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__()
+        self.headers = headers
+
+
+class PageRoute(APIRoute):
+    """Answers a second time where a file of the index was replaced meanwhile: the library then opens it anew."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def answer_again(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except IndexFault:
+                return await answer(request)
+
+        return answer_again
+
+
+def page(
+    router: APIRouter,
+    path: str,
+    view: type[View],
+    *,
+    data_path: str | None = None,
+    formats: tuple[str, ...] = DATA_FORMATS,
+    responses: Responses | None = None,
+    live: bool = False,
+) -> Callable[[E], E]:
+    """Registers a route at two addresses: its path for the page, and `path.{format}` for the data of the same view."""
+
+    def register(endpoint: E) -> E:
+        name = endpoint.__name__
+        common: dict[str, Any] = {"name": name, "response_model": None}
+        router.add_api_route(
+            f"{data_path or path}.{{format:format}}",
+            endpoint,
+            operation_id=f"{name}_data",
+            summary=f"{name.capitalize()} as data",
+            responses=data_responses(name, view, formats, live) | (responses or {}),
+            dependencies=[_one_of(formats)],
+            **common,
+        )
+        router.add_api_route(
+            path,
+            endpoint,
+            operation_id=name,
+            summary=name.capitalize(),
+            responses=page_responses(live) | (responses or {}),
+            response_class=HTMLResponse,
+            **common,
+        )
+        return endpoint
+
+    return register
+
+
+def _one_of(formats: tuple[str, ...]) -> Any:
+    described = Path(description="What the data are", examples=["json"], json_schema_extra={"enum": list(formats)})
+
+    async def check_format(format: Annotated[str, described]) -> None:
+        if format not in formats:
+            raise NotFound(f"this page has no .{format}: there is .{', .'.join(formats)}")
+
+    return Depends(check_format)
+
+
+class PageAnswer:
+    """The answer to one request for a page. First `at` says what is asked for, then `show` gives its view."""
+
+    def __init__(self, request: Request, index: LiveIndex | None = None) -> None:
+        self.request = request
+        self.format: str = request.path_params.get("format", "html")
+        self.is_partial = self.format == "html" and is_partial(request)
+        self.wants_suggestions = self.is_partial and wants_suggestions(request)
+        self._index = index
+        self._state = request.app.state
+        self.address, self._etag = "", ""
+        self._formats: tuple[str, ...] = DATA_FORMATS
+
+    def at(self, address: str, formats: tuple[str, ...] = DATA_FORMATS, also: str = "") -> None:
+        """Names the page by its canonical address. Raises NotModified where the visitor has this version.
+
+        `also` is what the view depends on besides the address and the index."""
+        self.address, self._formats = address, formats
+        self._etag = self._make_etag(also)
+        if has_etag(self.request, self._etag):
+            raise NotModified(self._headers())
+
+    def window(self, page: int, size: int) -> tuple[int, int | None]:
+        """Which page of a list, of how many rows: a CSV is the only page, of all rows."""
+        return (1, None) if self.format == "csv" else (page, size)
+
+    async def make(self, view: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The view of a list that may be long: all of it, for a CSV, is made in a thread, so that others are served."""
+        return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
+
+    def show(self, template: str, view: View) -> Response:
+        if self._index and self._index.changed:
+            raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
+        headers = self._headers() | {"link": self._links()}
+        match self.format:
+            case "json":
+                body = json_bytes(view)
+            case "csv":
+                streamed: Response = self._state.streams.response(csv_face(view), content_type("csv"), headers)
+                return streamed
+            case "md" | "tex":
+                body = table_face(self.format, view, self._page_request())
+            case _:
+                body = self.html(template, view, self.is_partial).encode()
+        return Response(body, 200, headers, content_type(self.format))
+
+    def html(self, template: str, view: View, partial: bool) -> str:
+        rendered: str = self._state.renderer.page(template, partial, view, self._page_request())
+        return rendered
+
+    def redirect(self, address: str) -> Response:
+        """To another page, in the format that was asked for."""
+        headers = {"cache-control": "no-cache", "vary": VARY}
+        return RedirectResponse(format_address(address, self.format), 303, headers)
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
+        if self._index:  # as long as its build is the same, so are the lists
+            headers["x-lexiscope-build"] = self._index.manifest.build
+        return headers
+
+    def _links(self) -> str:
+        """The page's own address and those of its other formats."""
+        links = [f'<{self.address}>; rel="canonical"']
+        for format, address in self._format_addresses().items():
+            links.append(f'<{address}>; rel="alternate"; type="{FORMATS[format]}"')
+        return ", ".join(links)
+
+    def _format_addresses(self) -> dict[str, str]:
+        return {format: format_address(self.address, format) for format in self._formats}
+
+    def _page_request(self) -> PageRequest:
+        models = model_names(self._state.library)
+        shown = self._index.manifest.model if self._index else next(iter(models), None)  # home shows the first one
+        return PageRequest(
+            path=self.request.url.path,
+            canonical=self.address,
+            origin=origin_of(self.request),
+            formats=self._format_addresses(),
+            index=self._index,
+            models=models,
+            live=shown is not None and self._state.live.serves(shown),
+        )
+
+    def _make_etag(self, also: str) -> str:
+        """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
+        index_version = self._index.version if self._index else self._state.library.version()
+        part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
+        facts = [self._state.version, index_version, self.address, part, also]
+        if self.format not in ("json", "csv"):
+            facts.append(origin_of(self.request))  # the others hold links that leave the site
+        if self.format == "html":
+            facts += model_names(self._state.library)
+        return f'"{hashlib.blake2b(chr(10).join(facts).encode(), digest_size=12).hexdigest()}"'
+
+
+async def page_of_site(request: Request) -> PageAnswer:
+    return PageAnswer(request)
+
+
+async def page_of_model(request: Request, index: ServedIndex) -> PageAnswer:
+    return PageAnswer(request, index)
+
+
+SitePage = Annotated[PageAnswer, Depends(page_of_site)]
+ModelPage = Annotated[PageAnswer, Depends(page_of_model)]
