@@ -47,8 +47,8 @@ class Engine:
         self.words = Words.of(weights, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # characters; of bytes, where it has bytes
         self.seed_search, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
-        self._readings = Readings(weights, self.words)
-        self._head_readings = HeadReadings(weights, self._readings, tokenizer_file)
+        self.readings = Readings(weights, self.words)
+        self._head_readings = HeadReadings(weights, self.readings, tokenizer_file)
 
     @classmethod
     def load(cls, checkpoint: Checkpoint, device: str = "auto", threads: int | None = None) -> "Engine":
@@ -116,7 +116,7 @@ class Engine:
     @torch.inference_mode()
     def reading(self, ask: ReadingAsk) -> ReadingAnswer:
         """NotFound for a vector that does not exist. The first `mlp` takes some seconds, later ones do not."""
-        return self._readings.answer(ask)
+        return self.readings.answer(ask)
 
     @torch.inference_mode()
     def pairs_reading(

@@ -19,12 +19,12 @@ from precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
 from precompute.verify.sums import Result
 from precompute.weights.architectures.base import Model
 
-LAST_BIT = 4e-7  # relative
-LEAST = 1.5e-45  # the smallest float32: what rounding to one may add to any number
-MEAN_COSINE = 1e-4  # how far a coherence in float32 may be off
-COSINE = 2e-6  # and a cosine
+LAST_BIT = 4e-7  # relative error of a score
+SMALLEST_FLOAT32 = 1.5e-45  # what rounding to float32 may add to any number
+COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
+COSINE_ERROR = 2e-6
 SIMILARITY_K = 100  # as FORMAT.md defines it
-MUCH = 10**10  # multiplications: where lists are short and a layer needs more to find hubs, coherences go unchecked
+MOST_MULTIPLICATIONS = 10**10  # to find the hubs of a layer with short lists; beyond, coherences go unchecked
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
@@ -60,6 +60,7 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
 
 
 def new_seed() -> int:
+    """To be printed, so that a run can be repeated."""
     return secrets.randbelow(1 << 31)
 
 
@@ -85,7 +86,7 @@ def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
         lists = [index.shard(layer).array(f"{kind}.ids") for kind in shape.kinds]
         return brute_coherence.hubs_of_lists(lists, shape.d_vocab)
     multiplications = sum(map(shape.count, shape.kinds)) * shape.d_vocab * shape.d_model
-    return brute_coherence.hubs(brute, layer) if multiplications <= MUCH else None
+    return brute_coherence.hubs(brute, layer) if multiplications <= MOST_MULTIPLICATIONS else None
 
 
 def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
@@ -95,15 +96,16 @@ def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> Lexiscope
     assert index.manifest.neighbours
     for at, token in enumerate(tokens.tolist()):
         try:
-            found = index.neighbours(token)
+            nearest = index.neighbours(token)
         except ShardDamaged as fault:
             return fault
-        if found is None:
+        if nearest is None:
             return None  # the file does not open, which the sums tell
-        ids, stored = found
+        ids, stored = nearest
         best = np.sort(cosines[at])[::-1][: len(ids)]
         right = (
-            np.abs(cosines[at, ids] - stored).max(initial=0) < COSINE and np.abs(best - stored).max(initial=0) < COSINE
+            np.abs(cosines[at, ids] - stored).max(initial=0) < COSINE_ERROR
+            and np.abs(best - stored).max(initial=0) < COSINE_ERROR
         )
         if not right or len(np.unique(ids)) < len(ids) or not _falls_in_order(stored, ids):
             return _fault(index, index.manifest.neighbours.file, f"the list of tokens nearest to {token}")
@@ -131,9 +133,9 @@ def _vectors_fault(
                 if hubs is not None:
                     first = brute_coherence.first_tokens(scores[at][None], sign)[0]
                     exact = brute_coherence.coherence(first, hubs[lens_at], brute.embedding(kind, "cosine"))
-                    if not np.isclose(coherence, exact, rtol=0, atol=MEAN_COSINE, equal_nan=True):
+                    if not np.isclose(coherence, exact, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
                         return f"the coherence of {kind} {number} ({lens}, {end})"
-            if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + LEAST:
+            if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + SMALLEST_FLOAT32:
                 return f"the norm of {kind} {number}"
     return None
 
@@ -161,27 +163,27 @@ def _listed(
     scores = brute.vectors(layer, kind, numbers) @ brute.embedding(kind, lens).T
     k = min(SIMILARITY_K, scores.shape[1])
     last = np.partition(scores, -k, axis=1)[:, [-k]]
-    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True) + LEAST
+    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True) + SMALLEST_FLOAT32
     return scores > last + doubt, scores >= last - doubt
 
 
 def _pairs_fault(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, rows: Ids, hubs: Hubs | None
 ) -> str | None:
-    everything = np.arange(index.shape.d_vocab)
+    all_tokens = np.arange(index.shape.d_vocab)
     directions = [brute.embedding(kind, "cosine") for kind in FACTORS[matrix]]
     for lens_at, lens in enumerate(LENSES):
         exact = brute.head(layer, matrix, head, lens)
         row_scores = exact.rows(rows)
         for preset in PRESETS:
-            allowed = brute.allowed(preset, rows[:, None], everything)
+            allowed = brute.allowed(preset, rows[:, None], all_tokens)
             for end, sign in zip(ENDS, (1, -1), strict=True):
                 stored = index.shard(layer).pairs(matrix, head, lens, preset, end)
                 pairs = stored.ids.astype(np.int64)
                 listed = exact.at(pairs)
                 size = float(np.abs(row_scores).max(initial=0)) + float(np.abs(listed).max(initial=0))
                 full = len(pairs) == index.manifest.pairs
-                floor = sign * float(stored.scores[-1]) + LAST_BIT * size + LEAST if full else -np.inf
+                floor = sign * float(stored.scores[-1]) + LAST_BIT * size + SMALLEST_FLOAT32 if full else -np.inf
                 missing = (sign * row_scores > floor) & allowed
                 for at, token in enumerate(rows):
                     missing[at, pairs[pairs[:, 0] == token, 1]] = False
@@ -193,7 +195,7 @@ def _pairs_fault(
                     return f"{matrix} of head {head} ({lens}, {preset}, {end})"
                 if hubs is not None:
                     mean = brute_coherence.pair_coherence(pairs, hubs[lens_at], *directions)
-                    if not np.isclose(stored.coherence, mean, rtol=0, atol=MEAN_COSINE, equal_nan=True):
+                    if not np.isclose(stored.coherence, mean, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
                         return f"the coherence of {matrix} of head {head} ({lens}, {preset}, {end})"
     return None
 
@@ -210,8 +212,8 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
                 ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
                 valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
                 n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
-            found = len(shard.listed(token, lens, end).rank), len(shard.paired(token, lens, end).rank)
-            if found != (n_listed, n_paired):
+            inverted = len(shard.listed(token, lens, end).rank), len(shard.paired(token, lens, end).rank)
+            if inverted != (n_listed, n_paired):
                 return f"the inverted lists of token {token} ({lens}, {end})"
     return None
 
@@ -223,5 +225,5 @@ def _falls_in_order(scores: Floats, *ids: Array) -> bool:
 
 
 def _close(exact: Float64, stored: Floats, size: float) -> bool:
-    close = np.abs(exact - stored) <= LAST_BIT * np.abs(exact) + 1e-12 * size + LEAST
+    close = np.abs(exact - stored) <= LAST_BIT * np.abs(exact) + 1e-12 * size + SMALLEST_FLOAT32
     return exact.shape == stored.shape and bool(close.all())

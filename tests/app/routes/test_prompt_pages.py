@@ -1,5 +1,5 @@
 """Pages of a prompt, over HTTP with a real worker: data, tables, panels, changes and events.
-Runs themselves are tested in test_live_*.py."""
+Runs themselves are tested in tests/precompute/live."""
 
 from typing import Any
 from urllib.parse import urlsplit

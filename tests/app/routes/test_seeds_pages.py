@@ -1,4 +1,4 @@
-"""Pages of seed words and of pairs to heads, over HTTP with a real worker; ranking is tested in test_live_*.py."""
+"""Pages of seed words and of pairs to heads, over HTTP with a real worker; tests/precompute/live has the ranking."""
 
 import csv
 from itertools import permutations

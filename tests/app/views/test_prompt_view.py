@@ -1,4 +1,4 @@
-"""A worker's answer beside the stored lists; runs themselves are tested in test_live_*.py."""
+"""A worker's answer beside the stored lists; runs themselves are tested in tests/precompute/live."""
 
 from pathlib import Path
 

@@ -1,124 +1,147 @@
-"""Seed words: which tokens stand for them, the query they give, and the vectors it finds in a small model."""
+"""Seed words with weights: ranking against brute force in float64, in and out of company; near tokens; heads."""
 
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-from tokenizers import Tokenizer, decoders, models, normalizers
+import torch
 
-from precompute.errors import BadRequest, NotFound
-from precompute.live.seed_ranking import Ranked, Seed, find_seed, query, rank_by_seeds
+from precompute.errors import BadRequest, LexiscopeError, NotFound
+from precompute.live.proposals import proposals
+from precompute.live.seed_ranking import find_seed, rank_by_seeds
+from precompute.live.seeds import HEAD_TOKENS, NEAREST, Query
+from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
+from precompute.project.embedding import Float64
 from precompute.shape import SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
-from tests.support.models import tiny_gpt2, tiny_llama, tokenizer_json
+from tests.precompute.live.reference import Case
 
-TOKENIZER = Tokenizer.from_str(tokenizer_json())
+EQUATION = {"horse": 1.0, "dog": -0.5, "zebra": 2.0}
 
 
-@pytest.fixture(scope="module", params=["tied", "untied"])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
-    folder: Path = tmp_path_factory.mktemp("model")
-    made = tiny_gpt2(folder) if request.param == "tied" else tiny_llama(folder, tied=False)
-    return describe(Checkpoint.open(made))
+def ask(words: dict[str, float], *kinds: str, **options: Any) -> SeedsAsk:
+    terms = tuple(Term(word=word, weight=weight) for word, weight in words.items())
+    return SeedsAsk(terms=terms, kinds=kinds or ("ff_value",), **options)
+
+
+def answer_of(case: Case, question: SeedsAsk) -> SeedsAnswer:
+    (answer,) = case.engine.seeds([question])
+    assert isinstance(answer, SeedsAnswer), answer
+    return answer
+
+
+def terms_of(case: Case, words: dict[str, float], side: str) -> Float64:
+    W = (case.model.W_E if side == "reads" else case.model.W_U).numpy().astype(np.float64)
+    tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in words]
+    return np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
+
+
+def query_of(case: Case, words: dict[str, float], side: str) -> Float64:
+    weights = np.array(list(words.values()))
+    return np.asarray(weights @ terms_of(case, words, side) / np.abs(weights).sum())
+
+
+@pytest.mark.parametrize("kinds", [("ff_value",), ("ff_key", "ff_value"), ("w_o", "w_q", "w_k", "w_v", "w_q")])
+@pytest.mark.parametrize("n", [1, 20, 1000])
+def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) -> None:
+    answer = answer_of(case, ask(EQUATION, *kinds, n=n))
+    every = []
+    for kind in dict.fromkeys(kinds):
+        terms, q = (of(case, EQUATION, SIDES[kind]) for of in (terms_of, query_of))
+        for layer in range(case.engine.shape.n_layers):
+            V = case.model.vectors(layer, kind).numpy().astype(np.float64)
+            every += [
+                (score, kind, layer, index, own)
+                for index, (score, own) in enumerate(zip(V @ q, V @ terms.T, strict=True))
+            ]
+    every.sort(key=lambda row: (-row[0], *row[1:4]))
+    assert [(r.kind, r.layer, r.index) for r in answer.results] == [row[1:4] for row in every[:n]]
+    np.testing.assert_allclose([r.score for r in answer.results], [row[0] for row in every[:n]], atol=1e-12)
+    np.testing.assert_allclose([r.scores for r in answer.results], [row[4] for row in every[:n]], atol=1e-12)
+
+
+def test_without_weights_the_same_as_the_command(case: Case) -> None:
+    words = dict.fromkeys(("horse", "dog", "lion"), 1.0)
+    seeds = [find_seed(case.engine.words.tokenizer, word) for word in words]
+    answer = answer_of(case, ask(words, "ff_value", "w_v", n=30))
+    expected = rank_by_seeds(case.model, seeds, ("ff_value", "w_v"), 30)
+    assert [(r.kind, r.layer, r.index) for r in answer.results] == [(r.kind, r.layer, r.index) for r in expected]
+    assert [term.tokens for term in answer.terms] == [seed.tokens for seed in seeds]
+
+
+def test_company_changes_nothing(case: Case) -> None:
+    """Bitwise: float32 only proposes."""
+    asks = [
+        ask({"dog": 1.0}, "ff_value", n=5),
+        ask(EQUATION, "ff_key", "w_o", n=40),
+        ask({"lion": 2.0, "Paris": 1.0}, "ff_value", "ff_key", n=17, heads=True),
+        *(ask({word: 1.0}, "ff_value") for word in ("week", "France", "river", "years", "Italy", "seas")),
+    ]
+    together, alone = case.engine.seeds(asks), [answer_of(case, each) for each in asks]
+    for one, other in zip(together, alone, strict=True):
+        assert isinstance(one, SeedsAnswer)
+        assert one.model_copy(update={"heads": ()}) == other.model_copy(update={"heads": ()})
+        assert [(h.layer, h.head) for h in one.heads] == [(h.layer, h.head) for h in other.heads]
+
+
+def test_nearest_tokens_of_the_average(case: Case) -> None:
+    answer = answer_of(case, ask(EQUATION))
+    W, q = case.model.W_E.numpy().astype(np.float64), query_of(case, EQUATION, "reads")
+    centred = W - W.mean(axis=0)
+    cosines = centred @ q / np.linalg.norm(centred, axis=1) / np.linalg.norm(q)
+    assert [token.id for token in answer.nearest] == np.argsort(-cosines, kind="stable")[:NEAREST].tolist()
+    np.testing.assert_allclose([t.score for t in answer.nearest], np.sort(cosines)[::-1][:NEAREST], atol=1e-9)
+
+
+def test_devices_find_the_same_near_tokens(case: Case) -> None:
+    search = case.engine.seed_search
+    asks = [ask({word: 1.0}) for word in ("dog", "years", "France", "zebra")]
+    queries = [Query(case.engine.words, case.engine.weights, each) for each in asks]
+    for each, (_, near) in zip(asks, search.near_by_product(queries), strict=True):
+        assert {token.id for token in answer_of(case, each).nearest} <= set(near.tolist())
+
+
+def test_what_every_head_makes_of_the_average(case: Case) -> None:
+    answer, s = answer_of(case, ask(EQUATION, heads=True)), case.engine.shape
+    q = torch.from_numpy(query_of(case, EQUATION, "reads"))
+    assert [(h.layer, h.head) for h in answer.heads] == [(x, y) for x in range(s.n_layers) for y in range(s.n_heads)]
+    for each in answer.heads:
+        for found, matrix, W in ((each.writes, "vo", case.model.W_U), (each.seeks, "qk", case.model.W_E)):
+            left, right = (factor[each.head].double() for factor in case.model.factors(each.layer, matrix))
+            best = (W.double() @ (q @ left @ right)).topk(HEAD_TOKENS)
+            assert [token.id for token in found] == best.indices.tolist()
+            np.testing.assert_allclose([token.score for token in found], best.values, atol=1e-4)
+    assert answer_of(case, ask(EQUATION)).heads == ()
 
 
 @pytest.mark.parametrize(
-    ("word", "tokens"),
+    ("question", "kind", "said"),
     [
-        ("horse", [" horse"]),
-        (" horse", [" horse"]),
-        ("dog", [" dog"]),
-        (".", ["."]),  # there is no " ."
-        ("writer", None),
-        ("zebra", None),
-        ("dog lion", None),
+        (ask({"dog": 1.0}, "ff_wrong"), NotFound, "only ff_key"),
+        (ask({"\n": 1.0}), NotFound, "has no tokens"),
+        (ask({"dog": 0.0}), BadRequest, "weight 0"),
+        (SeedsAsk(terms=(Term(word="dog"), Term(word=" dog", weight=-1)), kinds=("w_q",)), BadRequest, "cancel"),
     ],
 )
-def test_a_leading_space_comes_first_then_none_then_pieces(word: str, tokens: list[str] | None) -> None:
-    seed = find_seed(TOKENIZER, word)
-    assert seed.word == word
-    if tokens is not None:
-        assert [TOKENIZER.decode([token]) for token in seed.tokens] == tokens
-        return
-    spaced, bare = (TOKENIZER.encode(text).ids for text in (" " + word, word))
-    assert list(seed.tokens) == (bare if len(bare) == 1 < len(spaced) else spaced)
-    assert TOKENIZER.decode(list(seed.tokens)).strip() == word
+def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
+    case: Case,
+    question: SeedsAsk,
+    kind: type[LexiscopeError],
+    said: str,
+) -> None:
+    good = ask({"dog": 1.0})
+    wrong, right = case.engine.seeds([question, good])
+    assert isinstance(wrong, kind)
+    assert said in str(wrong)
+    assert right == answer_of(case, good)
 
 
-@pytest.mark.parametrize("word", ["", " ", "\n"])
-def test_nothing_is_no_seed(word: str) -> None:
-    with pytest.raises(NotFound, match="horse, dog, lion"):
-        find_seed(TOKENIZER, word)
-
-
-def test_text_that_is_none_is_no_seed() -> None:
-    """As a shell passes bytes that are not UTF-8."""
-    with pytest.raises(NotFound, match=r"seed 'do\\udcffg' is no text"):
-        find_seed(TOKENIZER, "do\udcffg")
-
-
-@pytest.mark.parametrize(
-    ("word", "pieces"), [("dog", ["▁dog"]), (" dog", ["▁dog"]), ("zebra", ["▁z", "eb", "ra"]), ("dog zebra", None)]
-)
-def test_a_tokenizer_that_puts_spaces_itself_gets_no_second_one(word: str, pieces: list[str] | None) -> None:
-    merges = [("▁", "z"), ("▁", "d"), ("o", "g"), ("▁d", "og"), ("e", "b"), ("r", "a")]
-    letters = ["<unk>", "▁", *"abdegorz", *("".join(pair) for pair in merges)]
-    tokenizer = Tokenizer(models.BPE({piece: n for n, piece in enumerate(letters)}, merges, unk_token="<unk>"))
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
-    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    found = [tokenizer.id_to_token(token) for token in find_seed(tokenizer, word).tokens]
-    assert found == (pieces or ["▁dog", "▁z", "eb", "ra"])
-
-
-def test_a_kind_that_is_asked_for_twice_is_ranked_once(model: Model) -> None:
-    seeds = [find_seed(TOKENIZER, "dog")]
-    assert rank_by_seeds(model, seeds, ["w_q", "w_q"], 20) == rank_by_seeds(model, seeds, ["w_q"], 20)
-
-
-def test_the_query_is_the_mean_of_the_words_less_the_mean_of_all() -> None:
-    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
-    found = query(W, [Seed("one", (3,)), Seed("of several pieces", (4, 5, 9)), Seed("again", (3,))])
-    mean = W.mean(axis=0, dtype=np.float64)
-    words = [W[3] - mean, (W[4] - mean + W[5] - mean + W[9] - mean) / 3, W[3] - mean]
-    np.testing.assert_allclose(found, sum(words) / 3, atol=1e-6)
-
-
-def test_weights_count_and_what_cancels_out_is_refused() -> None:
-    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
-    found = query(W, [Seed("king", (3,)), Seed("man", (4,), -1.0), Seed("woman", (5,), 2.0)])
-    mean = W.mean(axis=0, dtype=np.float64)
-    np.testing.assert_allclose(found, ((W[3] - mean) - (W[4] - mean) + 2 * (W[5] - mean)) / 4, atol=1e-6)
-    with pytest.raises(BadRequest, match="cancel each other out"):
-        query(W, [Seed("dog", (3,)), Seed("dog", (3,), -1.0)])
-
-
-def test_tokens_without_an_embedding_are_named() -> None:
-    with pytest.raises(NotFound, match="token 30 "):
-        query(np.zeros((30, 5), np.float32), [Seed("word", (3, 30))])
-
-
-@pytest.mark.parametrize("kinds", [("ff_value",), ("ff_key", "ff_value"), ("w_o", "w_q", "w_k", "w_v")])
-@pytest.mark.parametrize("n", [1, 10, 10_000])
-def test_vectors_of_all_layers_are_ranked_together(model: Model, kinds: tuple[str, ...], n: int) -> None:
-    seeds = [find_seed(TOKENIZER, word) for word in ("horse", "dog", "zebra")]
-    every = []
-    for kind in kinds:
-        W = (model.W_E if SIDES[kind] == "reads" else model.W_U).numpy().astype(np.float64)
-        q = np.mean([W[list(seed.tokens)].mean(axis=0) - W.mean(axis=0) for seed in seeds], axis=0)
-        for layer in range(model.shape.n_layers):
-            scores = model.vectors(layer, kind).numpy().astype(np.float64) @ q
-            every += [Ranked(kind, layer, index, score) for index, score in enumerate(scores.tolist())]
-    every.sort(key=lambda ranked: -ranked.score)
-    found = rank_by_seeds(model, seeds, kinds, n)
-    assert [(r.kind, r.layer, r.index) for r in found] == [(r.kind, r.layer, r.index) for r in every[:n]]
-    np.testing.assert_allclose([r.score for r in found], [r.score for r in every[:n]], atol=1e-12)
-
-
-def test_ties_stand_by_kind_layer_and_index(model: Model) -> None:
-    """The mean of all embeddings as the seed: every score is nothing but rounding, or nothing at all."""
-    everything = Seed("everything", tuple(range(model.shape.d_vocab)))
-    found = rank_by_seeds(model, [everything], ["ff_value"], 5)
-    assert max(abs(r.score) for r in found) < 1e-12
-    assert found == sorted(found, key=lambda r: (-r.score, r.kind, r.layer, r.index))
+@pytest.mark.parametrize("n", [1, 7, 40, 1000])
+@pytest.mark.parametrize("size", [5, 64, 1000, 5000])
+def test_proposals_hold_whoever_may_be_among_the_largest(size: int, n: int) -> None:
+    generator = torch.Generator().manual_seed(size + n)
+    true = torch.randn(size, generator=generator)
+    error = 0.01 * torch.rand(size, generator=generator)
+    scores = true + error * (2 * torch.rand(size, generator=generator) - 1)
+    found = set(proposals(scores, error / 4, 4.0, n).tolist())
+    assert set(true.topk(min(n, size)).indices.tolist()) <= found
+    assert len(found) <= min(n, size) + size // 10

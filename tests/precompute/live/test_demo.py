@@ -1,5 +1,5 @@
 """The demo model live: what small random models show of every panel holds for a real one, and what it says of France.
-The checks are those of the other test_live_*.py, against `transformers` on the same weights."""
+The checks are those of the other test_*.py, against `transformers` on the same weights."""
 
 from collections.abc import Iterator
 
@@ -11,11 +11,11 @@ from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live import (
-    test_live_coverage,
-    test_live_evolution,
-    test_live_forward,
-    test_live_neurons,
-    test_live_patterns,
+    test_coverage,
+    test_evolution,
+    test_forward,
+    test_neurons,
+    test_patterns,
 )
 from tests.precompute.live.reference import Case, make_case
 
@@ -33,11 +33,11 @@ def demo(smollm2: Checkpoint) -> Iterator[Case]:
 
 def test_the_run_equals_transformers(demo: Case) -> None:
     """Logits, attention of every head, mixed values, coefficients, the stream after each step."""
-    test_live_forward.test_everything_equals_transformers(demo)
+    test_forward.test_everything_equals_transformers(demo)
 
 
 def test_the_last_row_of_the_evolution_holds_the_models_logits(demo: Case) -> None:
-    test_live_evolution.test_the_last_row_holds_the_models_logits(demo)
+    test_evolution.test_the_last_row_holds_the_models_logits(demo)
 
 
 def test_the_capital_of_france(demo: Case) -> None:
@@ -56,26 +56,26 @@ def test_the_capital_of_france(demo: Case) -> None:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_exact_patterns_give_the_models_attention(demo: Case, layer: int) -> None:
-    test_live_patterns.test_exact_patterns_give_the_models_attention(demo, layer)
+    test_patterns.test_exact_patterns_give_the_models_attention(demo, layer)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_messages_and_weights_sum_to_the_attentions_output(demo: Case, layer: int) -> None:
-    test_live_patterns.test_messages_and_weights_sum_to_the_attentions_output(demo, layer)
+    test_patterns.test_messages_and_weights_sum_to_the_attentions_output(demo, layer)
 
 
 def test_neurons_are_the_models_activations(demo: Case) -> None:
-    test_live_neurons.test_the_strongest_neurons_of_each_layer(demo, None)
+    test_neurons.test_the_strongest_neurons_of_each_layer(demo, None)
 
 
 def test_attention_of_every_head(demo: Case) -> None:
-    test_live_neurons.test_attention_of_every_head(demo)
+    test_neurons.test_attention_of_every_head(demo)
 
 
 def test_coverage_equals_a_direct_computation(demo: Case) -> None:
     answer = demo.ask(FRANCE, panels={"coverage"})
     assert answer.coverage is not None
-    test_live_coverage.check(demo, answer.coverage, demo.run(answer.tokens), answer.position)
+    test_coverage.check(demo, answer.coverage, demo.run(answer.tokens), answer.position)
 
 
 @pytest.mark.parametrize("kind", ["ff_value", "ff_key", "w_o"])

@@ -51,7 +51,7 @@ def test_mlp_replaces_the_vocabulary(case: Case, kind: str) -> None:
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])
 def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) -> None:
-    readings = case.engine._readings
+    readings = case.engine.readings
     W = readings.mlp_vocabulary.rows if reading == "mlp" else case.model.W_E.numpy()
     v = readings.folded("ff_key", 1, 3) if reading == "norm" else case.model.vectors(1, "ff_key")[3].numpy()
     rows = W.astype(np.float64) - W.mean(axis=0, dtype=np.float64)

@@ -1,0 +1,124 @@
+"""Seed words: which tokens stand for them, the query they give, and the vectors it finds in a small model."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer, decoders, models, normalizers
+
+from precompute.errors import BadRequest, NotFound
+from precompute.live.seed_ranking import Ranked, Seed, find_seed, query, rank_by_seeds
+from precompute.shape import SIDES
+from precompute.weights.architectures import describe
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
+from tests.support.models import tiny_gpt2, tiny_llama, tokenizer_json
+
+TOKENIZER = Tokenizer.from_str(tokenizer_json())
+
+
+@pytest.fixture(scope="module", params=["tied", "untied"])
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Model:
+    folder: Path = tmp_path_factory.mktemp("model")
+    made = tiny_gpt2(folder) if request.param == "tied" else tiny_llama(folder, tied=False)
+    return describe(Checkpoint.open(made))
+
+
+@pytest.mark.parametrize(
+    ("word", "tokens"),
+    [
+        ("horse", [" horse"]),
+        (" horse", [" horse"]),
+        ("dog", [" dog"]),
+        (".", ["."]),  # there is no " ."
+        ("writer", None),
+        ("zebra", None),
+        ("dog lion", None),
+    ],
+)
+def test_a_leading_space_comes_first_then_none_then_pieces(word: str, tokens: list[str] | None) -> None:
+    seed = find_seed(TOKENIZER, word)
+    assert seed.word == word
+    if tokens is not None:
+        assert [TOKENIZER.decode([token]) for token in seed.tokens] == tokens
+        return
+    spaced, bare = (TOKENIZER.encode(text).ids for text in (" " + word, word))
+    assert list(seed.tokens) == (bare if len(bare) == 1 < len(spaced) else spaced)
+    assert TOKENIZER.decode(list(seed.tokens)).strip() == word
+
+
+@pytest.mark.parametrize("word", ["", " ", "\n"])
+def test_nothing_is_no_seed(word: str) -> None:
+    with pytest.raises(NotFound, match="horse, dog, lion"):
+        find_seed(TOKENIZER, word)
+
+
+def test_text_that_is_none_is_no_seed() -> None:
+    """As a shell passes bytes that are not UTF-8."""
+    with pytest.raises(NotFound, match=r"seed 'do\\udcffg' is no text"):
+        find_seed(TOKENIZER, "do\udcffg")
+
+
+@pytest.mark.parametrize(
+    ("word", "pieces"), [("dog", ["▁dog"]), (" dog", ["▁dog"]), ("zebra", ["▁z", "eb", "ra"]), ("dog zebra", None)]
+)
+def test_a_tokenizer_that_puts_spaces_itself_gets_no_second_one(word: str, pieces: list[str] | None) -> None:
+    merges = [("▁", "z"), ("▁", "d"), ("o", "g"), ("▁d", "og"), ("e", "b"), ("r", "a")]
+    letters = ["<unk>", "▁", *"abdegorz", *("".join(pair) for pair in merges)]
+    tokenizer = Tokenizer(models.BPE({piece: n for n, piece in enumerate(letters)}, merges, unk_token="<unk>"))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    found = [tokenizer.id_to_token(token) for token in find_seed(tokenizer, word).tokens]
+    assert found == (pieces or ["▁dog", "▁z", "eb", "ra"])
+
+
+def test_a_kind_that_is_asked_for_twice_is_ranked_once(model: Model) -> None:
+    seeds = [find_seed(TOKENIZER, "dog")]
+    assert rank_by_seeds(model, seeds, ["w_q", "w_q"], 20) == rank_by_seeds(model, seeds, ["w_q"], 20)
+
+
+def test_the_query_is_the_mean_of_the_words_less_the_mean_of_all() -> None:
+    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
+    found = query(W, [Seed("one", (3,)), Seed("of several pieces", (4, 5, 9)), Seed("again", (3,))])
+    mean = W.mean(axis=0, dtype=np.float64)
+    words = [W[3] - mean, (W[4] - mean + W[5] - mean + W[9] - mean) / 3, W[3] - mean]
+    np.testing.assert_allclose(found, sum(words) / 3, atol=1e-6)
+
+
+def test_weights_count_and_what_cancels_out_is_refused() -> None:
+    W = np.random.default_rng(0).standard_normal((30, 5)).astype(np.float32)
+    found = query(W, [Seed("king", (3,)), Seed("man", (4,), -1.0), Seed("woman", (5,), 2.0)])
+    mean = W.mean(axis=0, dtype=np.float64)
+    np.testing.assert_allclose(found, ((W[3] - mean) - (W[4] - mean) + 2 * (W[5] - mean)) / 4, atol=1e-6)
+    with pytest.raises(BadRequest, match="cancel each other out"):
+        query(W, [Seed("dog", (3,)), Seed("dog", (3,), -1.0)])
+
+
+def test_tokens_without_an_embedding_are_named() -> None:
+    with pytest.raises(NotFound, match="token 30 "):
+        query(np.zeros((30, 5), np.float32), [Seed("word", (3, 30))])
+
+
+@pytest.mark.parametrize("kinds", [("ff_value",), ("ff_key", "ff_value"), ("w_o", "w_q", "w_k", "w_v")])
+@pytest.mark.parametrize("n", [1, 10, 10_000])
+def test_vectors_of_all_layers_are_ranked_together(model: Model, kinds: tuple[str, ...], n: int) -> None:
+    seeds = [find_seed(TOKENIZER, word) for word in ("horse", "dog", "zebra")]
+    every = []
+    for kind in kinds:
+        W = (model.W_E if SIDES[kind] == "reads" else model.W_U).numpy().astype(np.float64)
+        q = np.mean([W[list(seed.tokens)].mean(axis=0) - W.mean(axis=0) for seed in seeds], axis=0)
+        for layer in range(model.shape.n_layers):
+            scores = model.vectors(layer, kind).numpy().astype(np.float64) @ q
+            every += [Ranked(kind, layer, index, score) for index, score in enumerate(scores.tolist())]
+    every.sort(key=lambda ranked: -ranked.score)
+    found = rank_by_seeds(model, seeds, kinds, n)
+    assert [(r.kind, r.layer, r.index) for r in found] == [(r.kind, r.layer, r.index) for r in every[:n]]
+    np.testing.assert_allclose([r.score for r in found], [r.score for r in every[:n]], atol=1e-12)
+
+
+def test_ties_stand_by_kind_layer_and_index(model: Model) -> None:
+    """The mean of all embeddings as the seed: every score is nothing but rounding, or nothing at all."""
+    everything = Seed("everything", tuple(range(model.shape.d_vocab)))
+    found = rank_by_seeds(model, [everything], ["ff_value"], 5)
+    assert max(abs(r.score) for r in found) < 1e-12
+    assert found == sorted(found, key=lambda r: (-r.score, r.kind, r.layer, r.index))
