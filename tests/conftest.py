@@ -22,13 +22,16 @@ settings.load_profile("lexiscope")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests in tests/browser need Chromium, those that take the demo model need it: they cannot forget to say so."""
+    """A test says by where it is and by the fixtures it takes that it needs Chromium, the demo model or a worker."""
     browser = Path(__file__).parent / "browser"
     for item in items:
         if item.path.is_relative_to(browser):
             item.add_marker("browser")
-        if "smollm2" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "smollm2" in fixtures:
             item.add_marker("demo")
+        if "live" in fixtures:
+            item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -43,6 +46,14 @@ def no_waiting_for_the_disk() -> Iterator[None]:
     """Flushing takes most of the time of writing many small indexes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_of_the_users() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("LEXISCOPE_")]:
+            patch.delenv(name)
         yield
 
 

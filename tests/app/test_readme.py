@@ -31,6 +31,7 @@ def test_all_commands_are_there() -> None:
     assert COMMANDS[0].startswith("precompute")  # the others read what it makes
 
 
+@pytest.mark.slow
 def test_commands_run_in_their_order_and_then_the_code(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,8 @@ import pytest
 from app.cli import PRECOMPUTE_MODULES
 from tests.support.synthetic import make_manifest, write_index
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 # The first argument: modules that cannot be found; the rest is the command.
 SCRIPT = """

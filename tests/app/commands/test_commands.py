@@ -191,6 +191,7 @@ def test_manifest_that_knows_no_source(
 # Stopping
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.Signals) -> None:
     words = ("precompute", slow_source, "--data", tmp_path / "data", *SMALL)
@@ -212,6 +213,7 @@ def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.S
         assert "nothing to do" in child.said()
 
 
+@pytest.mark.slow
 def test_second_build_stops_and_a_kill_frees_the_place(slow_source: Path, tmp_path: Path) -> None:
     words = ("precompute", slow_source, "--data", tmp_path / "data", *SMALL)
     with command(tmp_path / "log", *words) as first:
@@ -223,6 +225,7 @@ def test_second_build_stops_and_a_kill_frees_the_place(slow_source: Path, tmp_pa
         third.wait_for("to build, upper layers first")
 
 
+@pytest.mark.slow
 def test_real_process_speaks_on_stderr(source: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "app.cli", "precompute", str(source), "--data", str(tmp_path), *SMALL]
     root = Path(__file__).parents[3]

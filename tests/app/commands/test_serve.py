@@ -25,6 +25,8 @@ from precompute.errors import ServeError
 from tests.support.processes import ROOT, RUN, get, serving
 from tests.support.site import GPT2, LLAMA
 
+pytestmark = pytest.mark.slow
+
 WHOLE = b"GET /-/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 

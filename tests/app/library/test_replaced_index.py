@@ -11,6 +11,8 @@ import pytest
 from tests.support.site import visit
 from tests.support.synthetic import make_manifest, write_index
 
+pytestmark = pytest.mark.slow
+
 
 def rebuild(folder: Path) -> None:
     shutil.rmtree(folder)

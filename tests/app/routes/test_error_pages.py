@@ -158,6 +158,7 @@ def shard(data: Path, model: str, layer: int) -> Path:
     return data / model / Manifest.load(data / model).shards[layer].file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harm", ["vanish", "truncate", "garbage"])
 def test_a_shard_is_lost_while_serving(site_data: Path, tmp_path: Path, harm: str) -> None:
     data = copied(site_data, tmp_path)

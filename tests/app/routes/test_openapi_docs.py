@@ -30,6 +30,8 @@ from precompute.shape import PRESETS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, visit
 
+pytestmark = pytest.mark.slow
+
 REQUESTS_EACH = 8
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 

@@ -33,6 +33,8 @@ from tests.support.workers import (
 )
 from tests.support.workers import worker_app as worker_around
 
+pytestmark = pytest.mark.slow
+
 FAST = {"worker_silence": 1.5, "request_seconds": 20}
 
 

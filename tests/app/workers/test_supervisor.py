@@ -30,6 +30,8 @@ from tests.support.processes import serving
 from tests.support.site import GPT2
 from tests.support.workers import SEEDS, asking_site, listening, post, until
 
+pytestmark = pytest.mark.slow
+
 
 def source(site_data: Path) -> str:
     return Manifest.load(site_data / GPT2).source

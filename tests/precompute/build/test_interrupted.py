@@ -30,6 +30,8 @@ from tests.support.builds import (
     small_gpt2,
 )
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.usefixtures("built")  # by which all that is compiled has been, so that a build takes as long as the next
 def test_killed_ten_times_ends_byte_identical(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from precompute.weights.checkpoint import Checkpoint
 from tests.support import brute
 from tests.support.models import tiny_gpt2, tiny_llama
 
+pytestmark = pytest.mark.slow
+
 K, PAIRS, LAYER = 12, 40, 1
 MODELS = {
     "gpt2": lambda folder: tiny_gpt2(folder),

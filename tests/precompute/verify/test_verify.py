@@ -25,6 +25,8 @@ from tests.support.builds import copy, quick_build, small_gpt2
 from tests.support.models import tiny_llama
 from tests.support.synthetic import rewrite_shard
 
+pytestmark = pytest.mark.slow
+
 Arrays = dict[str, NDArray[Any]]
 
 

@@ -95,6 +95,7 @@ def test_only_hub_models_have_revisions(tmp_path: Path, monkeypatch: pytest.Monk
         resolve(name, revision="main", cache=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_process_killed_while_converting_does_no_harm(tmp_path: Path) -> None:
     """Two processes convert the same file, one is killed at once; the other and a later one succeed."""
     path = write_gguf(tiny_llama(tmp_path / "hub"), tmp_path / "m.gguf")
@@ -125,6 +126,7 @@ def test_an_index_folder_of_the_same_name_does_not_hide_the_hub(
         resolve("gpt2", cache=tmp_path)
 
 
+@pytest.mark.slow
 def test_production_code_needs_no_transformers() -> None:
     code = "import sys, precompute.weights.sources; assert not 'transformers' in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,6 +17,8 @@ from tests.precompute.project.heads import Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute
 
+pytestmark = pytest.mark.slow
+
 
 def check(head: Head, n: int, exhaustive: bool = False) -> None:
     for lens in LENSES:

@@ -24,6 +24,8 @@ from tests.precompute.project.heads import Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute
 
+pytestmark = pytest.mark.slow
+
 EVERYTHING = -2
 BYTES = [COARSE] if relative_cost(64) < math.inf else []  # not every processor adds bytes up exactly
 
