@@ -16,6 +16,7 @@ class ModelHealth:
 class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
+    workers: dict[str, str]  # by model, of those that this server runs: ready, loading or down
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from app.html.rendering import PageRequest
 from app.metrics import MEDIA_TYPE
 from app.routes.api_docs import page_responses
 from app.routes.arguments import Lens
-from app.routes.dependencies import ServedIndex, SiteLibrary, SiteSettings, model_names
+from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, model_names
 from app.routes.example_links import example_links
 from app.routes.requests import VARY, has_etag, is_partial, origin_of
 from app.settings import described
@@ -27,14 +27,14 @@ router = APIRouter(tags=["system"])
 
 
 @router.get("/-/health", operation_id="health")
-async def health(library: SiteLibrary, response: Response) -> HealthView:
-    """Whether the server answers, and which layers of which models are ready."""
+async def health(library: SiteLibrary, live: AnyLive, response: Response) -> HealthView:
+    """Whether the server answers, which layers of which models are ready, and how its workers are."""
     response.headers["cache-control"] = "no-store"
     models = tuple(
         ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
         for card in library.cards()
     )
-    return HealthView(status="ok", models=models)
+    return HealthView(status="ok", models=models, workers=live.worker_states())
 
 
 @router.get("/-/settings.json", operation_id="settings")

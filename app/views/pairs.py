@@ -6,9 +6,9 @@ from typing import Annotated
 from app.views.checks import check_length, check_number, finite
 from app.views.notes import pairs_note
 from app.views.tokens import OMIT_NONE, PAGE_ONLY, TokenPair, View, token_pairs
-from app.wire import PairsReadingAnswer, ScoredPair
 from precompute.index.index import Index
 from precompute.index.shard_reader import Shard, position
+from precompute.live.wire import PairsReadingAnswer, ScoredPair
 from precompute.shape import MATRICES
 
 # What the two columns of a head's pairs are.

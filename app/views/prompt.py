@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
-from app import wire
 from app.views.seeds import first_tokens, from_worker
 from app.views.tokens import ScoredToken, Token, View, tokens_of
 from precompute.index.index import Index
+from precompute.live import wire
 
 FIRST = 5  # tokens of a neuron's key and value
 FIRST_OF_CHOSEN = 15  # of the one that was asked about

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing_extensions import TypedDict
 
 from app.views.tokens import Token, View, token_of, tokens_of
-from app.wire import HeadRelation, PairUsed, RelationAnswer
 from precompute.index.index import Index
+from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 
 from app.views.token import head_of
 from app.views.tokens import ScoredToken, Token, View, scored_tokens, tokens_of
-from app.wire import HeadReading, Scored, SeedResult, SeedsAnswer
 from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
+from precompute.live.wire import HeadReading, Scored, SeedResult, SeedsAnswer
 
 FIRST = 8  # tokens of each vector
 

@@ -4,8 +4,8 @@ What a word means to a model is for the worker."""
 import re
 from collections.abc import Iterable
 
-from app.wire import HeadOff, Intervention, NeuronSet, Term, WordPair
 from precompute.errors import BadRequest
+from precompute.live.wire import HeadOff, Intervention, NeuronSet, Term, WordPair
 
 LONGEST_WORD = 100
 LARGEST = 1e6  # of weights and coefficients

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from app.views.checks import check_length, finite
 from app.views.tokens import PAGE_ONLY, ScoredToken, scored_tokens
-from app.wire import ReadingAnswer
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Shard
 from precompute.index.tokens import TokenTable
+from precompute.live.wire import ReadingAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

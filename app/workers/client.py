@@ -93,6 +93,10 @@ class LiveClient:
                 yield _parse(Progress, data)
         raise LiveDown(f"the worker of {model} stopped before it had an answer")
 
+    def worker_states(self) -> dict[str, str]:
+        """How the workers are that this server runs, by model."""
+        return {model: keeper.state.word for model, keeper in self.supervisor.running().items()}
+
     def start(self) -> None:
         """Starts the workers that are to run from the beginning."""
         if self._settings.worker == "start" and not self._addresses:

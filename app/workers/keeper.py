@@ -23,6 +23,12 @@ class WorkerState:
     failed: bool = False  # it could not even start: waiting for it is in vain
     retry_at: float = 0.0  # when it is started again, by time.monotonic()
 
+    @property
+    def word(self) -> str:
+        if self.address:
+            return "ready"
+        return "down" if self.retry_at else "loading"
+
 
 class Keeper:
     """`state` is replaced as a whole, so that it can be read at any time."""

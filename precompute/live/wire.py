@@ -1,5 +1,5 @@
 """What can be asked of a model and what it answers, as JSON over HTTP. Tokens are ids: texts are the index's.
-Needs no torch, so that the server can import it; app/wire.py adds what only server and worker say to each other.
+Needs no torch, so that the server can import it.
 """
 
 from typing import Annotated, Literal

@@ -265,17 +265,17 @@ def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
             assert home.status_code == 200
             assert "lexiscope precompute" in home.text
             assert visitor.get("/index.json").json() == {"models": [], "start": None}
-            assert visitor.get("/-/health").json() == {"status": "ok", "models": []}
+            assert visitor.get("/-/health").json() == {"status": "ok", "models": [], "workers": {}}
 
 
 def test_health_says_what_is_ready(client: TestClient) -> None:
-    assert client.get("/-/health").json() == {
-        "status": "ok",
-        "models": [
-            {"model": GPT2, "layers_ready": 2, "n_layers": 3, "faults": []},
-            {"model": LLAMA, "layers_ready": 2, "n_layers": 2, "faults": []},
-        ],
-    }
+    health = client.get("/-/health").json()
+    assert health["status"] == "ok"
+    assert health["models"] == [
+        {"model": GPT2, "layers_ready": 2, "n_layers": 3, "faults": []},
+        {"model": LLAMA, "layers_ready": 2, "n_layers": 2, "faults": []},
+    ]
+    assert set(health["workers"].values()) <= {"ready", "loading", "down"}
 
 
 def test_robots_leave_endless_addresses_alone(client: TestClient) -> None:

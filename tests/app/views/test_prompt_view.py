@@ -6,8 +6,8 @@ import pytest
 
 from app.formats.csv_rows import csv_rows
 from app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
-from app.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
 from precompute.index.index import Index
+from precompute.live.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
 from tests.support.site import GPT2, LLAMA
 
 

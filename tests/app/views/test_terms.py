@@ -17,8 +17,8 @@ from app.views.terms import (
     write_set,
     write_terms,
 )
-from app.wire import HeadOff, NeuronSet, Term
 from precompute.errors import BadRequest
+from precompute.live.wire import HeadOff, NeuronSet, Term
 
 
 @pytest.mark.parametrize(("typed", "meant", "written"), [

@@ -88,6 +88,7 @@ def test_a_tokenizer_that_panics(panicking: Path) -> None:
     app, site = asking_site(panicking)
     with listening(app) as url:
         until(lambda: post(f"{url}/weights/seeds", SEEDS).status_code == 200)
+        assert site.live.worker_states() == {"weights": "ready"}
         keeper = site.live.supervisor.keeper("weights")
         first = keeper.pid
 

@@ -35,7 +35,7 @@ from tests.support.workers import worker_app as worker_around
 
 pytestmark = pytest.mark.slow
 
-FAST = {"worker_silence": 1.5, "request_seconds": 20}
+FAST = {"worker_silence": 1.5, "request_seconds": 20, "workers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,6 @@ def test_the_other_model_has_another_worker(own: tuple[str, State], monkeypatch:
     keeper = site.live.supervisor.keeper(GPT2)
     until(lambda: keeper.pid)
     old = keeper.pid
-    monkeypatch.setattr(site.live.supervisor, "_settings", site.settings.model_copy(update={"workers": 1}))
     monkeypatch.setattr("app.workers.client.START_WAIT", 0.1)
     loading = post(f"{url}/{LLAMA}/seeds", SEEDS)
     assert (loading.status_code, loading.headers["retry-after"]) == (503, "2")

@@ -85,7 +85,7 @@ def test_the_page_says_why_a_worker_cannot_start(tmp_path: Path) -> None:
     weights = small_gpt2(tmp_path / "weights", n_layers=1)
     data = quick_build(weights, tmp_path / "data").parent
     shutil.rmtree(weights)
-    app, _ = asking_site(data)
+    app, state = asking_site(data)
     with listening(app) as url:
         until(lambda: "is loading the model" not in post(f"{url}/weights/seeds", SEEDS).text)
         refused = post(f"{url}/weights/seeds", SEEDS)
@@ -93,6 +93,7 @@ def test_the_page_says_why_a_worker_cannot_start(tmp_path: Path) -> None:
         assert int(refused.headers["retry-after"]) >= 1
         said = refused.json()["error"]["detail"]
         assert said.startswith("the worker of weights cannot start: There is no folder or file")
+        assert state.live.worker_states() == {"weights": "down"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
