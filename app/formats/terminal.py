@@ -3,35 +3,32 @@ What is in a view is for views.py."""
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import zip_longest
 
 from rich import box
 from rich.columns import Columns
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
+from app.formats.parameter_tables import TOKEN_COLUMNS, pair_columns
+from app.formats.table import Column, Row, ends_beside, ranked, token_texts
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView
 from app.views.seeds import SeedRankingView
 from app.views.subhead import SubheadView
-from app.views.tokens import ScoredToken, Token, TokenPair
+from app.views.token_text import visible
 from app.views.vectors import Vector
 from precompute.index.index import ModelSummary, ranges
-from precompute.plain_text import escaped, plain
+from precompute.plain_text import plain
 from precompute.shape import ENDS, Shape
 
-_ESCAPES = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
-
-def visible(text: str) -> str:
-    """A token as one can see it: spaces marked, control and format characters escaped, other directions contained."""
-    shown = "".join(_ESCAPES.get(character) or _escaped(character) for character in text)
-    if shown and unicodedata.category(shown[0]).startswith("M"):
-        shown = "\N{DOTTED CIRCLE}" + shown  # a mark would sit on whatever stands before the token
-    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in shown):
-        shown = f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
-    return shown or "(no text)"  # an embedding row that no token has
+def isolated(text: str) -> str:
+    """A token as one can see it, with text of other directions contained."""
+    seen = visible(text)
+    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in seen):
+        return f"\N{FIRST STRONG ISOLATE}{seen}\N{POP DIRECTIONAL ISOLATE}"
+    return seen
 
 
 def print_view(console: Console, view: NeuronView | PairsView | SubheadView) -> None:
@@ -46,20 +43,25 @@ def print_view(console: Console, view: NeuronView | PairsView | SubheadView) -> 
 
 def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
     used = ", ".join(
-        f"{'' if seed.weight == 1 else f'{seed.weight:+.4g} × '}{visible(seed.word)}: "
-        f"{' + '.join(visible(token['token']) for token in seed.tokens)}"
+        f"{'' if seed.weight == 1 else f'{seed.weight:+.4g} × '}{isolated(seed.word)}: "
+        f"{' + '.join(isolated(token['token']) for token in seed.tokens)}"
         for seed in view.seeds
     )
     _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
-    table = Table("kind", "layer", "index", "score", "top", box=box.SIMPLE_HEAD)
+    columns = (
+        Column("kind"), Column("layer"), Column("index", get=lambda row: _index(row, shape)), Column("score", "number"),
+        Column("top", "words"),
+    )  # fmt: skip
+    table = RichTable(*(column.title for column in columns), box=box.SIMPLE_HEAD)
     for result in view.results:
-        index = str(result["index"])
-        if result["kind"].startswith("w_"):
-            index = "head {} subhead {}".format(*shape.head_and_subhead(result["kind"], result["index"]))
-        first = "  ".join(visible(token["token"]) for token in result["top"]) or "(layer not built yet)"
-        numbers = (result["kind"], str(result["layer"]), index, f"{result['score']:.3f}")
-        table.add_row(*map(Text, (*numbers, first)))
+        table.add_row(*(Text(_text(column, result) or "(layer not built yet)") for column in columns))
     console.print(table)
+
+
+def _index(row: Row, shape: Shape) -> str:
+    if not row["kind"].startswith("w_"):
+        return str(row["index"])
+    return "head {} subhead {}".format(*shape.head_and_subhead(row["kind"], row["index"]))
 
 
 def _print_ff(console: Console, view: NeuronView) -> None:
@@ -89,7 +91,7 @@ def _print_pairs(console: Console, view: PairsView) -> None:
     _print_heading(console, heading, f"lens {view.lens}, preset {view.preset}")
     lists = {"top": (view.top, view.coherence[0]), "bottom": (view.bottom, view.coherence[1])}
     tables = [
-        _titled(f"{end}: {' -> '.join(view.columns)}", _coherence(coherence), _pairs_table(view.columns, pairs))
+        _titled(f"{end}: {' -> '.join(view.columns)}", _coherence(coherence), _pairs_table(view.matrix, pairs))
         for end, (pairs, coherence) in lists.items()
     ]
     _print_side_by_side(console, tables)
@@ -98,7 +100,7 @@ def _print_pairs(console: Console, view: PairsView) -> None:
 
 
 def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
-    table = _table()
+    table = _blank_table()
     for heading in ("model", "layers ready", "size"):
         table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
     for model in models:
@@ -131,7 +133,9 @@ def _print_vectors(console: Console, vectors: dict[str, Vector]) -> None:
     for title, vector in vectors.items():
         details = [f"norm {vector.norm:.3g}"]
         details += [f"{end} {_coherence(c)}" for end, c in zip(ENDS, vector.coherence, strict=True) if c is not None]
-        tables.append(_titled(title, ", ".join(details), _vector_table(vector)))
+        tables.append(
+            _titled(title, ", ".join(details), _table(*ends_beside(TOKEN_COLUMNS, vector.top, vector.bottom)))
+        )
     _print_side_by_side(console, tables)
 
 
@@ -140,53 +144,39 @@ def _print_side_by_side(console: Console, tables: Sequence[RenderableType]) -> N
     console.print(Columns(tables, padding=(0, 3)))
 
 
-def _titled(title: str, details: str, table: Table) -> Group:
+def _titled(title: str, details: str, table: RichTable) -> Group:
     return Group(Text(), Text(title, style="bold"), Text(details, style="dim"), table)
 
 
-def _vector_table(vector: Vector) -> Table:
-    table = _table()
-    _add_columns(table, ("#", "top", "score", "bottom", "score"))
-    for rank, (high, low) in enumerate(zip_longest(vector.top, vector.bottom), 1):
-        table.add_row(str(rank), *_scored_cells(high), *_scored_cells(low))
-    return table
-
-
-def _pairs_table(columns: tuple[str, str], pairs: Sequence[TokenPair]) -> Table:
-    table = _table()
-    _add_columns(table, ("#", *columns, "score"))
-    for rank, pair in enumerate(pairs, 1):
-        table.add_row(str(rank), _token(pair["from"]), _token(pair["to"]), _score(pair["score"]))
+def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
+    table = _table(pair_columns(matrix), ranked(pairs))
     if not pairs:
         table.add_row("", "no pairs", "", "")
     return table
 
 
-def _table() -> Table:
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def _table(columns: Sequence[Column], rows: Sequence[Row]) -> RichTable:
+    table = _blank_table()
+    for column in columns:
+        number = column.kind == "number"
+        table.add_column(Text(column.title), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_text(column, row), "cyan" if column.kind == "token" else "") for column in columns))
+    return table
 
 
-def _add_columns(table: Table, headings: Sequence[str]) -> None:
-    for heading in headings:
-        number = heading in ("#", "score")
-        table.add_column(Text(heading), justify="right" if number else "left", no_wrap=number, overflow="fold")
+def _blank_table() -> RichTable:
+    return RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
 
 
-def _scored_cells(entry: ScoredToken | None) -> tuple[Text, Text]:
-    return (_token(entry), _score(entry["score"])) if entry else (Text(), Text())
-
-
-def _token(token: Token) -> Text:
-    return Text(visible(token["token"]), style="cyan")
-
-
-def _score(score: float) -> Text:
-    return Text(f"{score:.3f}")
+def _text(column: Column, row: Row) -> str:
+    value = column.value(row)
+    if value is None:
+        return ""
+    if column.kind in ("text", "number", "ratio"):
+        return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return "  ".join(" → ".join(map(isolated, group)) for group in token_texts(column, value))
 
 
 def _coherence(value: float | None) -> str:
     return "" if value is None else f"coherence {value:.2f}"
-
-
-def _escaped(character: str) -> str:
-    return escaped(character) if unicodedata.category(character)[0] in "CZ" else character

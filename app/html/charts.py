@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from app.html.numbers import HEAT_STEPS
 from app.views.prompt import Coverage
-from app.views.token_text import shown
+from app.views.token_text import visible
 from app.views.tokens import Token
 
 WINDOW = 24  # positions of a text that stand beside each other
@@ -34,7 +34,7 @@ def attention_squares(weights: Sequence[Sequence[float]]) -> list[tuple[int, str
 def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     """Positions and their tokens, cut; where they are too many, every few positions and their numbers."""
     step = -(-len(tokens) // WINDOW)
-    texts = [(at, shown(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
+    texts = [(at, visible(tokens[at]["token"]) if step == 1 else str(at)) for at in range(0, len(tokens), step)]
     return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
 
 

@@ -11,11 +11,12 @@ from urllib.parse import parse_qsl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app import addresses
+from app.formats import stored_tables
 from app.html import charts, glossary, listings, numbers, openapi_text, tokens
 from app.html.assets import folder
 from app.views import jumps, lengths, terms
 from app.views.clearer import clearer
-from app.views.token_text import shown
+from app.views.token_text import visible
 from precompute.index.index import Index, ranges
 from precompute.rebuild_command import command
 from precompute.shape import LENSES, PRESETS
@@ -88,10 +89,10 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "score": numbers.score,
         "seed_words": tokens.seed_words,
         "short_rank": numbers.short_rank,
-        "shown": shown,
         "size": numbers.size,
         "thousands": numbers.thousands,
         "tip": glossary.tip,
+        "visible": visible,
     }
     jinja.globals |= {
         "LENSES": LENSES,
@@ -106,6 +107,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "openapi": openapi_text,
         "ranges": ranges,
         "rebuild_command": command,
+        "stored_tables": stored_tables,
         "terms": terms,
         "turned": addresses.turned,
         "url": addresses,

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from app import addresses
 from app.views.seeds import SeedWord
-from app.views.token_text import shown
+from app.views.token_text import visible
 from app.views.tokens import Token, TokenPair
 
 CUT = 9  # lists side by side have room for about as many characters
@@ -42,7 +42,7 @@ def _around_id(model: str, lens: str) -> tuple[str, str]:
 def _chip_text(text: str) -> Markup:
     """The spaces around a token, which are easily overlooked, are set apart by colour; a token that may be cut is
     whole in its title."""
-    seen = shown(text)
+    seen = visible(text)
     title = f' title="{escape(seen)}"' if len(seen) > CUT else ""
     word = seen.strip("␣")
     before, after = seen.split(word, 1) if word else ("", "")
@@ -52,7 +52,7 @@ def _chip_text(text: str) -> Markup:
 
 def plain(tokens: Iterable[Token]) -> str:
     """Tokens as text, for titles and descriptions."""
-    return ", ".join([token["token"].strip() or shown(token["token"]) for token in tokens])
+    return ", ".join([token["token"].strip() or visible(token["token"]) for token in tokens])
 
 
 def plain_pairs(pairs: Iterable[TokenPair]) -> str:

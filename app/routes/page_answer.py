@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.addresses import DATA_FORMATS, FORMATS, content_type, format_address
-from app.formats.faces import csv_face, table_face
 from app.formats.json_format import json_bytes
+from app.formats.view_text import view_csv, view_text
 from app.html.rendering import PageRequest
 from app.library.live_index import LiveIndex
 from app.routes.api_docs import Responses, data_responses, page_responses
@@ -137,10 +137,10 @@ class PageAnswer:
             case "json":
                 body = json_bytes(view)
             case "csv":
-                streamed: Response = self._state.streams.response(csv_face(view), content_type("csv"), headers)
+                streamed: Response = self._state.streams.response(view_csv(view), content_type("csv"), headers)
                 return streamed
             case "md" | "tex":
-                body = table_face(self.format, view, self._page_request())
+                body = view_text(self.format, view, origin_of(self.request) + self.address, self._index).encode()
             case _:
                 body = self.html(template, view, self.is_partial).encode()
         return Response(body, 200, headers, content_type(self.format))

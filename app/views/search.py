@@ -75,17 +75,17 @@ class SearchView(View):
     q: str
     lens: str
     kind: str | None
-    page: int
-    pages: int
     jump: str | None  # the path of the parameter that was named
     words: list[TokenGroup]  # what each word of the search stands for
-    pieces: list[Token]  # how the tokenizer splits a text that is no token itself
     tokens: list[TokenGroup]  # tokens like the search
+    pieces: list[Token]  # how the tokenizer splits a text that is no token itself
+    page: int
+    missing: tuple[int, ...]  # layers that are not built or damaged: they may match, too
+    pages: int
     total: int
     matches: list[VectorMatch]
     pairs: list[PairMatch]  # of one or two words: the best on page 1; with kind vo or qk all, in pages
     pairs_total: int
-    missing: tuple[int, ...]  # layers that are not built or damaged: they may match, too
 
 
 @dataclass(frozen=True)
@@ -151,17 +151,17 @@ def _view(
         q=q,
         lens=lens,
         kind=kind,
-        page=page,
-        pages=matches.pages,
         jump=jump(index.manifest.model, index.shape, q),
         words=[_group(tokens, word.text, "exact", word.tokens) for word in words],
-        pieces=pieces,
         tokens=[_group(tokens, text, how, search.tokens(text)) for text, how in like],
+        pieces=pieces,
+        page=page,
+        missing=matches.missing,
+        pages=matches.pages,
         total=matches.total,
         matches=matches.vectors,
         pairs=matches.pairs,
         pairs_total=matches.pairs_total,
-        missing=matches.missing,
     )
 
 

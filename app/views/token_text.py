@@ -3,18 +3,18 @@ Containing right-to-left text is for whoever shows it: <bdi> in pages, isolates 
 
 import unicodedata
 
-_ESCAPES = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+from precompute.plain_text import escaped
+
+_NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
-def shown(text: str) -> str:
-    text = "".join([_ESCAPES.get(character) or _escaped(character) for character in text])
-    if text and unicodedata.category(text[0]).startswith("M"):
-        text = "\N{DOTTED CIRCLE}" + text  # a mark would sit on whatever stands before the token
-    return text or "(no text)"  # an embedding row that no token has
+def visible(text: str) -> str:
+    r"""U+00A0 is \u00a0: \xa0 is the byte that is no text by itself, as TokenTable spells it."""
+    seen = "".join([_NAMED.get(character) or _visible(character) for character in text])
+    if seen and unicodedata.category(seen[0]).startswith("M"):
+        seen = "\N{DOTTED CIRCLE}" + seen  # a mark would sit on whatever stands before the token
+    return seen or "(no text)"  # an embedding row that no token has
 
 
-def _escaped(character: str) -> str:
-    if unicodedata.category(character)[0] not in "CZ":
-        return character
-    code = ord(character)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+def _visible(character: str) -> str:
+    return escaped(character) if unicodedata.category(character)[0] in "CZ" else character

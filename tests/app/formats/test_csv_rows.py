@@ -3,22 +3,19 @@
 import csv
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from app.formats.csv_rows import csv_columns, csv_rows
-from app.formats.table_text import CSV_PART, csv_parts
-from app.library.library import Library
-from app.views.home import home_view
+from app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
+from app.formats.table import Column, Table, constant
+from app.formats.tables import about
 from app.views.layer import layer_view
-from app.views.model import model_view
-from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
 from app.views.search import search_view
-from app.views.token import token_view
+from app.views.seeds import seeds_view
 from precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, visit
@@ -64,9 +61,40 @@ def test_csv_leaves_nothing_out(client: TestClient, path: str, total: Callable[[
 
 
 def test_csv_keeps_tokens_as_they_are() -> None:
-    text = "".join(csv_parts({"token": token, "id": at} for at, token in enumerate(NASTY)))
+    tokens = [{"id": at, "token": token} for at, token in enumerate(NASTY)]
+    table = Table("", (Column("token", "token", get=lambda row: row),), tokens)
+    (text,) = csv_chunks([table], {})
     assert [row["token"] for row in csv.DictReader(io.StringIO(text, newline=""))] == NASTY
-    assert ([*csv_parts([])], [*csv_parts([], ("token", "id"))]) == ([], ["token,id\r\n"])
+
+
+def test_lists_of_one_file_share_their_columns() -> None:
+    """What a list does not have is blank, and so is what is said of the file but does not hold for the list."""
+    one = Table("", (constant("end", "top"), Column("x", "token")), [{"x": {"id": 7, "token": "a"}}, {"x": None}])
+    other = Table("", (Column("n"), Column("end")), [{"n": 1, "end": "bottom"}], says_nothing_of=("preset",))
+    for_people = Table("unseen", (Column("y"),), [{"y": 1}], "people")
+    assert "".join(csv_chunks([one, for_people, other], {"model": "tiny", "preset": "all"})).split("\r\n") == [
+        "end,x,x_id,n,model,preset", "top,a,7,,tiny,all", "top,,,,tiny,all", "bottom,,,1,tiny,", "",
+    ]  # fmt: skip
+
+
+def test_several_tokens_are_several_columns() -> None:
+    rows = [{"t": [{"id": 1, "token": "a"}, {"id": 2, "token": "b"}]}, {"t": []}]
+    assert "".join(csv_chunks([Table("", (Column("t", "tokens", count=2),), rows)], {})).split("\r\n") == [
+        "t_1,t_1_id,t_2,t_2_id", "a,1,b,2", ",,,", "",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
+    """In q and words, which a spreadsheet would compute; tokens stay as they are."""
+    index = Index.open(site_data / LLAMA)
+    typed = f"{start}dog"
+    assert (
+        about(search_view(index, typed))["q"] == about(seeds_view(index, typed, "ff_key", None))["words"] == f"'{typed}"
+    )
+    assert about(search_view(index, "dog = 1"))["q"] == "dog = 1"
+    filtered = replace(layer_view(index, 0), token={"id": 1, "token": start})
+    assert about(filtered)["listing"] == start
 
 
 @pytest.mark.parametrize(
@@ -82,17 +110,6 @@ def test_csv_without_rows_still_has_its_header(client: TestClient, empty: str, f
     assert not rows(client, empty)
     assert client.get(empty).text.strip() == client.get(full).text.partition("\r\n")[0] != ""
     assert rows(client, full)
-
-
-def test_the_columns_of_views_without_rows(site_data: Path) -> None:
-    """Are those of the same view with rows."""
-    index = Index.open(site_data / LLAMA)
-    for view in (
-        home_view(Library(site_data)), model_view(index), layer_view(index, 0), pairs_view(index, "vo", 0, 1),
-        token_view(index, 300), search_view(index, "dog"),
-    ):  # fmt: skip
-        assert csv_columns(view) == tuple(next(iter(csv_rows(view))))
-    assert csv_columns(neuron_view(index, 0, 0)) == ()
 
 
 @pytest.mark.parametrize(("path", "about"), [
@@ -208,8 +225,8 @@ def test_a_token_page_says_how_many_places_its_csv_holds(paged: TestClient) -> N
     assert link.text.strip() == f"CSV (all {len(rows(paged, path + '.csv?kind=ff_key'))} places)"
 
 
-def test_a_long_csv_comes_in_parts() -> None:
-    count = 2 * CSV_PART + 1
-    parts = [*csv_parts({"id": at} for at in range(count))]
-    assert [part.count("\r\n") for part in parts] == [CSV_PART, CSV_PART, 2]
-    assert "".join(parts) == "id\r\n" + "".join(f"{at}\r\n" for at in range(count))
+def test_a_long_csv_comes_in_chunks() -> None:
+    count = 2 * ROWS_PER_CHUNK + 1
+    chunks = [*csv_chunks([Table("", (Column("id"),), [{"id": at} for at in range(count)])], {})]
+    assert [chunk.count("\r\n") for chunk in chunks] == [ROWS_PER_CHUNK, ROWS_PER_CHUNK, 2]
+    assert "".join(chunks) == "id\r\n" + "".join(f"{at}\r\n" for at in range(count))

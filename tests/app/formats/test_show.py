@@ -16,7 +16,7 @@ from rich.console import Console
 
 from app.cli import COMMANDS, main
 from app.formats.json_format import ascii_json
-from app.formats.terminal import print_models, print_seeds, print_view, size, visible
+from app.formats.terminal import isolated, print_models, print_seeds, print_view, size
 from app.views.neuron import neuron_view
 from app.views.pairs import pairs_view
 from app.views.seeds import seed_ranking_view
@@ -97,7 +97,7 @@ def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path
     assert "value: writes" in out
     assert f"{view.similarity:.3f}" in out
     for entry in (*view.key.top, *view.key.bottom, *view.value.top, *view.value.bottom):
-        assert any(visible(entry["token"]) in line and f"{entry['score']:.3f}" in line for line in out.splitlines())
+        assert any(isolated(entry["token"]) in line and f"{entry['score']:.3f}" in line for line in out.splitlines())
 
 
 def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) -> None:
@@ -171,7 +171,7 @@ def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
         assert unicodedata.category(character)[0] != "C", ascii(character)
     if width == 200:
         for raw in HOSTILE:
-            assert visible(raw.decode("utf-8", "backslashreplace")) in text
+            assert isolated(raw.decode("utf-8", "backslashreplace")) in text
 
 
 @pytest.mark.parametrize(
@@ -195,8 +195,8 @@ def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
         ("", "(no text)"),
     ],
 )
-def test_visible(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_a_token_in_the_terminal(text: str, shown: str) -> None:
+    assert isolated(text) == shown
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,20 @@
 """What views list, as tables for people, and these written out; rows for programs are in test_csv_rows.py."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from app.formats.records import records
-from app.formats.table_text import Source, Table, Tokens, as_latex, as_markdown
+from app.formats import stored_tables
+from app.formats.table import Column, Kind, Table
 from app.formats.tables import tables
+from app.formats.text_formats import Source, as_latex, as_markdown
 from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
 from app.views.seeds import SeedRankingView
-from app.views.token_text import shown
-from app.views.tokens import View
 from precompute.index.index import Index
+from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
 from tests.support.tables import NASTY
 
@@ -26,6 +24,17 @@ SOURCE = Source("http://x/y?z=1", "weights 12, index 34")
 @pytest.fixture(scope="module")
 def index(site_data: Path) -> Index:
     return Index.open(site_data / LLAMA)
+
+
+def text_table(*rows: tuple[Any, ...], kind: Kind = "text") -> Table:
+    names = ("x", "y")[: len(rows[0])]
+    return Table("t", tuple(Column(name, kind) for name in names), [dict(zip(names, row, strict=True)) for row in rows])
+
+
+def nasty_table(title: str, score: float) -> Table:
+    columns = (Column("#", "number"), Column("token", "token"), Column("score", "number"))
+    rows = [{"#": at, "token": {"id": at, "token": token}, "score": score} for at, token in enumerate(NASTY)]
+    return Table(title, columns, rows)
 
 
 def test_twins_leave_out_how_the_page_shows_it(client: TestClient) -> None:
@@ -40,8 +49,7 @@ def test_twins_leave_out_how_the_page_shows_it(client: TestClient) -> None:
 
 
 def test_markdown_is_one_table_whatever_tokens_hold() -> None:
-    table = Table("a|b", ("#", "token", "score"), [(at, shown(token), -0.12345) for at, token in enumerate(NASTY)])
-    text = as_markdown([table], SOURCE)
+    text = as_markdown([nasty_table("a|b", -0.12345)], SOURCE)
     title, _, head, rule, *body = text.splitlines()
     assert (title, head, rule) == ("**a\\|b**", "| \\# | token | score |", "| ---: | --- | ---: |")
     assert body[-1] == "Source: <http://x/y?z=1>, weights 12, index 34"
@@ -53,9 +61,7 @@ def test_markdown_is_one_table_whatever_tokens_hold() -> None:
 
 
 def test_latex_has_no_loose_special_characters() -> None:
-    tokens = [Tokens(((shown(token),),)) for token in NASTY]
-    table = Table("100% & more", ("#", "token", "score"), [(at, token, -0.5) for at, token in enumerate(tokens)])
-    comments, tabular = as_latex([table], SOURCE).split("\n\n")
+    comments, tabular = as_latex([nasty_table("100% & more", -0.5)], SOURCE).split("\n\n")
     assert comments == "% http://x/y?z=1\n% weights 12, index 34\n% XeLaTeX or LuaLaTeX, for tokens beyond ASCII"
     lines = tabular.rstrip().splitlines()
     assert (lines[0], lines[-1]) == (r"\begin{tabular}{rlr}", r"\end{tabular}")
@@ -79,7 +85,7 @@ ESCAPED = re.compile(r"\\texttt\{\\char34\}|\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-|
 def test_latex_of_any_two_ascii_characters() -> None:
     """In the first cell of a row, which the end of the row before would take for its own if it began so."""
     texts = [first + second for first in map(chr, range(32, 127)) for second in map(chr, range(32, 127))]
-    written = as_latex([Table("t", ("x", "y"), [(text, 1.0) for text in texts])], SOURCE)
+    written = as_latex([text_table(*((text, 1.0) for text in texts))], SOURCE)
     assert written.isascii()
     assert "font" not in written
     rows = written.splitlines()[-2 - len(texts) : -2]
@@ -94,22 +100,29 @@ def test_latex_of_any_two_ascii_characters() -> None:
 
 
 def test_latex_names_the_letters_that_need_a_font() -> None:
-    head = as_latex([Table("t", ("x",), [("日本 é",), ("я",)])], SOURCE).splitlines()[:4]
+    head = as_latex([text_table(("日本 é",), ("я",))], SOURCE).splitlines()[:4]
     assert head[2] == "% XeLaTeX or LuaLaTeX, and a font with я 日 本"
     assert "fontspec" in head[3]
-    many = as_latex([Table("t", ("x",), [("".join(map(chr, range(0x4E00, 0x4F00))),)])], SOURCE).splitlines()
+    many = as_latex([text_table(("".join(map(chr, range(0x4E00, 0x4F00))),))], SOURCE).splitlines()
     assert many[2].endswith(" ...")
     assert len(many[2]) < 200
-    assert "XeLaTeX" not in as_latex([Table("t", ("x",), [("␣a → b",)])], SOURCE)
+    assert "XeLaTeX" not in as_latex([text_table(("␣a → b",))], SOURCE)
 
 
-def test_latex_of_lists_and_pairs_of_tokens() -> None:
-    lists = [(Tokens((("a",), ("b_",))), Tokens((("c", "d"), ("e", "f")))), (None, Tokens(()))]
-    assert as_latex([Table("t", ("x", "y"), lists)], SOURCE).splitlines()[-4:-2] == [
-        r"\texttt{a}\quad \texttt{b\_} & \texttt{c} $\to$ \texttt{d}\quad \texttt{e} $\to$ \texttt{f} \\",
-        r" &  \\",
+def test_lists_and_pairs_of_tokens() -> None:
+    a, b, c, d = ({"id": at, "token": token} for at, token in enumerate(("a", "b_", " c", "\u00a0")))
+    columns = (Column("x", "tokens"), Column("y", "pairs"), Column("z", "words"))
+    rows = [
+        {"x": [a, b], "y": [{"from": a, "to": c}, {"from": b, "to": d}], "z": [a, b]},
+        {"x": None, "y": [], "z": []},
     ]
-    assert "| a  b\\_ | c → d  e → f |" in as_markdown([Table("t", ("x", "y"), lists)], SOURCE)
+    table = Table("t", columns, rows)
+    assert as_latex([table], SOURCE).splitlines()[-4:-2] == [
+        r"\texttt{a}\quad \texttt{b\_} & \texttt{a} $\to$ \texttt{\textvisiblespace{}c}"
+        r"\quad \texttt{b\_} $\to$ \texttt{\textbackslash{}u00a0} & a  b\_ \\",
+        r" &  &  \\",
+    ]
+    assert r"| a  b\_ | a → ␣c  b\_ → \\u00a0 | a  b\_ |" in as_markdown([table], SOURCE)
 
 
 @pytest.mark.parametrize("path", [
@@ -142,13 +155,9 @@ def test_where_is_one_column(client: TestClient) -> None:
     assert "| where | matrix | reads or query | writes or key | end | preset | rank | score |" in found
 
 
-def test_tables_have_rows_as_wide_as_their_heads(client: TestClient, index: Index) -> None:
-    for view in (neuron_view(index, 0, 3), pairs_view(index, "vo", 0, 1)):
-        for table in tables(view):
-            assert {len(row) for row in table.rows} == {len(table.columns)}
-    assert [table.title for table in tables(neuron_view(index, 0, 3, "cosine", 2))] == [
-        f"{LLAMA}, layer 0, neuron 3, {vector} (cosine)" for vector in ("key", "up", "value")
-    ]
+def test_titles_and_headings(client: TestClient, index: Index) -> None:
+    titles = [table.title for table in tables(neuron_view(index, 0, 3, "cosine", 2)) if table.audience == "people"]
+    assert titles == [f"{LLAMA}, layer 0, neuron 3, {vector} (cosine)" for vector in ("key", "up", "value")]
     text = client.get(f"/{LLAMA}/head/0/1.md").text
     assert f"**{LLAMA}, layer 0, head 1, vo, top (dot, all)**" in text
     assert "| \\# | reads | writes | score |" in text
@@ -164,7 +173,18 @@ def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face
     assert index.manifest.weights_sha256[:12] in text
 
 
-@pytest.mark.parametrize("function", [records, tables])
-def test_other_views_have_none(function: Callable[[View], Any]) -> None:
+def test_other_views_have_none() -> None:
     with pytest.raises(TypeError, match="no table"):
-        function(SeedRankingView(model="tiny", kind="ff_key", seeds=[], results=[]))
+        tables(SeedRankingView(model="tiny", kind="ff_key", seeds=[], results=[]))
+
+
+def test_a_new_column_of_the_layer_table_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in every format at once, the page included: all come from one declaration."""
+    twice = Column("twice", "number", get=lambda row: 2 * row["neuron"], tip="neuron")
+    monkeypatch.setattr(stored_tables, "LAYER_COLUMNS", (*stored_tables.LAYER_COLUMNS, twice))
+    assert ",twice,model,layer,lens\r\n" in client.get(f"/{GPT2}/layer/1.csv").text
+    for format_ in ("md", "tex"):
+        assert "twice" in client.get(f"/{GPT2}/layer/1.{format_}").text
+    page = parsed(client.get(f"/{GPT2}/layer/1").text)
+    assert "twice" in [heading.text.strip() for heading in page.all("th")]
+    assert "2.000" in [cell.text.strip() for cell in page.all("td")]

@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 
 from app.html.tokens import by_first_token, chip, chips, plain, plain_pairs, seed_words
-from app.views.token_text import shown
+from app.views.token_text import visible
 from tests.support.pages import parsed
 
 
@@ -16,6 +16,8 @@ from tests.support.pages import parsed
         ("    ", "␣␣␣␣"),
         ("\n\t", "\\n\\t"),
         ("\x00\x7f", "\\x00\\x7f"),
+        ("\u00a0", "\\u00a0"),
+        (r"\xa0", r"\xa0"),  # the byte A0, which is no text by itself
         ("\u202egnp", "\\u202egnp"),
         ("\u0301", "\N{DOTTED CIRCLE}\u0301"),
         ("\U000e0001", "\\U000e0001"),
@@ -26,9 +28,9 @@ from tests.support.pages import parsed
         ('"><img src=x onerror=y>', '"><img␣src=x␣onerror=y>'),
     ],
 )
-def test_shown(text: str, expected: str) -> None:
+def test_visible(text: str, expected: str) -> None:
     """A token that a list may cut is whole in its title."""
-    assert shown(text) == expected
+    assert visible(text) == expected
     link = chip({"id": 7, "token": text}, "m")
     assert [element.tag for element in parsed(link).elements if element.tag != "i"] == ["a", "bdi"]
     _, inside = link.removesuffix("</bdi></a>").split("<bdi", 1)
@@ -41,7 +43,7 @@ def test_shown(text: str, expected: str) -> None:
 def test_outer_spaces_are_set_apart(text: str) -> None:
     elements = parsed(chip({"id": 7, "token": text}, "m")).elements
     assert {element.tag for element in elements} <= {"a", "bdi", "i"}
-    assert "".join(element.text for element in elements) == shown(text)
+    assert "".join(element.text for element in elements) == visible(text)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from app.addresses import FORMATS, content_type, format_address
 from app.middleware.security import HEADERS
-from app.views.token_text import shown
+from app.views.token_text import visible
 from precompute.index.manifest import TOKENIZER
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
@@ -311,5 +311,5 @@ def test_cosines_of_nearest_tokens_say_what_they_are(client: TestClient) -> None
     spans = parsed(client.get(f"/{LLAMA}/token/300").text).all("span", **{"class": "near"})
     assert len(spans) == len(view["nearest"]) > 0
     for span, near in zip(spans, view["nearest"], strict=True):
-        named = f"{shown(near['token'])}, its embedding centred, with that of {shown(view['token']['token'])}"
+        named = f"{visible(near['token'])}, its embedding centred, with that of {visible(view['token']['token'])}"
         assert span.attributes["title"] == f"The cosine of {named}: {near['score']:.3f}"

@@ -1,10 +1,11 @@
 """A worker's answer beside the stored lists; runs themselves are tested in tests/precompute/live."""
 
+import csv
 from pathlib import Path
 
 import pytest
 
-from app.formats.csv_rows import csv_rows
+from app.formats.view_text import view_csv
 from app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
 from precompute.index.index import Index
 from precompute.live.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
@@ -30,9 +31,9 @@ def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> No
     stored = index.shard(1).vector("ff_up", 3, "dot")
     assert [token["id"] for token in up["top"]] == stored.top_ids[:FIRST_OF_CHOSEN].tolist()
     assert [token["id"] for token in up["bottom"]] == stored.bottom_ids[:FIRST_OF_CHOSEN].tolist()
-    for end in ("top", "bottom"):
-        listed = [row["token_id"] for row in csv_rows(view) if (row["part"], row["end"]) == ("up", end)]
-        assert listed == [token["id"] for token in up[end]]
+    rows = csv.DictReader("".join(view_csv(view)).splitlines())
+    listed = [(row["end"], int(row["token_id"])) for row in rows if row["part"] == "up"]
+    assert listed == [(end, token["id"]) for end in ("top", "bottom") for token in up[end]]
 
 
 @pytest.mark.parametrize("layer", [0, 1])

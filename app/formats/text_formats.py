@@ -1,27 +1,12 @@
-"""Writes tables as CSV, Markdown and LaTeX, with whatever a token may hold escaped for each.
-Which tables a view has is for tables.py."""
+"""Tables as Markdown and LaTeX, with whatever a token may hold escaped for each."""
 
-import csv
-import io
-import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-Record: TypeAlias = dict[str, Any]
-
-CSV_PART = 500  # rows
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """A cell of tokens as one can see them, one after the other; those of a group belong together: a pair."""
-
-    groups: tuple[tuple[str, ...], ...]
-
-
-Cell: TypeAlias = str | float | int | Tokens | None
+from app.formats.table import Column, Row, Table, token_texts
+from app.views.token_text import visible
 
 
 @dataclass(frozen=True)
@@ -32,43 +17,23 @@ class Source:
     build: str  # of the model and the index; "" for tables of no model
 
 
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-
-
 @dataclass(frozen=True)
-class Table:
-    title: str
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
+class _Tokens:
+    """A cell of tokens as one can see them, one after the other; those of a group belong together: a pair."""
 
-    def __post_init__(self) -> None:
-        """A title may quote a search: it stays on its line, and no control gets out of a terminal's hand."""
-        object.__setattr__(self, "title", _CONTROLS.sub(" ", self.title))
+    groups: tuple[tuple[str, ...], ...]
 
 
-def csv_parts(records: Iterable[Record], columns: Sequence[str] = ()) -> Iterator[str]:
-    """Tokens as they are, beside their ids; the columns of the first record hold for all, these where there is none.
-
-    In parts of some hundred rows, because there may be very many."""
-    listed = iter(records)
-    first = next(listed, None)
-    if not (names := [*(columns if first is None else first)]):
-        return
-    rows: Iterable[Record] = listed if first is None else itertools.chain([first], listed)
-    lines = itertools.chain([names], ([record[name] for name in names] for record in rows))
-    while part := list(itertools.islice(lines, CSV_PART)):
-        out = io.StringIO()
-        csv.writer(out, lineterminator="\r\n").writerows(part)
-        yield out.getvalue()
+_Cell = str | float | int | _Tokens | None
 
 
 def as_markdown(tables: Iterable[Table], source: Source) -> str:
     parts = []
-    for table in tables:
-        lines = [f"**{_md(table.title)}**", ""]
-        lines.append(_md_row(map(_md, table.columns)))
-        lines.append(_md_row("---:" if _is_number(column) else "---" for column in _columns(table)))
-        lines += [_md_row(_md(_text(cell)) for cell in row) for row in table.rows]
+    for table in _for_people(tables):
+        columns, rows = table.columns_for("people"), _cells(table)
+        lines = [f"**{_md(table.title)}**", "", _md_row(_md(column.title) for column in columns)]
+        lines.append(_md_row("---:" if is_number else "---" for is_number in _are_numbers(columns, rows)))
+        lines += [_md_row(_md(_text(cell)) for cell in row) for row in rows]
         parts.append("\n".join(lines))
     return "\n\n".join([*parts, f"Source: <{source.url}>{source.build and ', ' + source.build}"]) + "\n"
 
@@ -76,35 +41,54 @@ def as_markdown(tables: Iterable[Table], source: Source) -> str:
 def as_latex(tables: Iterable[Table], source: Source) -> str:
     """Plain tabulars: no package is needed, but a font for letters that the usual one lacks."""
     parts: list[str] = []
-    for table in tables:
-        places = "".join("r" if _is_number(column) else "l" for column in _columns(table))
+    for table in _for_people(tables):
+        columns, rows = table.columns_for("people"), _cells(table)
+        places = "".join("r" if is_number else "l" for is_number in _are_numbers(columns, rows))
         lines = [rf"\begin{{tabular}}{{{places}}}"]
-        lines.append(rf"\multicolumn{{{len(table.columns)}}}{{l}}{{{_tex(table.title)}}} \\")
-        lines += [r"\hline", _tex_row(map(_tex, table.columns)), r"\hline"]
-        lines += [_tex_row(map(_tex_cell, row)) for row in table.rows]
+        lines.append(rf"\multicolumn{{{len(columns)}}}{{l}}{{{_tex(table.title)}}} \\")
+        lines += [r"\hline", _tex_row(_tex(column.title) for column in columns), r"\hline"]
+        lines += [_tex_row(map(_tex_cell, row)) for row in rows]
         parts.append("\n".join([*lines, r"\hline", r"\end{tabular}"]))
     return "\n\n".join([_tex_head("".join(parts), source), *parts]) + "\n"
 
 
-def _text(cell: Cell) -> str:
+def _for_people(tables: Iterable[Table]) -> list[Table]:
+    return [table for table in tables if table.audience != "programs"]
+
+
+def _cells(table: Table) -> list[list[_Cell]]:
+    columns = table.columns_for("people")
+    return [[_cell(column, row) for column in columns] for row in table.rows]
+
+
+def _cell(column: Column, row: Row) -> _Cell:
+    value: Any = column.value(row)
+    if column.kind in ("text", "number", "ratio") or value is None:
+        cell: _Cell = value
+        return cell
+    groups = tuple(tuple(map(visible, group)) for group in token_texts(column, value))
+    return "  ".join(text for (text,) in groups) if column.kind == "words" else _Tokens(groups)
+
+
+def _text(cell: _Cell) -> str:
     match cell:
         case None:
             return ""
         case float():
             return f"{cell:.3f}"
-        case Tokens():
+        case _Tokens():
             return "  ".join(map(" → ".join, cell.groups))
         case _:
             return str(cell)
 
 
-def _columns(table: Table) -> list[list[Cell]]:
-    return [[row[at] for row in table.rows] for at in range(len(table.columns))]
+def _are_numbers(columns: Sequence[Column], rows: Sequence[Sequence[_Cell]]) -> list[bool]:
+    return [_is_number([row[at] for row in rows]) for at in range(len(columns))]
 
 
-def _is_number(cells: Sequence[Cell]) -> bool:
+def _is_number(cells: Sequence[_Cell]) -> bool:
     return any(isinstance(cell, int | float) for cell in cells) and not any(
-        isinstance(cell, str | Tokens) for cell in cells
+        isinstance(cell, str | _Tokens) for cell in cells
     )
 
 
@@ -130,8 +114,8 @@ _TEX = {
 }  # fmt: skip
 
 
-def _tex_cell(cell: Cell) -> str:
-    if isinstance(cell, Tokens):
+def _tex_cell(cell: _Cell) -> str:
+    if isinstance(cell, _Tokens):
         return r"\quad ".join(r" $\to$ ".join(rf"\texttt{{{_tex(token)}}}" for token in group) for group in cell.groups)
     return f"${_text(cell)}$" if isinstance(cell, float) else _tex(_text(cell))  # a minus, not a hyphen
 

@@ -1,0 +1,77 @@
+"""Tables as CSV, whatever tokens hold: one row per entry, with all its numbers and ids.
+
+All lists of a page are in one file; a column that a list does not have is blank there. The last columns say what the
+file is about, so that files can be put one after the other."""
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any
+
+from app.formats.table import Column, Table
+
+ROWS_PER_CHUNK = 500
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the beginning of a formula
+
+Cells = dict[str, Any]
+
+
+def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[str]:
+    """`about` is what the whole file is about, by column."""
+    tables = [table for table in tables if table.audience != "people"]
+    names = _header(tables, about)
+    lines = chain([names], _lines(tables, about, names))
+    while chunk := list(islice(lines, ROWS_PER_CHUNK)):
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\r\n").writerows(chunk)
+        yield out.getvalue()
+
+
+def defused(typed: str) -> str:
+    """What a visitor typed, as text that no spreadsheet computes."""
+    return f"'{typed}" if typed.startswith(_FORMULA) else typed
+
+
+def _header(tables: Iterable[Table], about: Mapping[str, Any]) -> list[str]:
+    declared = [name for table in tables for column in table.columns_for("programs") for name in _names(column)]
+    return list(dict.fromkeys([*declared, *about]))
+
+
+def _lines(tables: Iterable[Table], about: Mapping[str, Any], names: list[str]) -> Iterator[list[Any]]:
+    for table in tables:
+        said = {name: None if name in table.says_nothing_of else value for name, value in about.items()}
+        columns = [(column, _cells(column)) for column in table.columns_for("programs")]
+        for row in table.rows:
+            cells: Cells = {}
+            for column, expand in columns:
+                cells |= expand(column.value(row))
+            cells |= said
+            yield [cells.get(name) for name in names]
+
+
+def _names(column: Column) -> list[str]:
+    match column.kind:
+        case "token":
+            return [column.name, f"{column.name}_id"]
+        case "tokens" | "words":
+            return [f"{column.name}_{at}{part}" for at in range(1, column.count + 1) for part in ("", "_id")]
+        case _:
+            return [column.name]
+
+
+def _cells(column: Column) -> Callable[[Any], Cells]:
+    """What makes the cells of a column from the value that a row has there."""
+    name = column.name
+    match column.kind:
+        case "token":
+            return lambda token: {name: token and token["token"], f"{name}_id": token and token["id"]}
+        case "tokens" | "words":
+            return lambda tokens: {
+                f"{name}_{at}{part}": token[key]
+                for at, token in enumerate(tokens[: column.count], 1)
+                for part, key in (("", "token"), ("_id", "id"))
+            }
+        case _:
+            return lambda value: {name: value}

@@ -1,0 +1,112 @@
+"""A list, declared once: its columns say what each row has, how that is called, and how it prints.
+
+HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, in parameter_tables.py,
+stored_tables.py or live_tables.py: a new column is one line there."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import Any, Literal
+
+from app.views.tokens import Token, TokenPair
+
+Row = Any  # whatever the columns of its table can read: mostly a dict of a view
+
+Kind = Literal[
+    "text",
+    "number",
+    "ratio",  # a number from 0 to 1 that a page shows as heat, too
+    "token",  # a Token: a chip on a page, its visible text for people elsewhere, two columns `x` and `x_id` in CSV
+    "tokens",  # several: in CSV `x_1`, `x_1_id`, `x_2`, ...
+    "words",  # several, set as plain text
+    "pairs",  # several TokenPairs, which only people see
+]
+Audience = Literal["everybody", "people", "programs"]  # people read HTML, Markdown, LaTeX, terminals; programs CSV
+
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str  # in CSV, and for people if there is no heading
+    kind: Kind = "text"
+    get: Callable[[Row], Any] | None = None  # None: the row is a dict that has it under this name
+    heading: str = ""
+    audience: Audience = "everybody"
+    count: int = 0  # of the tokens, as columns of CSV
+    page_heading: str = ""  # on a page of the site, if it has more to say
+    tip: str = ""  # the word of the glossary that explains it on a page
+    sort: str = ""  # what `sort` is called in an address that sorts by it
+    digits: int = 3  # after the point, on a page
+
+    def value(self, row: Row) -> Any:
+        return self.get(row) if self.get else row[self.name]
+
+    @property
+    def title(self) -> str:
+        return self.heading or self.name
+
+    @property
+    def page_title(self) -> str:
+        return self.page_heading or self.title
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    columns: tuple[Column, ...]
+    rows: Iterable[Row]
+    audience: Audience = "everybody"
+    says_nothing_of: tuple[str, ...] = ()  # what CSV leaves blank of the columns that say what the file is about
+
+    def __post_init__(self) -> None:
+        """A title may quote a search: it stays on its line, and no control gets out of a terminal's hand."""
+        object.__setattr__(self, "title", _CONTROLS.sub(" ", self.title))
+
+    def columns_for(self, audience: Audience) -> tuple[Column, ...]:
+        return tuple(column for column in self.columns if column.audience in ("everybody", audience))
+
+
+def constant(name: str, value: Any) -> Column:
+    """The same in every row: what tells the rows of one list in a CSV from those of another."""
+    return Column(name, get=lambda _: value, audience="programs")
+
+
+def csv_order(*columns: Column | str) -> Table:
+    """A table without rows, which comes first: its columns are the first of the CSV, in this order."""
+    declared = tuple(Column(column) if isinstance(column, str) else column for column in columns)
+    return Table("", declared, (), "programs")
+
+
+def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
+    """Entries of a list as rows that know their rank, from 1."""
+    return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
+
+
+def ends_beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
+    """Two lists of the same columns, side by side: the first column is shared, tokens are called top and bottom."""
+
+    def of_end(column: Column, at: int) -> Column:
+        heading = ("top", "bottom")[at] if column.kind == "token" else column.title
+        return replace(column, get=lambda row: column.value(row[at]) if row[at] else None, heading=heading)
+
+    shared, *others = columns
+    either = replace(shared, get=lambda row: shared.value(row[0] or row[1]))
+    beside = tuple(of_end(column, at) for at in (0, 1) for column in others)
+    return (either, *beside), list(zip_longest(ranked(top), ranked(bottom)))
+
+
+def token_texts(column: Column, value: Any) -> tuple[tuple[str, ...], ...]:
+    """The texts of a cell of tokens; those of a pair belong together."""
+    if value is None:
+        return ()
+    match column.kind:
+        case "token":
+            token: Token = value
+            return ((token["token"],),)
+        case "pairs":
+            pairs: list[TokenPair] = value
+            return tuple((pair["from"]["token"], pair["to"]["token"]) for pair in pairs)
+        case _:
+            return tuple((token["token"],) for token in value)
