@@ -21,7 +21,7 @@ def figures(index_folder: Path, scratch: Path) -> Iterator[Figure]:
         drop_from_cache(copy)
         shard = Index.open(copy).shard(layer)
         times.append(seconds(lambda number=number, shard=shard: shard.vector(kind, number, "dot")))  # type: ignore[misc]
-    yield Figure("one list from a cold memory map, median of 20", 1000 * sorted(times)[10], 1, unit="ms")
+    yield Figure("one list from a cold file, median of 20", 1000 * sorted(times)[10], 1, unit="ms")
     shutil.rmtree(copy)
 
 

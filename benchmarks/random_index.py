@@ -42,7 +42,16 @@ def write_random_index(
     folder.mkdir(parents=True)
     (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
     weights = weights or hashlib.sha256(name.encode()).hexdigest()
-    manifest = Manifest(name, f"random/{name}", "", weights, sha256_of(tokenizer), shape, k, pairs)
+    manifest = Manifest(
+        model=name,
+        source=f"random/{name}",
+        revision="",
+        weights_sha256=weights,
+        tokenizer_sha256=sha256_of(tokenizer),
+        shape=shape,
+        k=k,
+        pairs=pairs,
+    )
     offsets, text = pack(token_bytes(tokenizer, shape.d_vocab))
     ones = np.ones(shape.d_vocab, np.float32)
     arrays: dict[str, NDArray[Any]] = {
@@ -51,7 +60,7 @@ def write_random_index(
         "embedding.norm": ones,
         "embedding.centred_norm": ones,
     }
-    manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, arrays))
+    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, arrays))
     for layer in range(shape.n_layers - (layers or shape.n_layers), shape.n_layers):
         manifest = manifest.with_shard(layer, write_shard(folder, manifest, layer, _layer(shape, k, pairs, layer)))
     manifest.save(folder)

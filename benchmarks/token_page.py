@@ -37,9 +37,8 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     ours, hub, scanned, flat = [], [], [], []
     for _ in range(ROUNDS):
         batch = [next(tokens) for _ in range(PAGES)]
-        mapped = Index.open(folder)  # the faster way to read everything
-        scanned.append(seconds(partial(scan, mapped, batch[0], anywhere), REPEATS))
-        flat.append(seconds(partial(scan, mapped, batch[0], anywhere_flat), REPEATS))
+        scanned.append(seconds(partial(scan, index, batch[0], anywhere), REPEATS))
+        flat.append(seconds(partial(scan, index, batch[0], anywhere_flat), REPEATS))
         ours += [seconds(partial(token_view, index, token), REPEATS) for token in batch]
         hub.append(seconds(partial(token_view, index, HUB), PAGES))
     yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * median(ours), 30, unit="ms")
@@ -65,12 +64,12 @@ def scan(index: Index, token: int, where: Callable[[Array, int], Sequence[Array]
     for layer in index.layers:
         shard = index.shard(layer)
         for kind in index.shape.kinds:
-            number, end, rank = where(np.asarray(shard.array(f"{kind}.ids"))[:, 0], token)
+            number, end, rank = where(shard.array(f"{kind}.ids")[:, 0], token)
             scores = shard.array(f"{kind}.scores")[number, 0, end, rank]
             for n, e, r, score in zip(*map(np.ndarray.tolist, (number, end, rank, scores)), strict=True):
                 rows[kind, ENDS[e]].append((r, -abs(score), layer, n))
         for matrix in MATRICES:
-            pairs = np.asarray(shard.array(f"{matrix}.ids"))[:, 0, 0]  # (n_heads, E, pairs, 2)
+            pairs = shard.array(f"{matrix}.ids")[:, 0, 0]  # (n_heads, E, pairs, 2)
             head, end, rank, side = where(pairs, token)
             scores = shard.array(f"{matrix}.scores")[head, 0, 0, end, rank]
             other = pairs[head, end, rank, 1 - side]

@@ -12,6 +12,7 @@ LexiscopeError
 │   ├── IndexMissing             there is none at that place
 │   ├── ManifestDamaged          manifest unreadable, or of something else
 │   ├── NewerFormat              written by a newer version
+│   ├── OldFormat                written by an older version: the command it names builds it anew
 │   └── ShardDamaged             truncated, altered, or belonging to another build
 │       └── ShardUnreadable      missing, or refused by the system: it may be there again at the next try
 ├── BuildError                   the precompute job
@@ -76,6 +77,10 @@ class ManifestDamaged(IndexFault):
 
 
 class NewerFormat(IndexFault):
+    pass
+
+
+class OldFormat(IndexFault):
     pass
 
 

@@ -10,12 +10,13 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from precompute.errors import BuildError, DiskFull, ShardDamaged, ShardUnreadable
 from precompute.rebuild_command import command_for
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
+Stamp: TypeAlias = tuple[int, int, int, int]  # inode, size and times of a file
 PARTIAL = ".partial"  # what a killed writer leaves behind ends so; the next writer of the same file replaces it
 
 
@@ -47,15 +48,29 @@ def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str,
     return digest.hexdigest(), n_bytes
 
 
-def open_regular(path: Path) -> io.BufferedReader:
+def open_descriptor(path: Path) -> int:
     """Open a file for reading; an OSError for a folder, and for a pipe or a device, which might never answer."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
-        return open(descriptor, "rb")
+        return descriptor
     os.close(descriptor)
     number, why = (errno.EISDIR, "Is a directory") if stat.S_ISDIR(mode) else (errno.EINVAL, "Not a regular file")
     raise OSError(number, why, str(path))
+
+
+def open_regular(path: Path) -> io.BufferedReader:
+    return open(open_descriptor(path), "rb")
+
+
+def stamp_of(path: str | Path | int) -> Stamp | None:
+    """Changes whenever a file is written to; of an open descriptor also when its file was replaced or removed. None if
+    there is no file."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def read_regular(path: Path) -> bytes:

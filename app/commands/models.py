@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
     from app.formats.terminal import print_models
-    from precompute.index.index import list_models
+    from precompute.index.data_folder import list_models
 
     models = list_models(args.data)
     if models:

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     from app.views.seeds import seed_ranking_view
     from app.views.terms import parse_terms
     from precompute.errors import BadRequest
-    from precompute.index.index import open_model
+    from precompute.index.data_folder import open_model
     from precompute.live.seed_ranking import find_seed, rank_by_seeds
 
     index = open_model(args.data, args.model)

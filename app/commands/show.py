@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     from app.views.neuron import NeuronView, neuron_view
     from app.views.pairs import PairsView, pairs_view
     from app.views.subhead import SubheadView, subhead_view
-    from precompute.index.index import open_model
+    from precompute.index.data_folder import open_model
 
     index = open_model(args.data, args.model)
     k = args.k or (None if args.json else ROWS)

@@ -33,7 +33,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from precompute.index.index import open_model
+    from precompute.index.data_folder import open_model
     from precompute.verify.sums import check_sums
 
     index = open_model(args.data, args.model)

@@ -18,7 +18,8 @@ from app.views.seeds import SeedRankingView
 from app.views.subhead import SubheadView
 from app.views.token_text import visible
 from app.views.vectors import Vector
-from precompute.index.index import ModelSummary, ranges
+from precompute.index.data_folder import ModelSummary
+from precompute.index.index import ranges
 from precompute.plain_text import plain
 from precompute.shape import ENDS, Shape
 

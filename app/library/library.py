@@ -1,10 +1,9 @@
-"""All indexes of a data folder, each opened once and kept up to date while builds add layers and files come and go.
-What is in an index is for the views; how its files are guarded is for live_index.py."""
+"""All indexes of a data folder, each opened once and kept up to date while builds add layers and files come and go."""
 
-import gc
 import hashlib
 import threading
 import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +11,10 @@ from tokenizers import Tokenizer
 
 from app.library.card import ModelCard
 from app.library.fault_text import for_visitors
-from app.library.live_index import LiveIndex, Stamp, stamp_of
-from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
-from precompute.files import read_regular
-from precompute.index.manifest import MANIFEST, MODEL_NAME, TOKENIZER, signature_of
-from precompute.index.manifest_fields import is_reserved
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardUnreadable
+from precompute.files import Stamp, read_regular, stamp_of
+from precompute.index.index import Index
+from precompute.index.manifest import MANIFEST, MODEL_NAME, TOKENIZER, FileEntry, has_manifest, is_reserved
 
 
 @dataclass(frozen=True)
@@ -24,29 +22,40 @@ class _Seen:
     """A model as it was when it was last looked at: an index, or why there is none."""
 
     at: float
-    found: LiveIndex | LexiscopeError
+    index: Index | LexiscopeError
+    checks: tuple[Future[None], ...] = ()  # of files that were touched, still running then
 
-    def still(self, every: float) -> bool:
-        changed = isinstance(self.found, LiveIndex) and self.found.changed
-        return not changed and time.monotonic() - self.at < every
+    def is_fresh(self, every: float) -> bool:
+        changed = isinstance(self.index, Index) and self.index.changed
+        checked = any(check.done() for check in self.checks)
+        return not changed and not checked and time.monotonic() - self.at < every
 
 
 class Library:
+    """Files are looked at on the event loop, which takes a stat each; they are hashed in a thread."""
+
     def __init__(self, data: Path, every: float = 1.0) -> None:
         self.data = data
         self.every = every  # seconds between two looks at the files of one index
         self._lock = threading.RLock()
         self._seen: dict[str, _Seen] = {}
         self._listed: tuple[float, tuple[ModelCard, ...]] | None = None
-        self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp]] = {}
+        self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp | None]] = {}
+        self._checksums = Checksums()
 
-    def index(self, name: str) -> LiveIndex:
+    def index(self, name: str) -> Index:
         seen = self._seen.get(name)
-        if seen is None or not seen.still(self.every):
+        if seen is None or not seen.is_fresh(self.every):
             seen = self._look(name)
-        if isinstance(seen.found, LiveIndex):
-            return seen.found
-        raise type(seen.found)(str(seen.found))
+        if isinstance(seen.index, Index):
+            return seen.index
+        raise type(seen.index)(str(seen.index))
+
+    def wait_for_checks(self, name: str) -> None:
+        """Until the files of a model that were touched have been hashed."""
+        self.index(name)
+        if seen := self._seen.get(name):
+            wait(seen.checks)
 
     def version(self, name: str | None = None) -> str:
         """Another one whenever a page of this model, or without a name the home page, may show something else."""
@@ -79,37 +88,35 @@ class Library:
     def _look(self, name: str) -> _Seen:
         with self._lock:
             seen = self._seen.get(name)
-            if seen and seen.still(self.every):  # another thread was faster
+            if seen and seen.is_fresh(self.every):  # another thread was faster
                 return seen
-            if not MODEL_NAME.fullmatch(name) or not signature_of(self.data / name):
+            if not MODEL_NAME.fullmatch(name) or not has_manifest(self.data / name):
                 self._seen.pop(name, None)
                 raise self._unknown(name)
             try:
-                found: LiveIndex | LexiscopeError = self._opened(name, seen)
+                looked = self._open(name, seen)
             except LexiscopeError as error:
-                found = error.bare()
-            looked = self._seen[name] = _Seen(time.monotonic(), found)
-            if seen and isinstance(seen.found, LiveIndex) and seen.found is not found:
-                del seen
-                gc.collect()  # what was replaced holds open files
+                looked = _Seen(time.monotonic(), error.bare())
+            self._seen[name] = looked
             return looked
 
-    def _opened(self, name: str, before: _Seen | None) -> LiveIndex:
+    def _open(self, name: str, before: _Seen | None) -> _Seen:
         if is_reserved(name):
             raise ManifestDamaged(
                 f"{self.data / name} has a name that a page of the explorer has already: build it under another name, "
                 "from a folder or file that is called otherwise"
             )
-        if before and isinstance(before.found, LiveIndex):
-            index = before.found.current()
-        else:
-            index = LiveIndex.open(self.data / name)
+        known = before.index if before and isinstance(before.index, Index) else None
+        index = known.refreshed() if known else Index.open(self.data / name)
         if index.manifest.model != name:
             raise ManifestDamaged(
                 f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
                 f"or delete it and run `lexiscope precompute {name}` again"
             )
-        return index
+        if index is known:
+            return _Seen(time.monotonic(), index)
+        faults, running = self._checksums.faults(index)
+        return _Seen(time.monotonic(), index.with_faults(faults) if faults else index, running)
 
     def _folders(self) -> list[str]:
         try:
@@ -118,7 +125,7 @@ class Library:
             return []
         except OSError as error:
             raise IndexFault(f"cannot list the data folder: {error.strerror}") from error
-        return [name for name in names if MODEL_NAME.fullmatch(name) and signature_of(self.data / name)]
+        return [name for name in names if MODEL_NAME.fullmatch(name) and has_manifest(self.data / name)]
 
     def _card(self, name: str) -> ModelCard:
         try:
@@ -158,3 +165,52 @@ def _load_tokenizer(path: Path, sha256: str) -> Tokenizer | None:
         return Tokenizer.from_buffer(content) if hashlib.sha256(content).hexdigest() == sha256 else None
     except Exception:  # the library raises nothing more special; searches do without
         return None
+
+
+def _was_refused(check: Future[None]) -> bool:
+    """Whether the system did not let the file be read: it may at the next try."""
+    return check.done() and isinstance(check.exception(), ShardUnreadable)
+
+
+class Checksums:
+    """A file that was touched since it was first opened must prove that it is still the one that was built.
+
+    Until it has, its layer is left out. Hashing takes seconds for large files, so a thread does it."""
+
+    def __init__(self) -> None:
+        self._trusted: dict[tuple[Path, str], Stamp | None] = {}  # by path and sum: as the file was when it was right
+        self._checks: dict[tuple[Path, str], tuple[Stamp | None, Future[None]]] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checksums")
+
+    def faults(self, index: Index) -> tuple[dict[int, IndexFault], tuple[Future[None], ...]]:
+        """Of the layers whose files are not known to be right, and the checks that are still running."""
+        faults: dict[int, IndexFault] = {}
+        running: list[Future[None]] = []
+        for layer in index.layers:
+            entry = index.manifest.shards[layer]
+            check = self._check(index.folder, entry, index.stamps[layer])
+            if check is None:
+                continue
+            if not check.done():
+                running.append(check)
+                path = index.folder / entry.file
+                faults[layer] = ShardUnreadable(
+                    f"{path} was touched while it was served and is being checked: ask again"
+                )
+            elif isinstance(fault := check.exception(), IndexFault):
+                faults[layer] = fault.bare()
+        return faults, tuple(running)
+
+    def _check(self, folder: Path, entry: FileEntry, stamp: Stamp | None) -> Future[None] | None:
+        """The check of a file, started if need be; None if the file is as it was when it was first opened, or right."""
+        key = folder / entry.file, entry.sha256
+        if self._trusted.setdefault(key, stamp) == stamp:
+            return None
+        checked, check = self._checks.get(key, (None, None))
+        if check is None or checked != stamp or _was_refused(check):
+            check = self._thread.submit(entry.check_sum, folder)
+            self._checks[key] = stamp, check
+        if check.done() and check.exception() is None:
+            self._trusted[key] = stamp
+            return None
+        return check

@@ -8,12 +8,12 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from app.library.library import Library
-from app.library.live_index import LiveIndex
 from app.routes.arguments import Model
 from app.settings import Settings
 from app.workers.client import LiveClient
 from app.workers.errors import LiveOff
 from precompute.errors import IndexFault
+from precompute.index.index import Index
 
 
 def model_names(library: Library) -> tuple[str, ...]:
@@ -45,7 +45,7 @@ async def stream_slot(request: Request) -> AsyncIterator[None]:
         yield
 
 
-async def index_of(model: Model, request: Request) -> LiveIndex:
+async def index_of(model: Model, request: Request) -> Index:
     library: Library = request.app.state.library
     return library.index(model)
 
@@ -60,6 +60,6 @@ async def live_of_model(model: Model, request: Request) -> LiveClient:
 
 SiteSettings = Annotated[Settings, Depends(settings_of)]
 SiteLibrary = Annotated[Library, Depends(library_of)]
-ServedIndex = Annotated[LiveIndex, Depends(index_of)]
+ServedIndex = Annotated[Index, Depends(index_of)]
 AnyLive = Annotated[LiveClient, Depends(live_of)]
 LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

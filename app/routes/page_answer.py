@@ -15,12 +15,12 @@ from app.addresses import DATA_FORMATS, FORMATS, content_type, format_address
 from app.formats.json_format import json_bytes
 from app.formats.view_text import view_csv, view_text
 from app.html.rendering import PageRequest
-from app.library.live_index import LiveIndex
 from app.routes.api_docs import Responses, data_responses, page_responses
 from app.routes.dependencies import ServedIndex, model_names
 from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
 from app.views.tokens import View
 from precompute.errors import IndexFault, NotFound
+from precompute.index.index import Index
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -102,7 +102,7 @@ def _one_of(formats: tuple[str, ...]) -> Any:
 class PageAnswer:
     """The answer to one request for a page. First `at` says what is asked for, then `show` gives its view."""
 
-    def __init__(self, request: Request, index: LiveIndex | None = None) -> None:
+    def __init__(self, request: Request, index: Index | None = None) -> None:
         self.request = request
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)

@@ -1,8 +1,8 @@
-"""Builds a model's index: which layers are missing, and one after the other into the place that placement.py finds.
-The making of one layer is shard.py's. A finished layer is kept and listed at once; everything else can be killed."""
+"""Builds a model's index, one missing layer after the other. What is finished is kept and listed at once, so the job
+can be killed at any moment."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from precompute.build.build_folder import BuildFolder, load_current, read_build_state
 from precompute.build.layer import BuildContext, layer_arrays
 from precompute.build.lock import build_lock
-from precompute.build.placement import Place, load_current, what_is_there
 from precompute.build.progress import Progress
 from precompute.build.shard_writer import write_neighbours, write_shard, write_vocabulary
 from precompute.device import pick_device
 from precompute.errors import BuildError, NotFound
 from precompute.files import sha256_of
 from precompute.index.layout import shard_size
-from precompute.index.manifest import FileEntry, Manifest
+from precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, FileEntry, Manifest, read_old_fields
 from precompute.index.tokens import pack, token_bytes
 from precompute.project.nearest_tokens import nearest_tokens
 from precompute.weights.architectures import describe
@@ -30,7 +30,6 @@ from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
 
 K, PAIRS = 100, 500  # of a new index, unless something else is asked for
-LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 32  # that a manifest can say
 LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is made
 
 
@@ -52,24 +51,27 @@ def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progre
     folder = data / checkpoint.name
     with build_lock(folder):
         progress.say(f"{checkpoint.name}: checking the weights from {checkpoint.source}")
-        current = load_current(folder, options.force)
-        new = identify(model, options, current)
+        weights_sha256 = checkpoint.weights_hash()
+        current = load_current(folder, weights_sha256, options.force)
+        if old := read_old_fields(folder):
+            progress.say(f"{folder} has an older format: it is built anew, and its old files go when that is done")
+        new = identify(model, weights_sha256, options, *_lengths(current, old))
         check_size(new)
-        manifest, name = what_is_there(folder, new, current, wanted, options.force)
-        place = Place(folder, name, checkpoint.tokenizer_file())
+        manifest, manifest_name = read_build_state(folder, new, current, wanted, options.force)
+        build_folder = BuildFolder(folder, manifest_name, checkpoint.tokenizer_file())
         missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]  # upper layers read best
         incomplete = bool(missing) or manifest.vocabulary is None or manifest.neighbours is None
         if incomplete:
             progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
             with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
                 try:
-                    manifest = _make(model, manifest, place, missing, device, pool, progress)
+                    manifest = _make(model, manifest, build_folder, missing, device, pool, progress)
                 except (MemoryError, RuntimeError) as error:
                     raise_if_out_of_memory(error, manifest)
                     raise
-        written = place.finish(manifest)
+        written = build_folder.finish(manifest)
         progress.finish(folder, len(manifest.shards), model.shape.n_layers, nothing_done=not (written or incomplete))
-        if place.unfinished_rebuild():
+        if build_folder.has_unfinished_rebuild():
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
     return folder
 
@@ -82,19 +84,27 @@ def wanted_layers(model: Model, options: Options) -> list[int]:
     return layers
 
 
-def identify(model: Model, options: Options, current: Manifest | None = None) -> Manifest:
-    """The manifest of a build before it has any files; what the options leave open is as in the current one."""
+def identify(model: Model, weights_sha256: str, options: Options, k: int = K, pairs: int = PAIRS) -> Manifest:
+    """The manifest of a build before it has any files; `k` and `pairs` are for options that leave them open."""
     checkpoint, d_vocab = model.checkpoint, model.shape.d_vocab
     return Manifest(
         model=checkpoint.name,
         source=checkpoint.source,
         revision=checkpoint.revision,
-        weights_sha256=checkpoint.weights_hash(),
+        weights_sha256=weights_sha256,
         tokenizer_sha256=sha256_of(checkpoint.tokenizer_file()),
         shape=model.shape,
-        k=min(options.k or (current.k if current else K), d_vocab, LARGEST_K),
-        pairs=min(options.pairs or (current.pairs if current else PAIRS), d_vocab**2, LARGEST_PAIRS),
+        k=min(options.k or k, d_vocab, LARGEST_K),
+        pairs=min(options.pairs or pairs, d_vocab**2, LARGEST_PAIRS),
     )
+
+
+def _lengths(current: Manifest | None, old: Mapping[str, Any]) -> tuple[int, int]:
+    """Of the lists of the index that is there, in this format or an older one; else the usual ones."""
+    if current:
+        return current.k, current.pairs
+    k, pairs = old.get("k"), old.get("pairs")
+    return k if type(k) is int and k > 0 else K, pairs if type(pairs) is int and pairs > 0 else PAIRS
 
 
 def check_size(manifest: Manifest) -> None:
@@ -138,35 +148,37 @@ def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
 def _make(
     model: Model,
     manifest: Manifest,
-    place: Place,
+    build_folder: BuildFolder,
     missing: list[int],
     device: torch.device,
     pool: Executor,
     progress: Progress,
 ) -> Manifest:
-    tokens = token_bytes(place.tokenizer, model.shape.d_vocab)
+    tokens = token_bytes(build_folder.tokenizer, model.shape.d_vocab)
     context = BuildContext.of(model, tokens, manifest.k, manifest.pairs, device, pool)
     if manifest.vocabulary is None:
-        manifest = manifest.with_vocabulary(_write_vocabulary(place.folder, manifest, context, tokens))
-        place.save(manifest)
+        manifest = manifest.with_changes(vocabulary=_write_vocabulary(build_folder.folder, manifest, context, tokens))
+        build_folder.save(manifest)
     if not missing and manifest.neighbours is None:
-        manifest = _add_neighbours(manifest, place, context, progress)
+        manifest = _add_neighbours(manifest, build_folder, context, progress)
     for layer in missing:
-        place.check()
+        build_folder.check()
         arrays = layer_arrays(context, layer, progress.step)
-        manifest = manifest.with_shard(layer, write_shard(place.folder, manifest, layer, arrays))
-        place.save(manifest)
+        manifest = manifest.with_shard(layer, write_shard(build_folder.folder, manifest, layer, arrays))
+        build_folder.save(manifest)
         progress.layer_done(layer)
         if manifest.neighbours is None:  # not before there is something to read
-            manifest = _add_neighbours(manifest, place, context, progress)
+            manifest = _add_neighbours(manifest, build_folder, context, progress)
     return manifest
 
 
-def _add_neighbours(manifest: Manifest, place: Place, context: BuildContext, progress: Progress) -> Manifest:
+def _add_neighbours(
+    manifest: Manifest, build_folder: BuildFolder, context: BuildContext, progress: Progress
+) -> Manifest:
     progress.say("finding the nearest tokens of every token")
     arrays = nearest_tokens(context.projectors["reads"].embedding, context.pool)
-    manifest = manifest.with_neighbours(write_neighbours(place.folder, manifest, arrays))
-    place.save(manifest)
+    manifest = manifest.with_changes(neighbours=write_neighbours(build_folder.folder, manifest, arrays))
+    build_folder.save(manifest)
     return manifest
 
 

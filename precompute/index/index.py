@@ -1,48 +1,49 @@
-"""Opens an index with numpy alone: the manifest, the vocabulary, and every layer that is ready and whole.
-Reading lists out of a layer is for shard_reader.py."""
+"""Opens an index: the manifest, the vocabulary, and every layer that is ready and whole."""
 
+import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from precompute import rebuild_command as remake
-from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotBuilt, NotFound
-from precompute.files import damaged
-from precompute.index.container import Container
-from precompute.index.layout import check_arrays, vocabulary_layout
-from precompute.index.manifest import MANIFEST, MODEL_NAME, FileEntry, Manifest, model_name, signature_of
-from precompute.index.neighbours import check_neighbours, nearest
+from precompute.errors import IndexFault, NotBuilt, NotFound, ShardDamaged, ShardUnreadable
+from precompute.files import Stamp, damaged, stamp_of, unreadable
+from precompute.index.index_files import Neighbours, Vocabulary, open_neighbours, open_shard, open_vocabulary
+from precompute.index.manifest import MANIFEST, FileEntry, Manifest
 from precompute.index.shard_reader import Array, Floats, Shard
-from precompute.index.tokens import TokenTable
+from precompute.index.tensor_file import TensorFile
+from precompute.rebuild_command import unless_running
 from precompute.shape import Shape
 
 
 class Index:
-    """One model's index as it was when it was opened; layers finished since then appear in `refreshed()`."""
+    """One model's index as it was when it was opened: a file that changes afterwards is refused, and `refreshed()`
+    finds it, and the layers that were finished since."""
 
     def __init__(
         self,
         folder: Path,
         manifest: Manifest,
-        signature: tuple[int, ...],
-        vocabulary: Container,
+        stamp: Stamp | None,
+        vocabulary: Vocabulary,
         shards: Mapping[int, Shard],
         faults: Mapping[int, IndexFault],
-        neighbours: Container | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.vocabulary = vocabulary
+        self.tokens = vocabulary.tokens
         self.faults = faults  # layers that the manifest lists and that cannot be used
-        self._signature = signature
+        self.changed = False  # whether some file was found to be another one than when this was opened
+        self._stamp = stamp  # of the manifest
+        self._vocabulary = vocabulary
         self._shards = shards
         self._neighbours = neighbours
-        try:
-            self.tokens = TokenTable(vocabulary.arrays["token.offsets"], vocabulary.arrays["token.bytes"])
-        except ValueError as error:
-            raise damaged(vocabulary.path, f"is damaged: {error}") from None
+        self.stamps = {  # of the file of every layer that the manifest lists
+            layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
+            for layer, entry in manifest.shards.items()
+        }
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -50,13 +51,18 @@ class Index:
         folder = Path(folder)
         return cls._open(folder if folder.name else folder.absolute(), None)  # messages name the model by its folder
 
-    def stale(self) -> bool:
-        """Whether the manifest has changed since this was opened: one stat."""
-        return signature_of(self.folder) != self._signature
-
     def refreshed(self) -> Self:
-        """This index if nothing changed, else a new one that keeps the layers already mapped."""
-        return self._open(self.folder, self) if self.stale() else self
+        """This index if none of its files has changed, else a new one that keeps what has not."""
+        if self._is_current():
+            return self
+        fresh = self._open(self.folder, self)
+        return fresh if self.changed or fresh._state != self._state else self
+
+    def with_faults(self, faults: Mapping[int, IndexFault]) -> Self:
+        """The same index without these layers."""
+        shards = {layer: shard for layer, shard in self._shards.items() if layer not in faults}
+        both = dict(sorted({**self.faults, **faults}.items()))
+        return type(self)(self.folder, self.manifest, self._stamp, self._vocabulary, shards, both, self._neighbours)
 
     @property
     def shape(self) -> Shape:
@@ -71,8 +77,22 @@ class Index:
         """The size of the files that the manifest lists."""
         return sum(entry.bytes for entry in self.manifest.files.values())
 
+    @property
+    def centred_norms(self) -> tuple[Floats, ...]:
+        """|e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding where it is another."""
+        return self._vocabulary.centred_norms
+
+    @cached_property
+    def version(self) -> str:
+        """Another one whenever a page may show something else."""
+        known = (self._stamp, self.manifest.build, self._fault_texts, self._neighbours is not None)
+        return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
+
     def shard(self, layer: int) -> Shard:
         if shard := self._shards.get(layer):
+            if shard.file.is_changed():
+                self.changed = True
+                raise _change(shard.file, self.manifest.shards[layer])
             return shard
         if fault := self.faults.get(layer):
             raise type(fault)(str(fault))
@@ -81,73 +101,78 @@ class Index:
             raise NotFound(f"layer {layer}: {model} has layers 0 to {n_layers - 1}")
         raise NotBuilt(
             f"layer {layer} of {model} is not built yet: {len(self.layers)} of {n_layers} layers are ready "
-            f"({ranges(self.layers)}). {remake.unless_running(self.manifest.source)}"
+            f"({ranges(self.layers)}). {unless_running(self.manifest.source)}"
         )
 
-    @property
-    def centred_norms(self) -> tuple[Floats, ...]:
-        """|e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding where it is another."""
-        sides = ("embedding",) if self.shape.tied else ("embedding", "unembedding")
-        return tuple(self.vocabulary.arrays[f"{side}.centred_norm"] for side in sides)
-
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
-        """Ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built."""
-        self.tokens.raw(token)
-        return nearest(self._neighbours, token) if self._neighbours else None
+        """Ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built, or if
+        their file has changed."""
+        self.tokens.raw(token)  # NotFound if there is no such token
+        if self._neighbours and self._neighbours.file.is_changed():
+            self.changed = True
+            return None
+        return self._neighbours.nearest(token) if self._neighbours else None
+
+    @property
+    def _fault_texts(self) -> list[tuple[int, str]]:
+        return sorted((layer, str(fault)) for layer, fault in self.faults.items())
+
+    @property
+    def _state(self) -> object:
+        beside = self._neighbours.file.stamp if self._neighbours else None
+        return self._stamp, self.stamps, beside, self._fault_texts
+
+    def _is_current(self) -> bool:
+        """A stat for every file. What the system refused to read may be readable now."""
+        refused = any(isinstance(fault, ShardUnreadable) for fault in self.faults.values())
+        if self.changed or refused or (self.manifest.neighbours and not self._neighbours):
+            return False
+        stamps = {MANIFEST: self._stamp}
+        stamps |= {entry.file: self.stamps[layer] for layer, entry in self.manifest.shards.items()}
+        if self._neighbours:
+            stamps[self._neighbours.file.path.name] = self._neighbours.file.stamp
+        return all(stamp_of(self.folder / name) == stamp for name, stamp in stamps.items())
 
     @classmethod
     def _open(cls, folder: Path, before: "Index | None") -> Self:
         """A rebuild may replace the manifest and remove the files of the old one at any moment: then look again."""
         while True:
-            manifest, signature = Manifest.load_signed(folder)
+            if before and stamp_of(folder / MANIFEST) == before._stamp:
+                manifest, stamp = before.manifest, before._stamp
+            else:
+                manifest, stamp = Manifest.load_stamped(folder)
             try:
-                index = cls._open_files(folder, manifest, signature, before)
+                index = cls._open_files(folder, manifest, stamp, before)
             except IndexFault:
-                if signature_of(folder) == signature:
+                if stamp_of(folder / MANIFEST) == stamp:
                     raise
                 continue
-            if not index.faults or not index.stale():
+            if not index.faults or stamp_of(folder / MANIFEST) == stamp:
                 return index
 
     @classmethod
-    def _open_files(cls, folder: Path, manifest: Manifest, signature: tuple[int, ...], before: "Index | None") -> Self:
-        vocabulary = _open_vocabulary(folder, manifest)
-        known = before.manifest.shards if before and before.manifest.build == manifest.build else {}
+    def _open_files(cls, folder: Path, manifest: Manifest, stamp: Stamp | None, before: "Index | None") -> Self:
+        same_build = before is not None and before.manifest.build == manifest.build
+        if before and same_build and before.manifest.vocabulary == manifest.vocabulary:
+            vocabulary = before._vocabulary  # with the texts and searches that were made of its tokens
+        else:
+            vocabulary = _open_vocabulary(folder, manifest)
         shards: dict[int, Shard] = {}
         faults: dict[int, IndexFault] = {}
         for layer, entry in manifest.shards.items():
-            if before and known.get(layer) == entry and layer in before._shards:
-                shards[layer] = before._shards[layer]
+            kept = before._shards.get(layer) if before and same_build else None
+            if kept and before and before.manifest.shards[layer] == entry and _is_there(kept.file):
+                shards[layer] = kept
                 continue
+            path = folder / entry.file
             try:
-                shards[layer] = open_shard(folder, manifest, layer)
+                shard = open_shard(path, manifest, layer)
+                _check_length(path, shard.file.n_bytes, entry)
             except IndexFault as fault:
                 faults[layer] = fault.bare()
-        return cls(folder, manifest, signature, vocabulary, shards, faults, open_neighbours(folder, manifest))
-
-
-@dataclass(frozen=True)
-class ModelSummary:
-    name: str
-    folder: Path
-    layers: tuple[int, ...] = ()  # those that can be used
-    n_layers: int = 0
-    n_bytes: int = 0
-    faults: tuple[str, ...] = ()
-
-
-def list_models(data: Path) -> tuple[ModelSummary, ...]:
-    """Every index in a data folder, by name; a broken one says so and hides none of the others."""
-    return tuple(map(_summary, _folders(data)))
-
-
-def open_model(data: Path, asked: str) -> Index:
-    """The index of a model by its name (or `demo`, or its Hub id); NotFound says which there are."""
-    name = model_name(asked)
-    if not MODEL_NAME.fullmatch(name) or not signature_of(data / name):
-        built = tuple(folder.name for folder in _folders(data))
-        raise NotFound(f"no index of {asked!r} in {data} (built: {', '.join(built) or 'none'}); {_hint(asked, built)}")
-    return _open_own(data / name, asked)
+            else:
+                shards[layer] = shard
+        return cls(folder, manifest, stamp, vocabulary, shards, faults, _open_neighbours(folder, manifest))
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
@@ -161,78 +186,41 @@ def ranges(numbers: tuple[int, ...]) -> str:
     return ", ".join("-".join(map(str, run)) for run in runs) or "none"
 
 
-def _folders(data: Path) -> list[Path]:
-    """Those in a data folder that hold a manifest, by name; nothing is opened."""
-    try:
-        folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise IndexFault(f"cannot list the data folder {data}: {error.strerror}") from error
-    return [folder for folder in folders if signature_of(folder)]
-
-
-def _open_own(folder: Path, asked: str) -> Index:
-    """The index in a folder, which must be that of the model whose name the folder has."""
-    index = Index.open(folder)
-    if index.manifest.model != folder.name:
-        raise ManifestDamaged(
-            f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
-            f"or delete it and run `lexiscope precompute {asked}` again"
-        )
-    return index
-
-
-def _hint(asked: str, built: tuple[str, ...]) -> str:
-    meant = Path(asked).name.removesuffix(".gguf").casefold()  # a path, or another case
-    for name in built:
-        if name.casefold() == meant:
-            return f"did you mean `{name}`?"
-    if MODEL_NAME.fullmatch(model_name(asked)):
-        return f"`lexiscope precompute {asked}` makes one"
-    return "this is no model's name"
-
-
-def _open_vocabulary(folder: Path, manifest: Manifest) -> Container:
+def _open_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
     assert manifest.vocabulary  # a manifest that was loaded has one
-    vocabulary = _open_listed(folder, manifest.vocabulary)
-    if vocabulary.about != {"model": manifest.model, "build": manifest.build}:
-        raise ManifestDamaged(
-            f"{folder / MANIFEST} is of build {manifest.build} of {manifest.model}, but {vocabulary.path.name} beside "
-            f"it of {dict(vocabulary.about)!a}: one of them was copied from another index. Delete the folder {folder} "
-            f"and run `lexiscope precompute {folder.name}` again"
-        )
-    check_arrays(vocabulary, vocabulary_layout(manifest.shape))
+    path = folder / manifest.vocabulary.file
+    vocabulary = open_vocabulary(path, manifest)
+    _check_length(path, vocabulary.n_bytes, manifest.vocabulary)
     return vocabulary
 
 
-def open_shard(folder: Path, manifest: Manifest, layer: int) -> Shard:
-    return Shard.of(_open_listed(folder, manifest.shards[layer]), manifest, layer)
-
-
-def open_neighbours(folder: Path, manifest: Manifest) -> Container | None:
+def _open_neighbours(folder: Path, manifest: Manifest) -> Neighbours | None:
     """None if they are not built or cannot be used: pages do without, and `verify` says what is wrong."""
     with suppress(IndexFault):
         if manifest.neighbours:
-            container = _open_listed(folder, manifest.neighbours)
-            check_neighbours(container, manifest)
-            return container
+            path = folder / manifest.neighbours.file
+            neighbours = open_neighbours(path, manifest)
+            _check_length(path, neighbours.file.n_bytes, manifest.neighbours)
+            return neighbours
     return None
 
 
-def _open_listed(folder: Path, entry: FileEntry) -> Container:
-    """A file that the manifest lists, with the length it gives."""
-    container = Container.open(folder / entry.file)
-    if container.n_bytes != entry.bytes:
-        said = f"has {container.n_bytes} bytes, the manifest says {entry.bytes}: it belongs to another build"
-        raise damaged(container.path, said)
-    return container
+def _check_length(path: Path, n_bytes: int, entry: FileEntry) -> None:
+    if n_bytes != entry.bytes:
+        raise damaged(path, f"has {n_bytes} bytes, the manifest says {entry.bytes}: it belongs to another build")
 
 
-def _summary(folder: Path) -> ModelSummary:
+def _is_there(file: TensorFile) -> bool:
+    return stamp_of(file.path) == file.stamp
+
+
+def _change(file: TensorFile, entry: FileEntry) -> ShardDamaged:
+    """What is said of a file that has changed since it was opened."""
     try:
-        index = _open_own(folder, folder.name)
-    except LexiscopeError as error:
-        return ModelSummary(folder.name, folder, faults=(str(error),))
-    faults = tuple(map(str, index.faults.values()))
-    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, faults)
+        n_bytes = file.path.stat().st_size
+    except OSError as error:
+        return unreadable(file.path, error)
+    if n_bytes != entry.bytes:
+        said = f"has {n_bytes} bytes, the manifest says {entry.bytes}: it changed while it was served"
+        return damaged(file.path, said)
+    return ShardDamaged(f"{file.path} was replaced while it was served. Ask again: it is checked and opened anew")

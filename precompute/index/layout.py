@@ -1,5 +1,4 @@
-"""Which arrays an index holds, by name, type and shape (FORMAT.md lists the same), and how its files are called.
-How they lie in a file is for container.py, what a reader gets from them for shard_reader.py."""
+"""Which arrays an index holds, by name, type and shape (FORMAT.md lists the same), and how its files are called."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -7,8 +6,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from precompute.files import damaged
-from precompute.index.container import Container
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 
 # Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
@@ -47,21 +44,27 @@ NEIGHBOURS = {
     "neighbours.ids": ("id", "d_vocab, nearest"),
     "neighbours.scores": ("float32", "d_vocab, nearest"),
 }
+SUFFIX = ".safetensors"
 NEAREST = 20  # tokens, or one less than there are
 
 Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # name -> (dtype, shape); -1 where a dimension may be any
 
 
 def shard_file(layer: int, generation: int) -> str:
-    return f"layer-{layer}.g{generation}.lxs"
+    return _file_name(f"layer-{layer}", generation)
 
 
 def vocabulary_file(generation: int) -> str:
-    return f"vocabulary.g{generation}.lxs"
+    return _file_name("vocabulary", generation)
 
 
 def neighbours_file(generation: int) -> str:
-    return f"neighbours.g{generation}.lxs"
+    return _file_name("neighbours", generation)
+
+
+def _file_name(stem: str, generation: int) -> str:
+    """A rebuild lies beside the index that it will replace, so its files have other names."""
+    return f"{stem}{SUFFIX}" if generation == 1 else f"{stem}.g{generation}{SUFFIX}"
 
 
 def number_dtype(count: int) -> str:
@@ -109,12 +112,6 @@ def vocabulary_layout(shape: Shape) -> Layout:
 def neighbours_layout(shape: Shape) -> Layout:
     sizes = {"d_vocab": shape.d_vocab, "nearest": min(NEAREST, shape.d_vocab - 1)}
     return _resolve(NEIGHBOURS, sizes, {"id": number_dtype(shape.d_vocab)})
-
-
-def check_arrays(container: Container, layout: Layout) -> None:
-    """ShardDamaged unless the container has exactly these arrays: the model it was made for had another shape."""
-    for problem in misfits({name: (array.dtype, array.shape) for name, array in container.arrays.items()}, layout):
-        raise damaged(container.path, f"does not fit the manifest: {problem}")
 
 
 def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], layout: Layout) -> Iterable[str]:

@@ -1,62 +1,114 @@
-"""What an index was made from, and which of its files are finished: manifest.json, replaced whole, never edited.
-Checking the fields of one is for manifest_fields.py, opening the files it lists for index.py."""
+"""What an index was made from, and which of its files are finished: manifest.json, replaced whole, never edited."""
 
 import errno
+import hashlib
 import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Any, Literal, Self
 
-from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat
-from precompute.files import open_regular, write_beside
-from precompute.index.manifest_fields import (
-    FIELDS,
-    FORMAT_VERSION,
-    MODEL_NAME,
-    FileEntry,
-    NewerVersionError,
-    fingerprint,
-    parse_fields,
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, OldFormat
+from precompute.files import (
+    Stamp,
+    canonical_json,
+    damaged,
+    open_regular,
+    sha256_of,
+    stamp_of,
+    strict_json,
+    unreadable,
+    write_beside,
 )
 from precompute.index.origin import origin, proper_name
+from precompute.index.tensor_file import FORMAT
+from precompute.rebuild_command import command_for
 from precompute.shape import LENSES, PRESETS, Shape
-
-__all__ = ["DEMO_NAME", "FORMAT_VERSION", "MANIFEST", "MODEL_NAME", "TOKENIZER", "FileEntry", "Manifest", "model_name"]
 
 MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 DEMO_NAME = "smollm2-135m"  # the model that `demo` stands for
+MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 32
+IDENTITY = (
+    "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
+)  # fmt: skip
 
 _MAX_BYTES = 1 << 24
+_LARGEST = 1 << 32
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
+_RESERVED = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-")
+_FORMATS = (".json", ".csv", ".md", ".tex")
+
+PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
+Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+Number = Annotated[int, Field(ge=1, le=_LARGEST)]
 
 
-@dataclass(frozen=True)
-class Manifest:
-    model: str
-    source: str  # what to pass to get the weights again
-    revision: str
-    weights_sha256: str
-    tokenizer_sha256: str
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class FileEntry(_Record):
+    file: PlainName
+    bytes: Annotated[int, Field(gt=0, lt=1 << 48)]
+    sha256: Sha256
+
+    def check_sum(self, folder: Path) -> None:
+        """ShardDamaged if the file is not the one that was written, to the byte."""
+        path = folder / self.file
+        try:
+            sha256 = sha256_of(path)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if sha256 != self.sha256:
+            raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
+
+
+class Manifest(_Record):
+    format: Literal[2] = FORMAT
+    model: PlainName
+    revision: str  # commit of the weights on the Hub, or empty
+    weights_sha256: Sha256
+    tokenizer_sha256: Sha256
     shape: Shape
-    k: int
-    pairs: int
+    k: Annotated[int, Field(ge=1, le=LARGEST_K)]
+    pairs: Annotated[int, Field(ge=1, le=LARGEST_PAIRS)]
     lenses: tuple[str, ...] = LENSES
     presets: tuple[str, ...] = PRESETS
-    generation: int = 1
+    source: str  # what to pass to get the weights again
+    generation: Number = 1
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
     neighbours: FileEntry | None = None  # made after the first layer
-    shards: Mapping[int, FileEntry] = field(default_factory=dict)
-    format_version: int = FORMAT_VERSION
+    shards: dict[int, FileEntry] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        shape = self.shape
+        for name, value in asdict(shape).items():
+            if type(value) is int and not 1 <= value <= _LARGEST:
+                raise ValueError(f"shape.{name} is {str(value)[:40]}, not a number from 1 to {_LARGEST}")
+        if shape.n_heads % shape.n_kv_heads:
+            raise ValueError(f"{shape.n_heads} heads cannot share the keys and values of {shape.n_kv_heads}")
+        if self.k > shape.d_vocab:
+            raise ValueError(f"k is {self.k}, more than the {shape.d_vocab} tokens there are")
+        if (self.lenses, self.presets) != (LENSES, PRESETS):
+            raise ValueError(f"lenses are not {', '.join(LENSES)}, or presets not {', '.join(PRESETS)}")
+        for layer in self.shards:
+            if not 0 <= layer < shape.n_layers:
+                raise ValueError(f"it lists a layer {layer}; there are layers 0 to {shape.n_layers - 1}")
+        return self
 
     @cached_property
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
-        return fingerprint({f.name: getattr(self, f.name) for f in fields(self)})
+        identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": asdict(self.shape)}
+        return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
 
     @property
     def name(self) -> str:
@@ -75,39 +127,54 @@ class Manifest:
         others = {"the vocabulary": self.vocabulary, "the nearest tokens": self.neighbours}
         return {what: entry for what, entry in others.items() if entry} | layers
 
-    def with_neighbours(self, entry: FileEntry) -> Self:
-        return replace(self, neighbours=entry)
-
-    def with_vocabulary(self, entry: FileEntry) -> Self:
-        return replace(self, vocabulary=entry)
+    def with_changes(self, **changes: Any) -> Self:
+        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def with_shard(self, layer: int, entry: FileEntry) -> Self:
-        return replace(self, shards=dict(sorted({**self.shards, layer: entry}.items())))
+        return self.with_changes(shards=dict(sorted({**self.shards, layer: entry}.items())))
 
     def to_json(self) -> bytes:
         """No times, no places: two equal builds have equal manifests."""
-        content = asdict(self) | {"build": self.build}
-        content["shards"] = {str(layer): asdict(entry) for layer, entry in sorted(self.shards.items())}
-        ordered = {name: content[name] for name in FIELDS}
-        return json.dumps(ordered, indent=1, allow_nan=False).encode("ascii") + b"\n"
+        content = self.model_dump() | {"build": self.build}
+        content["shards"] = dict(sorted(content["shards"].items()))
+        return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
     def save(self, folder: Path, name: str = MANIFEST) -> None:
         """Replace the manifest in one step: a reader sees the old one or the new one."""
         content = self.to_json()
-        parse_fields(content)
+        self.parse(content)
         write_beside(folder / name, [content])
 
     @classmethod
-    def load(cls, folder: Path, name: str = MANIFEST) -> Self:
-        return cls.load_signed(folder, name)[0]
+    def parse(cls, content: bytes) -> Self:
+        """ValueError says what is wrong with a manifest."""
+        fields = strict_json(content)
+        if not isinstance(fields, dict):
+            raise ValueError("it is not an object")
+        build = fields.pop("build", None)
+        try:
+            manifest = cls.model_validate_json(canonical_json(fields))
+        except ValidationError as error:
+            raise ValueError(_first_problem(error)) from None
+        if manifest.vocabulary is None:
+            raise ValueError("it lists no vocabulary")
+        if manifest.build != build:
+            raise ValueError("its fields do not have the fingerprint that it gives as build")
+        if strict_json(manifest.to_json()) != {**fields, "build": build}:
+            raise ValueError("it has fields that a manifest does not have, or lacks some")
+        return manifest
 
     @classmethod
-    def load_signed(cls, folder: Path, name: str = MANIFEST) -> tuple[Self, tuple[int, ...]]:
-        """The manifest, and the signature of the very file it was read from."""
+    def load(cls, folder: Path, name: str = MANIFEST) -> Self:
+        return cls.load_stamped(folder, name)[0]
+
+    @classmethod
+    def load_stamped(cls, folder: Path, name: str = MANIFEST) -> tuple[Self, Stamp | None]:
+        """The manifest, and the stamp of the very file it was read from."""
         path, model = folder / name, folder.name
         try:
             with open_regular(path) as file:
-                signature = _signature(os.fstat(file.fileno()))
+                stamp = stamp_of(file.fileno())
                 content = file.read(_MAX_BYTES + 1)
         except (FileNotFoundError, NotADirectoryError):
             raise IndexMissing(f"no index in {folder}: run `lexiscope precompute {model}` to make it") from None
@@ -118,26 +185,21 @@ class Manifest:
         try:
             if len(content) > _MAX_BYTES:
                 raise ValueError(f"it is longer than {_MAX_BYTES} bytes")
-            return cls(**parse_fields(content)), signature
-        except NewerVersionError as error:
-            raise NewerFormat(
-                f"{path} has format version {error}; this Lexiscope reads versions up to {FORMAT_VERSION}. "
-                f"Upgrade lexiscope, or build it anew elsewhere: `lexiscope precompute {model} --data DIR`"
-            ) from None
+            _check_format(path, content)
+            return cls.parse(content), stamp
         except ValueError as error:
             raise ManifestDamaged(
                 f"{path} is damaged: {error}. Delete the folder {folder} and run `lexiscope precompute {model}` again"
             ) from None
 
 
-def signature_of(folder: Path, name: str = MANIFEST) -> tuple[int, ...] | None:
-    """Changes whenever the manifest does, for the price of a stat; None if there is no manifest.
-
-    One that may not be looked at is there: reading it says what is wrong."""
+def has_manifest(folder: Path) -> bool:
+    """One that may not be looked at is there: reading it says what is wrong."""
     try:
-        return _signature(os.stat(folder / name))
+        os.stat(folder / MANIFEST)
     except OSError as error:
-        return (error.errno or 0,) if error.errno in _REFUSED else None
+        return error.errno in _REFUSED
+    return True
 
 
 def model_name(asked: str) -> str:
@@ -145,5 +207,41 @@ def model_name(asked: str) -> str:
     return DEMO_NAME if asked == "demo" else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
 
 
-def _signature(status: os.stat_result) -> tuple[int, ...]:
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+def is_reserved(name: str) -> bool:
+    """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
+    return name in _RESERVED or name.startswith("favicon.") or name.endswith(_FORMATS)
+
+
+def read_old_fields(folder: Path) -> Mapping[str, Any]:
+    """The fields of a manifest of format 1, unchecked; empty if there is none."""
+    try:
+        with open_regular(folder / MANIFEST) as file:
+            fields = strict_json(file.read(_MAX_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return fields if isinstance(fields, dict) and "format_version" in fields else {}
+
+
+def _check_format(path: Path, content: bytes) -> None:
+    """NewerFormat or OldFormat, whatever else such a manifest holds."""
+    fields = strict_json(content)
+    if not isinstance(fields, dict):
+        return
+    version = fields.get("format")
+    if type(version) is int and version > FORMAT:
+        raise NewerFormat(
+            f"{path} has format {version}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or build it anew "
+            f"elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
+        )
+    if (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields):
+        raise OldFormat(
+            f"{path} was made by an older Lexiscope and has format {version or fields['format_version']!a}; this one "
+            f"reads format {FORMAT}. `{command_for(path.parent)}` builds it anew in its place"
+        )
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    where = ".".join(str(part)[:40] for part in problem["loc"])
+    what = problem["msg"].removeprefix("Value error, ")
+    return f"{where}: {what}" if where else what

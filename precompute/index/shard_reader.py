@@ -1,23 +1,19 @@
-"""One layer of an index, read without copying; a value that cannot be right is a ShardDamaged, never another token.
-Which files there are is for index.py, which arrays for layout.py."""
+"""One layer of an index: its lists, read from the file; a value that cannot be right is a ShardDamaged, never another
+token."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from precompute.errors import NotFound, ShardDamaged
 from precompute.files import damaged
-from precompute.index.container import Container
-from precompute.index.layout import check_arrays, shard_layout
 from precompute.index.list_checks import SIGNS, fault, sound
-from precompute.index.manifest import Manifest
+from precompute.index.tensor_file import Array as Array
+from precompute.index.tensor_file import Floats as Floats
+from precompute.index.tensor_file import TensorFile
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
-
-Array: TypeAlias = NDArray[Any]
-Floats: TypeAlias = NDArray[np.float32]
 
 LARGEST_COHERENCE = 1.001
 
@@ -82,60 +78,30 @@ class Paired:
 
 
 class Shard:
-    def __init__(self, container: Container, shape: Shape, layer: int) -> None:
+    def __init__(self, file: TensorFile, shape: Shape, layer: int) -> None:
+        self.file = file
         self.layer = layer
-        self._container = container
         self._shape = shape
-        counts = [shape.count(kind) for kind in shape.kinds]
-        self._ends = container.arrays["ff_key.ids"].shape[2:]  # (E, k)
-        self._starts = np.cumsum([0, *counts])  # where each kind begins among all vectors of the layer
-
-    @classmethod
-    def of(cls, container: Container, manifest: Manifest, layer: int) -> Self:
-        """ShardDamaged unless this container is this layer of this build, with the arrays it must have."""
-        about = {"model": manifest.model, "build": manifest.build, "layer": layer}
-        if container.about != about:
-            found = container.about.get("layer")
-            if isinstance(found, int) and container.about == about | {"layer": found}:
-                raise damaged(container.path, f"is layer {found}, not layer {layer}")
-            raise damaged(container.path, f"belongs to another build: {dict(container.about)!a} instead of {about}")
-        check_arrays(container, shard_layout(manifest.shape, manifest.k, manifest.pairs))
-        _check_bounds(container)
-        return cls(container, manifest.shape, layer)
+        self._k = file.tensors["ff_key.ids"].shape[-1]
+        self._n_pairs = file.tensors["vo.scores"].shape[-1]
+        self._starts = np.cumsum([0, *map(shape.count, shape.kinds)])  # of the kinds among all vectors of the layer
+        self._columns: dict[str, Array] = {}
 
     def array(self, name: str) -> Array:
-        """A whole array by its name in FORMAT.md, as it lies in the file: not checked."""
-        return self._container.arrays[name]
+        """A whole array by its name in FORMAT.md, read from the file: not checked."""
+        return self.file.array(name)
 
-    def part(self, name: str, first: int, last: int) -> bytes:
-        """Entries of an array as they lie in the file, counted through all its axes: not checked."""
-        return self.array(name).reshape(-1)[first:last].tobytes()
-
-    def rows(self, names: Sequence[str], which: Array, numbers: Array, width: int) -> Array:
-        """(n, width): single rows, each of one of these arrays, seen as rows of this many entries: not checked."""
-        found = np.empty((len(numbers), width), self.array(names[0]).dtype)
-        for at, name in enumerate(names):
-            if len(mine := np.flatnonzero(which == at)):
-                found[mine] = np.asarray(self.array(name)).reshape(-1, width)[numbers[mine]]
-        return found
-
-    def records(self, names: Sequence[str], numbers: Sequence[int], shape: tuple[int, ...]) -> Array:
-        """(names, *shape): one part of each array, seen as a row of parts of this shape: not checked."""
-        found = [self.array(name).reshape(-1, *shape)[at] for name, at in zip(names, numbers, strict=True)]
-        return found[0][None] if len(found) == 1 else np.stack(found)
-
-    def vectors(self, places: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
+    def vectors(self, which: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
         """(V, E, k) ids and scores: both lists of each of these vectors (kind, index), read and checked together."""
         shape, lens_at = self._shape, position("lens", lens, LENSES)
-        for kind, index in places:
+        for kind, index in which:
             position("kind", kind, shape.kinds)
             self._check_range(kind, index, shape.count(kind))
-        numbers = [index * len(LENSES) + lens_at for _, index in places]
-        ids = self.records([f"{kind}.ids" for kind, _ in places], numbers, self._ends)
-        scores: Floats = self.records([f"{kind}.scores" for kind, _ in places], numbers, self._ends)
+        ids = np.stack([self.file.block(f"{kind}.ids", index, lens_at) for kind, index in which])
+        scores: Floats = np.stack([self.file.block(f"{kind}.scores", index, lens_at) for kind, index in which])
         falling = scores * SIGNS
         if not sound(ids, falling, shape.d_vocab):
-            for (kind, index), ends in zip(places, zip(ids, falling, strict=True), strict=True):
+            for (kind, index), ends in zip(which, zip(ids, falling, strict=True), strict=True):
                 self._check_ends(f"{kind} {index} ({lens}, ", *ends)
         return ids, scores
 
@@ -144,19 +110,19 @@ class Shard:
         return VectorLists(ids[0], scores[0], self.norm(kind, index), *self.coherences(kind, index, lens))
 
     def norm(self, kind: str, index: int) -> float:
-        norm = float(self.array(f"{kind}.norm")[index])
+        norm = float(self._column(f"{kind}.norm")[index])
         if not 0 <= norm < np.inf:
             raise self._damage(f"the norm of {kind} {index} is {norm}")
         return norm
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
         """Of a vector's top and bottom."""
-        return self._coherences(f"{kind} {index}", self.array(f"{kind}.coherence")[index, LENSES.index(lens)])
+        return self._coherences(f"{kind} {index}", self._column(f"{kind}.coherence")[index, LENSES.index(lens)])
 
     def similarity(self, neuron: int, lens: str) -> float:
         """Sim_k of a neuron's key and value."""
         self._check_range("neuron", neuron, self._shape.d_mlp)
-        value = float(self.array("ff.similarity")[neuron, position("lens", lens, LENSES)])
+        value = float(self._column("ff.similarity")[neuron, position("lens", lens, LENSES)])
         if not 0 <= value <= 1:
             raise self._damage(f"the similarity of neuron {neuron} is {value}")
         return value
@@ -168,22 +134,24 @@ class Shard:
         return Pairs(ids[part], scores[part], self.pair_coherences(matrix, head, lens, preset)[at])
 
     def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
-        stored = self.array(f"{matrix}.coherence")[head, LENSES.index(lens), PRESETS.index(preset)]
+        stored = self._column(f"{matrix}.coherence")[head, LENSES.index(lens), PRESETS.index(preset)]
         return self._coherences(f"{matrix} of head {head}", stored)
 
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
     ) -> tuple[Array, Floats, tuple[int, int]]:
         """Pairs (n, 2) and scores (n,) of top and then bottom, whole or only the first; and how many of each."""
-        name = MATRICES[position("matrix", matrix, MATRICES)]
+        position("matrix", matrix, MATRICES)
         self._check_range("head", head, self._shape.n_heads)
-        at, what = (head, position("lens", lens, LENSES), position("preset", preset, PRESETS)), f"{name} of head {head}"
-        number, n = [(at[0] * len(LENSES) + at[1]) * len(PRESETS) + at[2]], self.array(f"{name}.scores").shape[-1]
-        counts: list[int] = self.array(f"{name}.count")[at].tolist()
-        if (longest := max(counts)) > n:
-            raise self._damage(f"{what} claims {longest} pairs in a list of {n}")
-        ids = self.records([f"{name}.ids"], number, (len(ENDS), n, 2))[0]
-        scores: Floats = self.records([f"{name}.scores"], number, (len(ENDS), n))[0]
+        at, what = (
+            (head, position("lens", lens, LENSES), position("preset", preset, PRESETS)),
+            f"{matrix} of head {head}",
+        )
+        counts: list[int] = self._column(f"{matrix}.count")[at].tolist()
+        if (longest := max(counts)) > self._n_pairs:
+            raise self._damage(f"{what} claims {longest} pairs in a list of {self._n_pairs}")
+        ids = self.file.block(f"{matrix}.ids", *at)  # (E, pairs, 2)
+        scores: Floats = self.file.block(f"{matrix}.scores", *at)
         top, bottom = (min(count, first or count) for count in counts)
         if top == bottom:
             ids, scores = ids[:, :top], scores[:, :top]
@@ -193,9 +161,16 @@ class Shard:
         self._check_ends(f"{what} ({lens}, {preset}, ", both, falling)
         return np.concatenate(both), np.concatenate([scores[0, :top], scores[1, :bottom]]), (top, bottom)
 
+    def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
+        """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
+        ids, counts = self._first_pairs(matrix, lens, "all", n, [head])
+        best: Array = ids[0, : counts[0]]
+        return best
+
     def first_ids(self, kind: str, numbers: Array, lens: str, count: int) -> Array:
         """(n, count): the first tokens of these vectors' top lists."""
-        ids: Array = self.array(f"{kind}.ids")[numbers, position("lens", lens, LENSES), 0, :count]
+        starts = (numbers * len(LENSES) + position("lens", lens, LENSES)) * len(ENDS) * self._k
+        ids = self.file.rows(f"{kind}.ids", starts, min(count, self._k))
         wrong = (ids >= self._shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
         for number in numbers[wrong][:1].tolist():
             self.vector(kind, number, lens)  # says what is wrong
@@ -203,108 +178,131 @@ class Shard:
 
     def all_norms(self, kind: str) -> Floats:
         """(n,) by vector, as stored: not checked."""
-        return np.asarray(self.array(f"{kind}.norm"))
+        return self._column(f"{kind}.norm")
 
     def all_coherences(self, kind: str, lens: str) -> Floats:
         """(n,) of the vectors' top lists, as stored: not checked."""
-        column: Floats = self.array(f"{kind}.coherence")[:, LENSES.index(lens), 0]
-        return column
+        return self._column(f"{kind}.coherence")[:, LENSES.index(lens), 0]
 
     def all_similarities(self, lens: str) -> Floats:
         """(d_mlp,) as stored: not checked."""
-        column: Floats = self.array("ff.similarity")[:, LENSES.index(lens)]
-        return column
+        return self._column("ff.similarity")[:, LENSES.index(lens)]
 
     def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
         """(n_heads,) of the heads' top lists, as stored: not checked."""
-        column: Floats = self.array(f"{matrix}.coherence")[:, LENSES.index(lens), PRESETS.index(preset), 0]
-        return column
+        return self._column(f"{matrix}.coherence")[:, LENSES.index(lens), PRESETS.index(preset), 0]
+
+    def all_pair_counts(self, matrix: str) -> Array:
+        """(n_heads, L, P, E): how many pairs each list has, as stored: not checked."""
+        return self._column(f"{matrix}.count")
 
     def all_best_scores(self, matrix: str, lens: str, preset: str) -> Floats:
         """(n_heads,) of the first pair of the heads' top lists, as stored: not checked."""
-        column: Floats = self.array(f"{matrix}.scores")[:, LENSES.index(lens), PRESETS.index(preset), 0, 0]
-        return column
+        return self.file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), 1)[:, 0]
 
     def first_pairs(self, matrix: str, lens: str, preset: str, count: int) -> tuple[Array, Floats, Array]:
         """Of every head the first pairs of its top list: ids (n_heads, count, 2), scores (n_heads, count), and how many
         of them there are (n_heads,), behind which both are zeros."""
-        at = LENSES.index(lens), PRESETS.index(preset), 0
-        ids, scores = (
-            np.stack([self.array(f"{matrix}.{part}")[head, *at, :count] for head in range(self._shape.n_heads)])
-            for part in ("ids", "scores")
-        )
-        counts: Array = self.array(f"{matrix}.count")[:, *at]
+        ids, counts = self._first_pairs(matrix, lens, preset, count, self._heads)
+        scores = self.file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), ids.shape[1])
+        in_all = self._column(f"{matrix}.count")[:, LENSES.index(lens), PRESETS.index(preset), 0]
         for head, number in enumerate(counts.tolist()):
-            shown = slice(min(number, count))
-            if number > self.n_pairs or not sound(ids[head, shown], scores[head, shown], self._shape.d_vocab):
+            right = sound(ids[head, :number], scores[head, :number], self._shape.d_vocab)
+            if not right or in_all[head] > self._n_pairs:
                 self.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
-        return ids, scores, np.minimum(counts, count)
+        return ids, scores, counts
 
     def lists_of_tokens(self, lens: str, end: str) -> Array:
         """(d_vocab,): in how many lists of vectors each token stands."""
-        offsets: Array = self.array("inverted.offsets")[LENSES.index(lens), ENDS.index(end)]
+        offsets = self.file.block("inverted.offsets", LENSES.index(lens), ENDS.index(end))
         return np.diff(offsets.astype(np.int64))
-
-    @property
-    def n_pairs(self) -> int:
-        """How many pairs a list has room for."""
-        return int(self.array("vo.scores").shape[-1])
-
-    def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
-        """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
-        at = head, position("lens", lens, LENSES), PRESETS.index("all"), ENDS.index("top")
-        count = int(self.array(f"{matrix}.count")[at])
-        best: Array = self.array(f"{matrix}.ids")[(*at, slice(min(n, count)))]
-        return best
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = position("lens", lens, LENSES), position("end", end, ENDS)
-        part = self._slice("inverted.offsets", token, lens_at, end_at, len(self.array("inverted.rank")))
-        vector, rank = self.array("inverted.vector")[part], self.array("inverted.rank")[part]
+        vector, rank = self._inverted("inverted", ("vector", "rank"), token, lens_at, end_at)
         kind = np.searchsorted(self._starts, vector, side="right") - 1
-        index = vector - self._starts[np.minimum(kind, len(self._shape.kinds) - 1)]
-        score = np.full(len(vector), np.nan, np.float32)
+        if len(kind) and kind.max() >= len(self._shape.kinds):
+            raise self._damage(f"the inverted list of token {token} points at no list")
+        index = vector - self._starts[kind]
+        score = np.empty(len(vector), np.float32)
         for at, name in enumerate(self._shape.kinds):
             chosen = np.flatnonzero(kind == at)
-            places = index[chosen], lens_at, end_at, rank[chosen]
-            score[chosen] = self._score_at(name, places, token)
-        if not np.isfinite(score).all():
-            raise self._damage(f"the inverted list of token {token} points at no list")
+            self._check_bounds(token, name, (rank[chosen], self._k))
+            entry = ((index[chosen] * len(LENSES) + lens_at) * len(ENDS) + end_at) * self._k + rank[chosen]
+            score[chosen] = self._score_at(name, entry, entry, token)
         return Listed(kind, index, rank, score)
 
     def paired(self, token: int, lens: str, end: str) -> Paired:
         lens_at, end_at = position("lens", lens, LENSES), position("end", end, ENDS)
-        part = self._slice("paired.offsets", token, lens_at, end_at, len(self.array("paired.rank")))
-        head, matrix, preset, side = self.array("paired.place")[part].T
-        rank = self.array("paired.rank")[part]
-        score = np.full(len(rank), np.nan, np.float32)
+        place, rank = self._inverted("paired", ("place", "rank"), token, lens_at, end_at)
+        head, matrix, preset, side = place.reshape(-1, 4).T
+        if len(matrix) and matrix.max() >= len(MATRICES):
+            raise self._damage(f"the inverted pairs of token {token} point at no list")
+        score = np.empty(len(rank), np.float32)
+        sizes = (self._shape.n_heads, len(LENSES), len(PRESETS), len(ENDS), self._n_pairs)
         for at, name in enumerate(MATRICES):
             chosen = np.flatnonzero(matrix == at)
-            places = head[chosen], lens_at, preset[chosen], end_at, rank[chosen]
-            score[chosen] = self._score_at(name, places, token, side[chosen])
-            if np.any(rank[chosen] >= self.array(f"{name}.count")[places[:-1]]):
+            of_head, of_preset, of_side, of_rank = (column[chosen] for column in (head, preset, side, rank))
+            limits = zip((of_head, of_preset, of_side, of_rank), (sizes[0], sizes[2], 2, sizes[4]), strict=True)
+            self._check_bounds(token, name, *limits)
+            if np.any(of_rank >= self._column(f"{name}.count")[of_head, lens_at, of_preset, end_at]):
                 raise self._damage(f"an inverted list of token {token} points behind the pairs of {name}")
-        if not np.isfinite(score).all():
-            raise self._damage(f"the inverted pairs of token {token} point at no list")
+            lists = ((of_head.astype(np.int64) * sizes[1] + lens_at) * sizes[2] + of_preset) * sizes[3] + end_at
+            entry = lists * self._n_pairs + of_rank
+            score[chosen] = self._score_at(name, entry, 2 * entry + of_side, token)
         return Paired(matrix, head, side, preset, rank, score)
 
-    def _score_at(self, name: str, places: tuple[Any, ...], token: int, *side: Array) -> Floats:
-        """Scores at places in the forward lists, once it is sure that the token stands there."""
-        try:
-            found: Array = self.array(f"{name}.ids")[(*places, *side)]
-            scores: Floats = self.array(f"{name}.scores")[places]
-        except IndexError:
-            raise self._damage(f"an inverted list of token {token} points outside the lists of {name}") from None
-        if np.any(found != token):
+    @property
+    def _heads(self) -> range:
+        return range(self._shape.n_heads)
+
+    def _column(self, name: str) -> Array:
+        """An array with a number or two for each vector or head: read once."""
+        if name not in self._columns:
+            self._columns[name] = self.array(name)
+        return self._columns[name]
+
+    def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
+        """Where the top lists of pairs begin, counted in entries."""
+        lens_at, preset_at = position("lens", lens, LENSES), position("preset", preset, PRESETS)
+        numbers = (np.array(heads, np.int64) * len(LENSES) + lens_at) * len(PRESETS) + preset_at
+        return numbers * len(ENDS) * self._n_pairs
+
+    def _first_pairs(
+        self, matrix: str, lens: str, preset: str, count: int, heads: Sequence[int]
+    ) -> tuple[Array, NDArray[np.int64]]:
+        """Ids (heads, count, 2) of the top lists, and how many of them there are (heads,)."""
+        count = min(count, self._n_pairs)
+        ids = self.file.rows(f"{matrix}.ids", 2 * self._list_starts(lens, preset, heads), 2 * count)
+        counts = self._column(f"{matrix}.count")[heads, LENSES.index(lens), PRESETS.index(preset), 0]
+        return ids.reshape(-1, count, 2), np.minimum(counts, count)
+
+    def _score_at(self, name: str, entries: Array, ids: Array, token: int) -> Array:
+        """Scores at these entries of forward lists, once it is sure that the token stands there."""
+        if np.any(self.file.rows(f"{name}.ids", ids, 1) != token):
             raise self._damage(f"an inverted list of token {token} points at another token in the lists of {name}")
+        scores: Array = self.file.rows(f"{name}.scores", entries, 1)[:, 0]
+        if not np.isfinite(scores).all():
+            raise self._damage(f"an inverted list of token {token} points at a score that is no number")
         return scores
 
-    def _slice(self, name: str, token: int, lens_at: int, end_at: int, total: int) -> slice:
+    def _check_bounds(self, token: int, name: str, *limits: tuple[Array, int]) -> None:
+        if any(column.max(initial=0) >= limit for column, limit in limits):
+            raise self._damage(f"an inverted list of token {token} points outside the lists of {name}")
+
+    def _inverted(
+        self, lists: str, names: tuple[str, str], token: int, lens_at: int, end_at: int
+    ) -> tuple[Array, Array]:
+        """What two arrays of inverted lists hold of a token."""
         self._check_range("token", token, self._shape.d_vocab)
-        first, last = (int(offset) for offset in self.array(name)[lens_at, end_at, token : token + 2])
+        offsets = f"{lists}.offsets"
+        at = (lens_at * len(ENDS) + end_at) * (self._shape.d_vocab + 1) + token
+        first, last = np.frombuffer(self.file.read(offsets, at, at + 2), "<u4").tolist()
+        total = self.file.tensors[f"{lists}.rank"].size
         if not first <= last <= total:
-            raise self._damage(f"{name} of token {token} are {first} to {last} in {total} entries")
-        return slice(first, last)
+            raise self._damage(f"{offsets} of token {token} are {first} to {last} in {total} entries")
+        one, other = (self.file.run(f"{lists}.{name}", first, last) for name in names)
+        return one, other
 
     def _check_ends(self, what: str, ids: Iterable[Array], falling: Iterable[Floats]) -> None:
         for end, listed, scores in zip(ENDS, ids, falling, strict=True):
@@ -324,17 +322,7 @@ class Shard:
             raise NotFound(f"{what} {number}: layer {self.layer} has {what} 0 to {count - 1}")
 
     def _damage(self, what: str) -> ShardDamaged:
-        return damaged(self._container.path, f"is damaged: {what}")
-
-
-def _check_bounds(container: Container) -> None:
-    """ShardDamaged unless the inverted lists of each lens and end begin where the ones before end, and end with their
-    arrays: a few numbers, which are zeros where a file has its length and its header but not what was written."""
-    for lists, others in (("inverted", "vector"), ("paired", "place")):
-        rank, other = (len(container.arrays[f"{lists}.{part}"]) for part in ("rank", others))
-        bounds = container.arrays[f"{lists}.offsets"][:, :, [0, -1]].ravel().tolist()  # first and last, in turn
-        if rank != other or [0, *bounds[1::2]] != [*bounds[::2], rank]:
-            raise damaged(container.path, f"is damaged: {lists}.offsets do not fit its {rank} entries")
+        return damaged(self.file.path, f"is damaged: {what}")
 
 
 def position(what: str, asked: str, known: Sequence[str]) -> int:

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from precompute import rebuild_command as remake
 from precompute.errors import LexiscopeError, ShardDamaged
 from precompute.files import sha256_of
-from precompute.index.container import Container
 from precompute.index.index import Index
+from precompute.index.index_files import open_neighbours
 from precompute.index.manifest import TOKENIZER
-from precompute.index.neighbours import check_neighbours
 
 Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
 
@@ -21,7 +20,7 @@ def check_sums(index: Index) -> Iterator[Result]:
         fault: LexiscopeError | None = layers.get(what)
         try:
             if entry is manifest.neighbours:
-                check_neighbours(Container.open(index.folder / entry.file), manifest)
+                open_neighbours(index.folder / entry.file, manifest)
             entry.check_sum(index.folder)
         except LexiscopeError as wrong_sum:
             fault = fault or wrong_sum

@@ -12,7 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from precompute.errors import BadWeights, NoSafetensors, SourceNotFound
-from precompute.index.manifest_fields import is_reserved
+from precompute.index.manifest import is_reserved
 from precompute.weights.tokenizer_file import find_tokenizer
 
 SINGLE_FILE = "model.safetensors"

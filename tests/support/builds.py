@@ -28,7 +28,7 @@ from precompute.build.progress import Progress
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2
 
-SHARD, VOCABULARY = "layer-1.g1.lxs", "vocabulary.g1.lxs"
+SHARD, VOCABULARY = "layer-1.safetensors", "vocabulary.safetensors"
 K, PAIRS = 8, 12
 SMALL = ("--k", str(K), "--pairs", str(PAIRS))
 

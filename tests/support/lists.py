@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from app.library.live_index import LiveIndex
 from precompute.index.index import Index
 from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
@@ -89,5 +88,5 @@ def open_indexes(data: Path) -> dict[str, Index]:
     opened: dict[str, Index] = {}
     for name, shape in SHAPES.items():
         write_index(data / name, make_manifest(shape, name), READY[name])
-        opened[name] = LiveIndex.open(data / name)
+        opened[name] = Index.open(data / name)
     return opened

@@ -81,9 +81,12 @@ def tokenizer_json() -> dict[str, Any]:
 
 
 def make_manifest(shape: Shape = GPT2, model: str = "tiny", k: int = K, pairs: int = PAIRS, **more: Any) -> Manifest:
-    weights = hashlib.sha256(model.encode()).hexdigest()
-    tokenizer = hashlib.sha256(_tokenizer_bytes()).hexdigest()
-    return Manifest(model, f"someone/{model}", "", weights, tokenizer, shape, k, pairs, **more)
+    hashes = {
+        "weights_sha256": hashlib.sha256(model.encode()).hexdigest(),
+        "tokenizer_sha256": hashlib.sha256(_tokenizer_bytes()).hexdigest(),
+    }
+    source = f"someone/{model}"
+    return Manifest(model=model, source=source, revision="", shape=shape, k=k, pairs=pairs, **hashes | more)
 
 
 def vocabulary_arrays(shape: Shape) -> dict[str, NDArray[Any]]:
@@ -131,7 +134,7 @@ def write_index(folder: Path, manifest: Manifest, layers: tuple[int, ...] | None
     """Vocabulary, shards and manifest; the arrays of layer l are those of seed l."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TOKENIZER).write_bytes(_tokenizer_bytes())
-    manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, vocabulary_arrays(manifest.shape)))
+    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, vocabulary_arrays(manifest.shape)))
     for layer in range(manifest.shape.n_layers) if layers is None else layers:
         manifest = add_layer(folder, manifest, layer)
     manifest.save(folder)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from precompute.index.shard_reader import Array, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Array, TensorFile
 from precompute.shape import ENDS, Shape
 
 FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
@@ -33,15 +34,15 @@ class Layers:
 class TokenSlices:
     """Where the inverted lists of a token stand: those of the top of every layer, then those of the bottom."""
 
-    bounds: list[tuple[Shard, int, int]]  # (slices,): first and last entry
+    bounds: list[tuple[TensorFile, int, int]]  # (slices,): first and last entry
     layer: Array
     end: Array
     count: Array
 
     def read(self, name: str, width: int = 1) -> Array:
         """What an array of rows of this width holds there, slice after slice."""
-        dtype = self.bounds[0][0].array(name).dtype if self.bounds else np.dtype(np.uint8)
-        data = [shard.part(name, width * first, width * last) for shard, first, last in self.bounds]
+        dtype = self.bounds[0][0].tensors[name].dtype if self.bounds else np.dtype(np.uint8)
+        data = [file.read(name, width * first, width * last) for file, first, last in self.bounds]
         return np.frombuffer(b"".join(data), dtype)
 
     def numbers(self) -> Array:
@@ -51,16 +52,16 @@ class TokenSlices:
 
 def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlices:
     """Of the lists called `inverted` or `paired`; DamagedLayer where they would be outside of their array."""
-    shards = layers.shards
+    files = [shard.file for shard in layers.shards.values()]
     starts = [(lens * len(ENDS) + end) * (layers.shape.d_vocab + 1) + token for end in range(len(ENDS))]
-    data = b"".join([shard.part(f"{lists}.offsets", at, at + 2) for at in starts for shard in shards.values()])
+    data = b"".join([file.read(f"{lists}.offsets", at, at + 2) for at in starts for file in files])
     first, last = np.frombuffer(data, np.uint32).astype(np.int64).reshape(-1, 2).T
-    n_entries = np.array([len(shard.array(f"{lists}.rank")) for shard in shards.values()] * len(ENDS), np.int64)
-    layer = np.array([*shards] * len(ENDS), np.int32)
-    end = np.repeat(np.arange(len(ENDS), dtype=np.uint8), len(shards))
+    n_entries = np.array([file.tensors[f"{lists}.rank"].size for file in files] * len(ENDS), np.int64)
+    layer = np.array([*layers.shards] * len(ENDS), np.int32)
+    end = np.repeat(np.arange(len(ENDS), dtype=np.uint8), len(files))
     check((first <= last) & (last <= n_entries), layer)
-    held = [shards[number] for number in layer.tolist()]
-    return TokenSlices([*zip(held, first.tolist(), last.tolist(), strict=True)], layer, end, last - first)
+    bounds = zip(files * len(ENDS), first.tolist(), last.tolist(), strict=True)
+    return TokenSlices([*bounds], layer, end, last - first)
 
 
 def read_entries(
@@ -69,19 +70,20 @@ def read_entries(
     """Single rows of `width` entries, each of one of these arrays (`which`) in one layer, numbered as in the file.
 
     The arrays are of one type; (n,) for a width of 1, else (n, width)."""
-    shards = layers.shards
-    dtype = next((shard.array(names[0]).dtype for shard in shards.values()), np.dtype(np.uint8))
+    files = {number: shard.file for number, shard in layers.shards.items()}
+    dtype = next((file.tensors[names[0]].dtype for file in files.values()), np.dtype(np.uint8))
     rows = np.empty((len(numbers), width), dtype)
     if len(numbers) <= FEW:
         wanted = zip(which.tolist(), layer.tolist(), (numbers * width).tolist(), strict=True)
-        data = b"".join([shards[at].part(names[array], first, first + width) for array, at, first in wanted])
+        data = b"".join([files[at].read(names[array], first, first + width) for array, at, first in wanted])
         rows[:] = np.frombuffer(data, dtype).reshape(-1, width)
     else:
-        order = np.argsort(layer, kind="stable")
-        starts = np.flatnonzero(np.diff(layer[order], prepend=-1))
+        group = layer.astype(np.int64) * len(names) + which
+        order = np.argsort(group, kind="stable")
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
         for chosen in np.split(order, starts[1:]):
-            shard = shards[int(layer[chosen[0]])]
-            rows[chosen] = shard.rows(names, which[chosen], numbers[chosen], width)
+            at, array = divmod(int(group[chosen[0]]), len(names))
+            rows[chosen] = files[at].rows(names[array], numbers[chosen] * width, width)
     return rows[:, 0] if width == 1 else rows
 
 

@@ -120,14 +120,23 @@ def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
     a_list = ((head * len(LENSES) + lens) * len(PRESETS) + slots.preset) * len(ENDS) + slots.end
     entry = a_list * layers.pairs + slots.rank
 
-    def stored(name: str, numbers: Array, width: int = 1) -> Array:
-        names = [f"{matrix}.{name}" for matrix in MATRICES]
-        return read_entries(layers, names, slots.matrix, slots.layer, numbers, width)
-
-    ids, scores = stored("ids", entry, 2), stored("scores", entry)
-    right = (slots.rank < stored("count", a_list)) & (ids < layers.shape.d_vocab).all(axis=1) & np.isfinite(scores)
+    ids, scores = (
+        read_entries(layers, [f"{matrix}.{name}" for matrix in MATRICES], slots.matrix, slots.layer, entry, width)
+        for name, width in (("ids", 2), ("scores", 1))
+    )
+    right = (slots.rank < _counts(layers, lens, slots)) & (ids < layers.shape.d_vocab).all(axis=1) & np.isfinite(scores)
     check(right, slots.layer)
     return ids.astype(np.int64), scores
+
+
+def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
+    """(n,): how many pairs the lists of these slots have."""
+    if not len(slots.rank):
+        return np.empty(0, np.uint32)
+    counts = np.stack([[shard.all_pair_counts(matrix) for matrix in MATRICES] for shard in layers.shards.values()])
+    nth = np.searchsorted([*layers.shards], slots.layer)
+    of_lists: Array = counts[nth, slots.matrix, slots.head, lens, slots.preset, slots.end]
+    return of_lists
 
 
 def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:

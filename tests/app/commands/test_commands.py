@@ -137,7 +137,7 @@ def test_data_that_cannot_be_written(
 # Which weights are meant
 
 
-@pytest.mark.parametrize("name", ["layer-1.g1.lxs", "vocabulary.g1.lxs", TOKENIZER])
+@pytest.mark.parametrize("name", ["layer-1.safetensors", "vocabulary.safetensors", TOKENIZER])
 def test_name_of_an_index_is_enough_to_repair_it(
     capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path, name: str
 ) -> None:
@@ -245,7 +245,7 @@ def test_verify(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path)
     seed = re.search(r"--seed (\d+)", out)
     assert seed
     assert run(capsys, "verify", "tiny", "--data", "data", "--seed", seed[1]) == (0, out, "")
-    shard = index / "layer-0.g1.lxs"
+    shard = index / "layer-0.safetensors"
     content = bytearray(shard.read_bytes())
     content[-1] ^= 1
     shard.write_bytes(content)
@@ -262,7 +262,7 @@ def test_verify_when_the_weights_are_gone(capsys: pytest.CaptureFixture[str], so
     shutil.rmtree(moved)
     code, out, err = run(capsys, "verify", "tiny", "--data", "data")
     assert code == 1
-    assert "layer-1.g1.lxs: ok" in out
+    assert "layer-1.safetensors: ok" in out
     assert str(moved) in err
     small_gpt2(moved, n_layers=3)
     code, _, err = run(capsys, "verify", "tiny", "--data", "data")

@@ -21,7 +21,8 @@ from app.views.neuron import neuron_view
 from app.views.pairs import pairs_view
 from app.views.seeds import seed_ranking_view
 from app.views.subhead import subhead_view
-from precompute.index.index import Index, ModelSummary
+from precompute.index.data_folder import ModelSummary
+from precompute.index.index import Index
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
 from precompute.live.seed_ranking import Ranked, Seed
@@ -280,13 +281,13 @@ def test_models(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert "2 of 4 (1, 3)" in lines["tiny"]
     assert "3 of 3 " in lines[DEMO_NAME]
-    assert size(sum(path.stat().st_size for path in (data / "tiny").glob("*.lxs"))) in lines["tiny"]
+    assert size(sum(path.stat().st_size for path in (data / "tiny").glob("*.safetensors"))) in lines["tiny"]
 
 
 def test_models_with_faults(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)
     (tmp_path / "tiny" / shard_file(3, 1)).write_bytes(b"")
-    (tmp_path / "long" / MANIFEST).write_text('{"format_version": 2}')
+    (tmp_path / "long" / MANIFEST).write_text('{"format": 3}')
     code, out, _ = run(capsys, f"models --data {tmp_path}")
     assert code == 0
     assert "1 of 4 (1)" in out

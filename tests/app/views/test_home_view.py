@@ -1,7 +1,6 @@
 """The home page's data."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -19,7 +18,7 @@ from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
 def test_home(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(GPT2, "tiny"), (3,))
     write_index(tmp_path / "small", make_manifest(LLAMA, "small"), ())
-    (tmp_path / "small" / "vocabulary.g1.lxs").unlink()
+    (tmp_path / "small" / "vocabulary.safetensors").unlink()
     content = json.loads(json_bytes(home_view(Library(tmp_path))))
     small, tiny = content["models"]
     assert (tiny["model"], tiny["layers"], tiny["n_layers"], tiny["faults"]) == ("tiny", [3], 4, [])
@@ -28,8 +27,8 @@ def test_home(tmp_path: Path) -> None:
 
 
 def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
-    hub = replace(make_manifest(GPT2, "tiny"), source="owner/Tiny", revision="607a30d783df")
-    local = replace(make_manifest(GPT2, "mine"), source="/somewhere/mine", revision="")
+    hub = make_manifest(GPT2, "tiny").with_changes(source="owner/Tiny", revision="607a30d783df")
+    local = make_manifest(GPT2, "mine").with_changes(source="/somewhere/mine", revision="")
     write_index(tmp_path / "tiny", hub, (3,))
     write_index(tmp_path / "mine", local, (3,))
     with visit(tmp_path) as visitor:

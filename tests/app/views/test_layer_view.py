@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.library.live_index import LiveIndex
 from app.views.layer import FIRST, SORTS, layer_view, token_named
 from precompute.errors import BadRequest, NotFound, ShardDamaged
 from precompute.index.index import Index
@@ -32,7 +31,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
         folder = tmp_path_factory.mktemp("data") / name
         manifest = write_index(folder, make_manifest(shape, name), READY[name])
         rewrite_shard(folder, manifest, 0, arrays_of(name, 0))
-        opened[name] = LiveIndex.open(folder)
+        opened[name] = Index.open(folder)
     return opened
 
 
@@ -145,6 +144,6 @@ def test_a_damaged_layer_says_so(tmp_path_factory: pytest.TempPathFactory, array
     arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}
     arrays[array][3] = value
     rewrite_shard(folder, manifest, 1, arrays)
-    with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs is damaged"):
+    with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is damaged"):
         layer_view(Index.open(folder), 1)
     assert layer_view(Index.open(folder), 0).total == manifest.shape.d_mlp

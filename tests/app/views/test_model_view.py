@@ -107,13 +107,13 @@ def test_a_damaged_layer_does_not_take_the_page_with_it(tmp_path: Path, array: s
     assert rows[0].ready
     if array != "ff_value.ids":  # which the maps do not show
         assert not rows[1].ready
-        assert "layer-1.g1.lxs is damaged" in str(rows[1].fault)
+        assert "layer-1.safetensors is damaged" in str(rows[1].fault)
     assert {card["layer"] for card in view.neurons} <= {0}
 
 
 def test_a_layer_that_cannot_be_opened(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(), (0, 1))
-    (tmp_path / "tiny" / "layer-1.g1.lxs").write_bytes(b"")
+    (tmp_path / "tiny" / "layer-1.safetensors").write_bytes(b"")
     rows = {row.layer: row for row in model_view(Index.open(tmp_path / "tiny")).rows}
-    assert "layer-1.g1.lxs" in str(rows[1].fault)
+    assert "layer-1.safetensors" in str(rows[1].fault)
     assert (rows[0].fault, rows[2].fault) == (None, None)

@@ -1,7 +1,6 @@
 """Token pages against all lists of a small index, one by one."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.library import file_array
-from app.library.live_index import LiveIndex
 from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, HUB, token_view
 from precompute.build.inverted import invert_pairs
 from precompute.errors import NotFound
+from precompute.index import tensor_file
 from precompute.index.index import Index
 from precompute.index.lookup import layers as lookup_layers
 from precompute.project import coherence
@@ -184,21 +182,15 @@ def test_what_does_not_exist_is_named(indexes: dict[str, Index], arguments: dict
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("open_index", [Index.open, LiveIndex.open])
 @pytest.mark.parametrize("as_long_as", [0, 100, 4096])
 def test_many_places_are_looked_up_as_few_are(
-    indexes: dict[str, Index],
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    open_index: Callable[[Path], Index],
-    as_long_as: int,
+    indexes: dict[str, Index], monkeypatch: pytest.MonkeyPatch, name: str, as_long_as: int
 ) -> None:
     """Layer by layer, row by row or whole arrays, instead of one by one."""
     expected = [token_view(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)]
-    index = open_index(indexes[name].folder)
     monkeypatch.setattr(lookup_layers, "FEW", 0)
-    monkeypatch.setattr(file_array, "AS_LONG_AS", as_long_as)
-    assert [token_view(index, number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
+    monkeypatch.setattr(tensor_file, "AS_LONG_AS", as_long_as)
+    assert [token_view(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
 
 
 @pytest.mark.parametrize("few", [0, 256])
@@ -285,7 +277,7 @@ def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
     """None until they are built, and None again if their file cannot be read: the page does without."""
     assert token_view(indexes["gpt2-like"], 40).nearest is None
     built = quick_build(small_gpt2(tmp_path / "model", n_layers=1), tmp_path / "data")
-    index = LiveIndex.open(built)
+    index = Index.open(built)
     nearest = token_view(index, 40).nearest
     stored = Index.open(built).neighbours(40)
     assert nearest is not None
@@ -296,4 +288,4 @@ def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:
     os.truncate(path, 100)
     assert token_view(index, 40).nearest is None
     assert index.changed
-    assert token_view(index.current(), 40).nearest is None
+    assert token_view(index.refreshed(), 40).nearest is None

@@ -58,7 +58,7 @@ def opened(folder: Path, **changed: Any) -> Index:
         "token.offsets": offsets, "token.bytes": data, "embedding.norm": norms, "embedding.centred_norm": norms,
     }  # fmt: skip
     (folder / "tokenizer.json").write_bytes(b"{}")
-    manifest = manifest.with_vocabulary(write_vocabulary(folder, manifest, vocabulary))
+    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, vocabulary))
     manifest = add_layer(folder, manifest, 1)
     arrays = {name: array.copy() for name, array in shard_arrays(SHAPE, LIST, PAIR_LIST, seed=1).items()}
     spread_evenly(arrays["inverted.offsets"])

@@ -1,5 +1,6 @@
 """The build job where an index is already: another one, a damaged one, one whose weights have moved."""
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -12,9 +13,12 @@ from precompute.errors import (
     LexiscopeError,
     ManifestDamaged,
     NewerFormat,
+    OldFormat,
     OptionsDiffer,
 )
+from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from tests.precompute.build.checks import problems
 from tests.support.builds import (
     SHARD,
     VOCABULARY,
@@ -75,7 +79,7 @@ def _flip_header(path: Path) -> None:
 
 
 def _foreign(path: Path) -> None:
-    path.write_bytes((path.parent / "layer-2.g1.lxs").read_bytes())
+    path.write_bytes((path.parent / "layer-2.safetensors").read_bytes())
 
 
 @pytest.mark.parametrize("name", [SHARD, VOCABULARY, TOKENIZER])
@@ -104,8 +108,8 @@ def test_layers_that_were_not_asked_for_are_left_alone(source: Path, built: Path
     ("name", "change", "error"),
     [
         (MANIFEST, (b'"k": 8', b'"k": 7'), ManifestDamaged),
-        (MANIFEST, (b'"format_version": 1', b'"format_version": 2'), NewerFormat),
-        (SHARD, (b"lexiscope shard\n\x01", b"lexiscope shard\n\x02"), NewerFormat),
+        (MANIFEST, (b'"format": 2', b'"format": 3'), NewerFormat),
+        (SHARD, (b'"format":"2"', b'"format":"3"'), NewerFormat),
     ],
 )
 def test_what_cannot_be_repaired_safely_says_what_to_do(
@@ -132,3 +136,50 @@ def test_a_moved_source_is_remembered(source: Path, built: Path, tmp_path: Path)
     quick_build(moved, tmp_path)
     assert Manifest.load(index).source == str(moved)
     assert Manifest.load(index).shards == Manifest.load(built).shards
+
+
+def old_format(index: Path, **changes: Any) -> None:
+    """As a Lexiscope that wrote format 1 left it: another manifest, and files of another kind."""
+    fields = json.loads((index / MANIFEST).read_text()) | {"format_version": 1} | changes
+    del fields["format"]
+    (index / MANIFEST).write_text(json.dumps(fields))
+    for path in index.glob("*.safetensors"):
+        path.rename(path.with_name(path.name.replace(".safetensors", ".g1.lxs")))
+
+
+def test_an_index_of_an_older_format_is_built_anew_in_its_place(source: Path, built: Path, tmp_path: Path) -> None:
+    """With the lengths of lists that it has; its files go when the new ones are there."""
+    index = copy(built, tmp_path)
+    old_format(index)
+    with pytest.raises(OldFormat, match="lexiscope precompute tiny` builds it anew"):
+        Index.open(index)
+
+    class Reader(Listener):
+        def look(self) -> None:
+            assert Index.open(index).layers
+            assert (index / "layer-1.g1.lxs").exists()
+
+    reader = Reader()
+    quick_build(source, tmp_path, reader, k=None, pairs=None)
+    assert "has an older format" in reader.text.getvalue()
+    assert contents(index) == contents(built)
+
+
+def test_an_older_index_of_other_weights_is_in_the_way(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    old_format(index, weights_sha256="0" * 64)
+    before = contents(index)
+    with pytest.raises(OptionsDiffer, match="made from other weights than these: add --force"):
+        quick_build(source, tmp_path)
+    assert contents(index) == before | {".lock": b""}
+    quick_build(source, tmp_path, force=True)
+    assert contents(index) == contents(built)
+
+
+def test_weights_in_the_folder_of_their_index_stay(tmp_path: Path) -> None:
+    source = small_gpt2(tmp_path / "tiny", n_layers=1)
+    weights = contents(source)
+    for force in (False, True):
+        quick_build(source, tmp_path, force=force)
+        assert weights.items() <= contents(tmp_path / "tiny").items()
+    assert problems(tmp_path / "tiny", source) == []

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from precompute.build.placement import NEXT
+from precompute.build.build_folder import NEXT
 from precompute.errors import (
     BuildError,
     DiskFull,
@@ -69,7 +69,7 @@ def test_killed_inside_every_kind_of_write(source: Path, built: Path, tmp_path: 
     limits = {
         VOCABULARY: size[VOCABULARY] // 2,
         TOKENIZER: (size[VOCABULARY] + size[TOKENIZER]) // 2,
-        "layer-2.g1.lxs": size["layer-2.g1.lxs"] // 2,
+        "layer-2.safetensors": size["layer-2.safetensors"] // 2,
     }
     for name, limit in limits.items():
         with command(tmp_path / "log", *words, limit=limit, fatal=True) as child:
@@ -85,14 +85,16 @@ def test_killed_inside_every_kind_of_write(source: Path, built: Path, tmp_path: 
     assert contents(index) == contents(built)
 
 
-@pytest.mark.parametrize("left", ["layer-1.g1.lxs", "manifest.json", "layer-1.g1.lxs.partial", "layer-9.g7.lxs"])
+@pytest.mark.parametrize(
+    "left", ["layer-1.safetensors", "manifest.json", "layer-1.safetensors.partial", "layer-9.g7.safetensors"]
+)
 def test_what_a_kill_leaves_is_used_or_removed(source: Path, built: Path, tmp_path: Path, left: str) -> None:
     """A whole shard that is not listed yet is adopted; a whole index without its manifest is; anything else goes."""
     index = copy(built, tmp_path)
     if left == SHARD:
         manifest = Manifest.load(index)
         without = {layer: entry for layer, entry in manifest.shards.items() if layer != 1}
-        Manifest(**{**vars(manifest), "shards": without}).save(index)
+        manifest.with_changes(shards=without).save(index)
     elif left == MANIFEST:
         (index / MANIFEST).unlink()
     else:
@@ -110,12 +112,12 @@ def test_full_disk_leaves_nothing_and_the_build_goes_on(
     flush = os.fsync
 
     def refuse(descriptor: int) -> None:
-        if "layer-1.g1.lxs" in os.readlink(f"/proc/self/fd/{descriptor}"):
+        if "layer-1.safetensors" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(number, os.strerror(number))
         flush(descriptor)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    with pytest.raises(DiskFull, match=r"layer-1\.g1\.lxs.*again"):
+    with pytest.raises(DiskFull, match=r"layer-1\.safetensors.*again"):
         quick_build(source, tmp_path)
     monkeypatch.setattr(os, "fsync", flush)
     assert Index.open(tmp_path / "tiny").layers == (2,)
@@ -131,7 +133,7 @@ def test_limited_file_size_is_an_error_like_any_other(source: Path, tmp_path: Pa
     with command(tmp_path / "log", *words, limit=20_000) as child:
         assert child.ended() == 1, child.said()
     assert "no space left to write" in child.said()
-    assert "layer-2.g1.lxs" in child.said()
+    assert "layer-2.safetensors" in child.said()
     assert "Traceback" not in child.said()
     assert sorted(contents(tmp_path / "tiny")) == [".lock", MANIFEST, TOKENIZER, VOCABULARY]
 

@@ -84,7 +84,7 @@ def test_same_command_twice_does_nothing_and_says_so(source: Path, built: Path, 
 )
 def test_no_more_is_listed_than_the_vocabulary_has(tmp_path: Path, asked: Options, given: tuple[int, int]) -> None:
     source = small_gpt2(tmp_path / "tiny", n_layers=1, d_vocab=480)
-    manifest = identify(describe(Checkpoint.open(source)), asked)
+    manifest = identify(describe(Checkpoint.open(source)), "0" * 64, asked)
     assert (manifest.k, manifest.pairs) == given
 
 
@@ -98,12 +98,12 @@ def test_lists_of_the_whole_vocabulary(tmp_path: Path) -> None:
 
 
 def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> None:
-    manifest = identify(describe(Checkpoint.open(source)), Options(K, PAIRS))
+    manifest = identify(describe(Checkpoint.open(source)), "0" * 64, Options(K, PAIRS))
     n_bytes, entries = shard_size(manifest.shape, K, PAIRS)
-    container = Index.open(built).shard(0)._container
-    assert container.n_bytes - 8192 <= sum(array.nbytes for array in container.arrays.values()) <= n_bytes
-    assert n_bytes < 1.5 * container.n_bytes
-    assert entries >= max(len(container.arrays[f"{name}.rank"]) for name in ("inverted", "paired"))
+    file = Index.open(built).shard(0).file
+    assert file.n_bytes - 8192 <= sum(file.array(name).nbytes for name in file.tensors) <= n_bytes
+    assert n_bytes < 1.5 * file.n_bytes
+    assert entries >= max(file.tensors[f"{name}.rank"].size for name in ("inverted", "paired"))
 
 
 @pytest.mark.parametrize("options", [{"k": 10**9}, {"pairs": 10**9}])

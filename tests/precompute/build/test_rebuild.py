@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from precompute.build.placement import NEXT
+from precompute.build.build_folder import NEXT
+from precompute.errors import ShardDamaged
 from precompute.index.index import Index
+from precompute.index.layout import shard_file
 from precompute.index.manifest import MANIFEST, Manifest
 from tests.precompute.build.checks import problems
 from tests.support.builds import SHARD, Listener, contents, copy, quick_build, small_gpt2
@@ -19,15 +21,17 @@ def test_rebuild_beside_the_old_index(source: Path, built: Path, tmp_path: Path)
     class Reader(Listener):
         def look(self) -> None:
             assert before.items() <= contents(index).items() | {(".lock", b"")}
-            assert not old.stale()
+            assert old.refreshed() is old
 
     quick_build(source, tmp_path, Reader(), force=True)
-    assert old.stale()
-    old.shard(1).vector("ff_key", 0, "dot")  # still mapped
-    assert sorted(contents(index)) == sorted(name.replace(".g1.", ".g2.") for name in contents(built))
-    for name, content in contents(built).items():
-        if name.endswith(".lxs"):
-            assert (index / name.replace(".g1.", ".g2.")).read_bytes() == content
+    with pytest.raises(ShardDamaged, match="is missing"):
+        old.shard(1)
+    assert sorted(contents(index)) == sorted(
+        name.replace(".safetensors", ".g2.safetensors") for name in contents(built)
+    )
+    for path in built.glob("*.safetensors"):
+        assert path.with_suffix(".g2.safetensors").name in contents(index)
+        assert (index / path.with_suffix(".g2.safetensors").name).read_bytes() == path.read_bytes()
     assert old.refreshed().manifest.generation == 2
 
 
@@ -77,13 +81,13 @@ def test_rebuild_killed_after_it_took_the_place_is_not_begun_again(source: Path,
 
 
 @pytest.mark.parametrize(
-    ("killed", "then", "rebuilt", "files"),
+    ("killed", "then", "rebuilt", "generations"),
     [
-        (None, (1,), [1], "g1 g2 g1"),
-        (None, (0, 2), [2, 0], "g2 g1 g2"),
-        ((1,), None, [2, 0], "g2 g2 g2"),  # what was kept before is not what is rebuilt now
-        (None, None, [2, 1, 0], "g2 g2 g2"),
-        ((1, 2), (1,), [1], "g1 g2 g2"),
+        (None, (1,), [1], "1 2 1"),
+        (None, (0, 2), [2, 0], "2 1 2"),
+        ((1,), None, [2, 0], "2 2 2"),  # what was kept before is not what is rebuilt now
+        (None, None, [2, 1, 0], "2 2 2"),
+        ((1, 2), (1,), [1], "1 2 2"),
     ],
 )
 def test_rebuild_of_some_layers_keeps_the_others(
@@ -93,7 +97,7 @@ def test_rebuild_of_some_layers_keeps_the_others(
     killed: tuple[int, ...] | None,
     then: tuple[int, ...] | None,
     rebuilt: list[int],
-    files: str,
+    generations: str,
 ) -> None:
     index = copy(built, tmp_path)
     if killed:
@@ -103,7 +107,8 @@ def test_rebuild_of_some_layers_keeps_the_others(
     quick_build(source, tmp_path, listener, force=True, layers=then)
     assert listener.layers == rebuilt
     shards = Manifest.load(index).shards
-    assert " ".join(shards[layer].file.split(".")[1] for layer in range(3)) == files
+    files = {shard_file(layer, generation): generation for layer in range(3) for generation in (1, 2)}
+    assert " ".join(str(files[shards[layer].file]) for layer in range(3)) == generations
     assert Index.open(index).layers == (0, 1, 2)
     assert not (index / NEXT).exists()
-    assert len(list(index.glob("*.lxs"))) == 5
+    assert len(list(index.glob("*.safetensors"))) == 5

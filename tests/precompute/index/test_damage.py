@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.library.file_array import FileShard
 from precompute.index.index import Index
 from precompute.index.layout import shard_file
 from tests.support.site import visit
@@ -27,10 +26,10 @@ def data(tmp_path: Path) -> Path:
 
 def spoil(data: Path, name: str, place: int, spoilt: bytes) -> None:
     """Other bytes in the file of layer 1, from this entry of an array on."""
-    index = Index.open(data / "tiny")
-    file, offset, size = FileShard(index.shard(1))._where[name]
+    file = Index.open(data / "tiny").shard(1).file
+    tensor = file.tensors[name]
     with file.path.open("r+b") as opened:
-        opened.seek(offset + place * size)
+        opened.seek(tensor.offset + place * tensor.dtype.itemsize)
         opened.write(spoilt)
 
 
@@ -119,7 +118,7 @@ def test_a_card_names_a_file_without_its_folder(data: Path) -> None:
 
 def test_ties_are_no_damage(data: Path) -> None:
     """Equal scores stand in the order of their tokens, which is where damage would show."""
-    shard = FileShard(Index.open(data / "tiny").shard(1))
+    shard = Index.open(data / "tiny").shard(1)
     ids = np.sort(shard.array("ff_key.ids")[0, 0, 0])
     spoil(data, "ff_key.ids", 0, ids.tobytes())
     spoil(data, "ff_key.scores", 0, np.ones(K, np.float32).tobytes())

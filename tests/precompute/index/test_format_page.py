@@ -1,21 +1,26 @@
 """FORMAT.md says what the code does."""
 
 import dataclasses
+import hashlib
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors import safe_open
 
+from precompute.build.build_folder import NEXT
+from precompute.build.lock import LOCK
 from precompute.files import PARTIAL
-from precompute.index import container, layout, manifest_fields
-from precompute.index.manifest import MANIFEST, TOKENIZER
+from precompute.index import layout, tensor_file
+from precompute.index.manifest import IDENTITY, MANIFEST, TOKENIZER, Manifest
 from precompute.project import coherence
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
 from precompute.verify import brute_coherence
 from precompute.verify import sample as verify
-from tests.support.synthetic import GPT2, LLAMA, make_manifest, shard_arrays, write_index
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
 
@@ -32,6 +37,10 @@ def rows(text: str, heading: str) -> list[list[str]]:
 
 def words(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
+
+
+def fields_of_page() -> dict[str, str]:
+    return {row[0]: row[1] for row in rows(section("Manifest"), "field")}
 
 
 @pytest.mark.parametrize(
@@ -71,16 +80,12 @@ def test_similarity_and_coherence() -> None:
 
 
 def test_container() -> None:
-    text = section("Container (`.lxs`)")
-    table = {row[0]: row[1:] for row in rows(text, "bytes")}
-    assert list(table) == ["0-15", "16-19", "20-23", "24-31", "32-63", "64-", "then"]
-    assert table["0-15"][1].encode().decode("unicode_escape").encode() == container.MAGIC
-    assert str(container.MAX_HEADER) in table["20-23"][1]
-    assert f"multiple of {container.ALIGNMENT}" in table["20-23"][1]
-    sentence = text.split("`dtype` is one of")[1].split(". ")[0]
-    assert words(sentence) == list(container.DTYPES)
-    assert f"Format version {container.VERSION}." in PAGE
-    assert container.VERSION == manifest_fields.FORMAT_VERSION
+    text = " ".join(PAGE.split("## ")[0].split())
+    assert words(text.split("The types of arrays are")[1].split(". ")[0]) == list(tensor_file.DTYPES.values())
+    assert f"at most {tensor_file.MAX_HEADER} bytes long" in text
+    assert f"Format {tensor_file.FORMAT}." in PAGE
+    assert f"`{layout.shard_file(11, 2)}`" in text
+    assert (f"`{NEXT}`" in text, f"`{LOCK}`" in text) == (True, True)
 
 
 def test_files_and_fields(tmp_path: Path) -> None:
@@ -88,11 +93,11 @@ def test_files_and_fields(tmp_path: Path) -> None:
     listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.shard_file(11, 1)]
     assert names == [MANIFEST, *listed, TOKENIZER]
     assert f"`{PARTIAL}`" in PAGE
-    fields = {row[0]: row[1] for row in rows(section("Manifest"), "field")}
+    fields = fields_of_page()
     write_index(tmp_path, make_manifest(), layers=(0,))
     stored = json.loads((tmp_path / MANIFEST).read_text())
-    assert set(fields) == set(stored) == set(manifest_fields.FIELDS)
-    assert tuple(fields)[: len(manifest_fields.IDENTITY)] == manifest_fields.IDENTITY
+    assert set(fields) == set(stored) == {*Manifest.model_fields, "build"}
+    assert tuple(fields)[: len(IDENTITY)] == IDENTITY
     assert fields["shape"].split(", ") == [field.name for field in dataclasses.fields(Shape)]
     assert {path.name for path in tmp_path.iterdir()} == {
         MANIFEST,
@@ -106,16 +111,17 @@ def test_files_and_fields(tmp_path: Path) -> None:
 def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Shape) -> None:
     """Nothing of the package is used to read here, only what the page says."""
     write_index(tmp_path, make_manifest(shape), layers=(2,))
-    raw = (tmp_path / "layer-2.g1.lxs").read_bytes()
-    assert raw[:16] == b"lexiscope shard\n"
-    assert int.from_bytes(raw[24:32], "little") == len(raw)
-    start = 64 + int.from_bytes(raw[20:24], "little")
-    header = json.loads(raw[64:start])
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert header["about"] == {"model": "tiny", "build": manifest["build"], "layer": 2}
-    expected = shard_arrays(shape, seed=2)
-    assert header["arrays"].keys() == expected.keys()
-    for name, entry in header["arrays"].items():
-        dtype = np.dtype(entry["dtype"]).newbyteorder("<")
-        found = np.frombuffer(raw, dtype, int(np.prod(entry["shape"])), start + entry["offset"]).reshape(entry["shape"])
-        assert np.array_equal(found, expected[name])
+    identity = {name: manifest[name] for name in list(fields_of_page())[:10]}
+    text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+    assert manifest["build"] == hashlib.sha256(text.encode()).hexdigest()[:16]
+    about = {"model": "tiny", "build": manifest["build"], "format": "2"}
+    with safe_open(tmp_path / "layer-2.safetensors", "np") as shard:
+        assert shard.metadata() == about | {"layer": "2"}
+        assert set(shard.keys()) == shard_arrays(shape).keys()
+        for name, expected in shard_arrays(shape, seed=2).items():
+            assert np.array_equal(shard.get_tensor(name), expected)
+    with safe_open(tmp_path / "vocabulary.safetensors", "np") as vocabulary:
+        assert vocabulary.metadata() == about
+        offsets, data = (vocabulary.get_tensor(f"token.{part}") for part in ("offsets", "bytes"))
+        assert [data[a:b].tobytes() for a, b in pairwise(offsets.tolist())] == raw_tokens()

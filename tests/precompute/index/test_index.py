@@ -12,11 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from precompute.build.shard_writer import write_shard, write_vocabulary
-from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
-from precompute.index.container import About, write_container
+from precompute.errors import IndexMissing, NewerFormat, NotBuilt, NotFound, ShardDamaged
 from precompute.index.index import Index
+from precompute.index.index_files import metadata
 from precompute.index.layout import shard_file, vocabulary_file
 from precompute.index.manifest import MANIFEST, Manifest
+from precompute.index.tensor_file import write_tensors
 from tests.support.synthetic import (
     D_VOCAB,
     GPT2,
@@ -93,7 +94,7 @@ def cut(path: Path, length: int) -> None:
 def empty(path: Path) -> None:
     """As after a loss of power: the file has its length and its beginning, and nothing else was written."""
     data = path.read_bytes()
-    start = 64 + int.from_bytes(data[20:24], "little")
+    start = 8 + int.from_bytes(data[:8], "little")
     path.write_bytes(data[:start] + bytes(len(data) - start))
 
 
@@ -102,9 +103,7 @@ def swap(path: Path, other: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    content = bytearray(path.read_bytes())
-    content[16] = 9
-    path.write_bytes(content)
+    path.write_bytes(path.read_bytes().replace(b'"format":"2"', b'"format":"9"'))
 
 
 def become_folder(path: Path) -> None:
@@ -117,15 +116,16 @@ def become_folder(path: Path) -> None:
     [
         (lambda path: cut(path, 1000), ShardDamaged, "is cut short"),
         (lambda path: cut(path, 0), ShardDamaged, "is cut short"),
-        (lambda path: flip(path, 200), ShardDamaged, "checksum"),
-        (lambda path: flip(path, 0), ShardDamaged, "not a Lexiscope shard"),
+        (lambda path: flip(path, 200), ShardDamaged, "header"),
+        (lambda path: flip(path, 0), ShardDamaged, "header"),
+        (lambda path: flip(path, 5), ShardDamaged, "claims a header"),
         (empty, ShardDamaged, "inverted.offsets do not fit"),
-        (newer, NewerFormat, "format version 9.*Upgrade lexiscope"),
+        (newer, NewerFormat, "format 9.*Upgrade lexiscope"),
         (lambda path: path.unlink(), ShardDamaged, "is missing. Run `lexiscope precompute someone/tiny`"),
         (become_folder, ShardDamaged, "not a regular file"),
-        (lambda path: swap(path, path.with_name(shard_file(3, 1))), ShardDamaged, "belongs to another build"),
+        (lambda path: swap(path, path.with_name(shard_file(3, 1))), ShardDamaged, "is layer 3, not layer 1"),
         (lambda path: swap(path, path.with_name(vocabulary_file(1))), ShardDamaged, "belongs to another build"),
-        (lambda path: swap(path, path.with_name(MANIFEST)), ShardDamaged, "not a Lexiscope shard"),
+        (lambda path: swap(path, path.with_name(MANIFEST)), ShardDamaged, "claims a header"),
     ],
 )
 def test_a_harmed_shard_is_named_and_the_others_serve(
@@ -149,7 +149,7 @@ def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> No
     flip(folder / shard_file(1, 1), -100)
     index = Index.open(folder)
     assert index.layers == (1, 3)
-    with pytest.raises(ShardDamaged, match=r"layer-1\.g1\.lxs is damaged: its contents do not have the checksum"):
+    with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is damaged: its contents do not have the checksum"):
         index.manifest.shards[1].check_sum(folder)
     index.manifest.shards[3].check_sum(folder)
 
@@ -161,7 +161,7 @@ def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> No
         (make_manifest(k=K - 1), "'build'"),
         (make_manifest(pairs=PAIRS + 1), "'build'"),
         (make_manifest(replace(GPT2, d_mlp=7)), "'build'"),
-        (replace(make_manifest(), revision="1"), "'build'"),
+        (make_manifest().with_changes(revision="1"), "'build'"),
     ],
 )
 def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifest, said: str) -> None:
@@ -173,28 +173,27 @@ def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifes
     mine.with_shard(1, theirs).save(folder)
     index = Index.open(folder)
     assert index.layers == (3,)
-    with pytest.raises(ShardDamaged, match=f"layer-1.g1.lxs belongs to another build: .*{said}"):
+    with pytest.raises(ShardDamaged, match=f"layer-1.safetensors belongs to another build: .*{said}"):
         index.shard(1)
 
 
 def test_a_shard_of_another_layer(folder: Path) -> None:
     manifest = Manifest.load(folder)
     manifest.with_shard(1, manifest.shards[3]).save(folder)
-    with pytest.raises(ShardDamaged, match=r"layer-3\.g1\.lxs is layer 3, not layer 1\. Delete"):
+    with pytest.raises(ShardDamaged, match=r"layer-3\.safetensors is layer 3, not layer 1\. Delete"):
         Index.open(folder).shard(1)
 
 
 def test_a_manifest_of_another_build(folder: Path, tmp_path: Path) -> None:
-    foreign = write_index(tmp_path / "foreign", replace(make_manifest(), revision="1"), layers=(1,))
+    foreign = write_index(tmp_path / "foreign", make_manifest().with_changes(revision="1"), layers=(1,))
     assert foreign.vocabulary
     swap(folder / MANIFEST, tmp_path / "foreign" / MANIFEST)
-    with pytest.raises(ManifestDamaged, match=r"manifest\.json is of build .* copied from another index"):
+    with pytest.raises(ShardDamaged, match=r"vocabulary\.safetensors belongs to another build"):
         Index.open(folder)
 
 
 def test_a_shard_whose_arrays_do_not_fit_the_manifest(folder: Path) -> None:
     manifest = Manifest.load(folder)
-    about: About = {"model": manifest.model, "build": manifest.build, "layer": 1}
     whole = shard_arrays(GPT2)
     changes: list[tuple[dict[str, NDArray[Any]], str]] = [
         ({name: array for name, array in whole.items() if name != "vo.count"}, "it lacks the array vo.count"),
@@ -205,8 +204,8 @@ def test_a_shard_whose_arrays_do_not_fit_the_manifest(folder: Path) -> None:
         (whole | {"paired.place": whole["paired.place"][:, :3]}, "paired.place"),
     ]
     for arrays, said in changes:
-        _, n_bytes = write_container(folder / shard_file(1, 1), arrays, about)
-        entry = replace(manifest.shards[1], bytes=n_bytes)
+        _, n_bytes = write_tensors(folder / shard_file(1, 1), arrays, metadata(manifest, 1))
+        entry = manifest.shards[1].model_copy(update={"bytes": n_bytes})
         manifest.with_shard(1, entry).save(folder)
         with pytest.raises(ShardDamaged, match=f"does not fit the manifest: .*{said}"):
             Index.open(folder).shard(1)
@@ -292,7 +291,7 @@ def test_impossible_values_are_damage_and_never_another_token(
     index = Index.open(folder)
     with pytest.raises(ShardDamaged, match=said) as caught:
         read(index.shard(1))
-    assert "layer-1.g1.lxs" in str(caught.value)
+    assert "layer-1.safetensors" in str(caught.value)
     read_vector(index.shard(3))
 
 
@@ -318,41 +317,40 @@ def test_a_vocabulary_with_impossible_offsets(folder: Path) -> None:
     manifest = Manifest.load(folder)
     arrays = vocabulary_arrays(GPT2)
     arrays["token.offsets"][5] = 2**31
-    manifest.with_vocabulary(write_vocabulary(folder, manifest, arrays)).save(folder)
+    manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, arrays)).save(folder)
     with pytest.raises(ShardDamaged, match="offsets of the tokens"):
         Index.open(folder)
 
 
 def test_files_of_another_length_than_the_manifest_says(folder: Path) -> None:
     manifest = Manifest.load(folder)
-    manifest.with_shard(1, replace(manifest.shards[1], bytes=77)).save(folder)
+    manifest.with_shard(1, manifest.shards[1].model_copy(update={"bytes": 77})).save(folder)
     with pytest.raises(ShardDamaged, match="bytes, the manifest says 77"):
         Index.open(folder).shard(1)
 
 
-def test_shards_that_vanish_after_opening_still_serve(folder: Path) -> None:
+def test_files_that_vanish_after_opening(folder: Path) -> None:
+    """A shard in hand is read to its end; asking for it again says that it is gone."""
     index = Index.open(folder)
+    shard = index.shard(1)
     shutil.rmtree(folder)
-    assert (
-        index.shard(1).vector("ff_key", 0, "dot").top_ids.tolist()
-        == shard_arrays(GPT2, seed=1)["ff_key.ids"][0, 0, 0].tolist()
-    )
+    stored = shard_arrays(GPT2, seed=1)["ff_key.ids"][0, 0, 0].tolist()
+    assert shard.vector("ff_key", 0, "dot").top_ids.tolist() == stored
+    with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is missing"):
+        index.shard(1)
     assert index.tokens.raw(65) == b"A"
-    assert index.stale()
     with pytest.raises(IndexMissing):
         index.refreshed()
 
 
 def test_a_layer_appears_when_it_is_finished(folder: Path) -> None:
     index = Index.open(folder)
-    assert not index.stale()
     assert index.refreshed() is index
     add_layer(folder, index.manifest, 2).save(folder)
-    assert index.stale()
     assert index.layers == (1, 3)
     fresh = index.refreshed()
     assert fresh.layers == (1, 2, 3)
-    assert not fresh.stale()
+    assert fresh.refreshed() is fresh
     assert fresh.shard(1) is index.shard(1)
     fresh.shard(2).vector("ff_key", 0, "dot")
 

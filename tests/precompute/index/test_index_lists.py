@@ -1,4 +1,4 @@
-"""An intact index: its lists are those that were stored, read without copying, with numpy alone."""
+"""An intact index: its lists are those that were stored, read with numpy and pydantic alone."""
 
 import subprocess
 import sys
@@ -46,15 +46,6 @@ def test_vectors_are_the_stored_ones(built: Index) -> None:
                     assert found.norm == arrays[f"{kind}.norm"][row]
                     coherence = [found.coherence_top, found.coherence_bottom]
                     assert coherence == arrays[f"{kind}.coherence"][row, at].tolist()
-
-
-def test_reading_copies_nothing(built: Index) -> None:
-    shard = built.shard(0)
-    lists, pairs = shard.vector("w_q", 1, "cosine"), shard.pairs("qk", 0, "dot", "words", "top")
-    for array in (lists.top_ids, lists.bottom_scores, pairs.ids, pairs.scores):
-        assert not array.flags.owndata
-        assert not array.flags.writeable
-    assert np.shares_memory(lists.top_ids, shard.array("w_q.ids"))
 
 
 def test_similarities_are_the_stored_ones(built: Index) -> None:
@@ -114,17 +105,18 @@ def test_a_token_finds_every_pair_that_holds_it(built: Index) -> None:
 
 def test_the_vocabulary(built: Index) -> None:
     assert list(built.tokens) == raw_tokens()
-    for name, array in vocabulary_arrays(built.shape).items():
-        assert np.array_equal(built.vocabulary.arrays[name], array)
+    arrays = vocabulary_arrays(built.shape)
+    stored = [array for name, array in arrays.items() if name.endswith("centred_norm")]
+    assert np.array_equal(built.centred_norms, stored)
 
 
-def test_opening_needs_numpy_alone(built: Index) -> None:
+def test_opening_needs_numpy_and_pydantic_alone(built: Index) -> None:
     script = (
         "import sys, pathlib, numpy\n"
         "from precompute.index.index import Index\n"
         "index = Index.open(pathlib.Path(sys.argv[1]))\n"
         "index.shard(0).vector('ff_key', 0, 'dot')\n"
-        "heavy = {'torch', 'tokenizers', 'pydantic', 'rich', 'numba', 'safetensors', 'app'} & sys.modules.keys()\n"
+        "heavy = {'torch', 'tokenizers', 'rich', 'numba', 'safetensors', 'app'} & sys.modules.keys()\n"
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script, str(built.folder)], check=True)
@@ -137,7 +129,7 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
     arrays["token.offsets"] = np.pad(arrays["token.offsets"], (0, 70_000 - D_VOCAB), mode="edge")
     for name in ("embedding.norm", "embedding.centred_norm"):
         arrays[name] = np.zeros(70_000, np.float32)
-    manifest = manifest.with_vocabulary(write_vocabulary(tmp_path, manifest, arrays))
+    manifest = manifest.with_changes(vocabulary=write_vocabulary(tmp_path, manifest, arrays))
     add_layer(tmp_path, manifest, 0).save(tmp_path)
     index = Index.open(tmp_path)
     lists = index.shard(0).vector("ff_key", 0, "dot")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from precompute.errors import IndexFault, NotFound
-from precompute.index.index import list_models, open_model, ranges
+from precompute.index.data_folder import list_models, open_model
+from precompute.index.index import ranges
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
 from tests.support.synthetic import (
@@ -27,9 +28,9 @@ def test_models_in_a_data_folder(tmp_path: Path) -> None:
     write_index(tmp_path / "renamed", make_manifest(model="d"))
     a, b, c, renamed = list_models(tmp_path)
     assert (a.name, a.layers, a.n_layers, a.faults) == ("a", (0, 1, 2, 3), 4, ())
-    assert a.n_bytes == sum(path.stat().st_size for path in (tmp_path / "a").glob("*.lxs"))
+    assert a.n_bytes == sum(path.stat().st_size for path in (tmp_path / "a").glob("*.safetensors"))
     assert (b.name, b.layers, b.n_layers) == ("b", (3,), 4)
-    assert "layer-2.g1.lxs is cut short" in b.faults[0]
+    assert "layer-2.safetensors is cut short" in b.faults[0]
     assert (c.name, c.layers, c.n_layers) == ("c-broken", (), 0)
     assert "manifest.json is damaged" in c.faults[0]
     assert "is of another model, d: rename the folder" in renamed.faults[0]

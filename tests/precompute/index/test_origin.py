@@ -1,6 +1,5 @@
 """Where weights come from, in words; and that saying it changes no build."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -25,13 +24,13 @@ from tests.support.synthetic import make_manifest
 def test_origin(source: str, revision: str, text: str) -> None:
     assert origin(source, revision) == text
     name = {"demo": "SmolLM2-135M"}.get(source, source if revision else "")
-    assert replace(make_manifest(), source=source, revision=revision).name == name
-    assert replace(make_manifest(), source=source, revision=revision).origin == text
+    assert make_manifest().with_changes(source=source, revision=revision).name == name
+    assert make_manifest().with_changes(source=source, revision=revision).origin == text
 
 
 def test_where_it_comes_from_is_no_part_of_the_build() -> None:
     manifest = make_manifest()
-    assert replace(manifest, source="demo").build == manifest.build
+    assert manifest.with_changes(source="demo").build == manifest.build
     assert "origin" not in manifest.to_json().decode()
 
 

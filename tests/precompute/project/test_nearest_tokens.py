@@ -64,7 +64,7 @@ def test_a_build_without_them_is_completed(tmp_path: Path) -> None:
     source = small_gpt2(tmp_path / "tiny")
     folder = quick_build(source, tmp_path / "data")
     whole = contents(folder)
-    (folder / "neighbours.g1.lxs").unlink()
+    (folder / "neighbours.safetensors").unlink()
     assert Index.open(folder).neighbours(0) is None
     quick_build(source, tmp_path / "data")
     assert contents(folder) == whole
@@ -72,7 +72,7 @@ def test_a_build_without_them_is_completed(tmp_path: Path) -> None:
 
 def test_damage_is_named(tmp_path: Path) -> None:
     folder = quick_build(small_gpt2(tmp_path / "tiny"), tmp_path / "data")
-    path = folder / "neighbours.g1.lxs"
+    path = folder / "neighbours.safetensors"
     content = bytearray(path.read_bytes())
     content[-4:] = b"\xff\xff\xff\xff"  # no number
     path.write_bytes(content)

@@ -13,9 +13,10 @@ from safetensors.torch import load_file, save_file
 
 from precompute.build.shard_writer import write_neighbours
 from precompute.errors import LexiscopeError
-from precompute.index.container import Container
-from precompute.index.index import Index, open_model
+from precompute.index.data_folder import open_model
+from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, TOKENIZER
+from precompute.index.tensor_file import TensorFile
 from precompute.verify.sample import check_sample, new_seed
 from precompute.verify.sums import check_sums
 from precompute.weights.architectures import describe
@@ -89,15 +90,15 @@ def _flip(path: Path, at: int) -> None:
 @pytest.mark.parametrize(
     ("name", "damage", "said"),
     [
-        ("layer-1.g1.lxs", lambda path: os.truncate(path, 5000), "cut short"),
-        ("layer-1.g1.lxs", lambda path: _flip(path, -1000), "checksum"),
-        ("layer-1.g1.lxs", lambda path: _flip(path, 100), "header"),
-        ("layer-1.g1.lxs", lambda path: _flip(path, 16), "there is no format version 0"),
-        ("layer-1.g1.lxs", Path.unlink, "missing"),
-        ("vocabulary.g1.lxs", lambda path: _flip(path, 1500), "checksum"),
-        ("neighbours.g1.lxs", lambda path: _flip(path, -100), "checksum"),
-        ("neighbours.g1.lxs", lambda path: _flip(path, 100), "header"),
-        ("neighbours.g1.lxs", Path.unlink, "missing"),
+        ("layer-1.safetensors", lambda path: os.truncate(path, 5000), "cut short"),
+        ("layer-1.safetensors", lambda path: _flip(path, -1000), "checksum"),
+        ("layer-1.safetensors", lambda path: _flip(path, 8), "header"),
+        ("layer-1.safetensors", lambda path: _flip(path, 5), "claims a header"),
+        ("layer-1.safetensors", Path.unlink, "missing"),
+        ("vocabulary.safetensors", lambda path: _flip(path, 1500), "checksum"),
+        ("neighbours.safetensors", lambda path: _flip(path, -100), "checksum"),
+        ("neighbours.safetensors", lambda path: _flip(path, 100), "header"),
+        ("neighbours.safetensors", Path.unlink, "missing"),
         (TOKENIZER, Path.unlink, "cannot be read"),
         (TOKENIZER, lambda path: _flip(path, 50), "not the model's tokenizer"),
     ],
@@ -118,10 +119,11 @@ def test_damaged_files(built: Path, tmp_path: Path, name: str, damage: Callable[
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [
-        (MANIFEST, b'"format_version": 1', b'"format_version": 7', "Upgrade lexiscope"),
+        (MANIFEST, b'"format": 2', b'"format": 7', "Upgrade lexiscope"),
+        (MANIFEST, b'"format": 2', b'"format_version": 1', "`lexiscope precompute .*` builds it anew"),
         (MANIFEST, b'"k": 8', b'"k": 7', "fingerprint"),
         (MANIFEST, b'"k"', b'"q"', "k"),
-        ("vocabulary.g1.lxs", b"lexiscope shard\n\x01", b"lexiscope shard\n\x02", "Upgrade lexiscope"),
+        ("vocabulary.safetensors", b'"format":"2"', b'"format":"3"', "Upgrade lexiscope"),
     ],
 )
 def test_indexes_that_do_not_open(built: Path, tmp_path: Path, name: str, old: bytes, new: bytes, said: str) -> None:
@@ -149,7 +151,7 @@ def test_ties_in_another_order(tmp_path: Path) -> None:
     assert faults(index, model) == []
     for name, said in (("w_q.ids", "w_q 1 (dot, top)"), ("vo.ids", "vo of head 0 (dot, all, top)")):
         opened = Index.open(index)
-        arrays = {name: np.array(opened.shard(0).array(name)) for name in opened.shard(0)._container.arrays}
+        arrays = {name: np.array(opened.shard(0).array(name)) for name in opened.shard(0).file.tensors}
         ids = arrays[name][1, 0, 0] if name == "w_q.ids" else arrays[name][0, 0, 0, 0]
         ids[[2, 3]] = ids[[3, 2]]
         rewrite_shard(index, opened.manifest, 0, arrays)
@@ -160,18 +162,18 @@ def test_ties_in_another_order(tmp_path: Path) -> None:
 def test_nearest_tokens_that_the_weights_do_not_give(model: Model, built: Path, tmp_path: Path, part: str) -> None:
     index = copy(built, tmp_path)
     opened = Index.open(index)
-    container = Container.open(index / "neighbours.g1.lxs")
-    arrays = {name: np.array(array) for name, array in container.arrays.items()}
+    file = TensorFile(index / "neighbours.safetensors")
+    arrays = {name: file.array(name).copy() for name in file.tensors}
     if part == "ids":
         arrays["neighbours.ids"][7, [0, 1]] = arrays["neighbours.ids"][7, [1, 0]]
     elif part == "scores":
         arrays["neighbours.scores"][7] -= 1e-4
     else:
         arrays["neighbours.ids"][7, 3] = 60_000
-    opened.manifest.with_neighbours(write_neighbours(index, opened.manifest, arrays)).save(index)
+    opened.manifest.with_changes(neighbours=write_neighbours(index, opened.manifest, arrays)).save(index)
     (fault,) = faults(index, model)
     assert "nearest to" in fault or "nearest tokens of token 7" in fault
-    assert "neighbours.g1.lxs" in fault
+    assert "neighbours.safetensors" in fault
 
 
 def _altered_score(arrays: Arrays) -> None:
@@ -292,12 +294,12 @@ def test_lists_that_the_weights_do_not_give(
 ) -> None:
     index = copy(built, tmp_path)
     opened = Index.open(index)
-    arrays = {name: np.array(opened.shard(1).array(name)) for name in opened.shard(1)._container.arrays}
+    arrays = {name: np.array(opened.shard(1).array(name)) for name in opened.shard(1).file.tensors}
     change(arrays)
     rewrite_shard(index, opened.manifest, 1, arrays)
     found = faults(index, model)
     assert found
     assert any(said in fault for fault in found), found
     for fault in found:
-        assert str(index / "layer-1.g1.lxs") in fault
+        assert str(index / "layer-1.safetensors") in fault
         assert "`lexiscope precompute tiny` again" in fault

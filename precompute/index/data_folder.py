@@ -1,0 +1,73 @@
+"""The indexes in a data folder: which there are, and which one a person means by a name."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from precompute.index.index import Index
+from precompute.index.manifest import MANIFEST, MODEL_NAME, has_manifest, model_name
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    name: str
+    folder: Path
+    layers: tuple[int, ...] = ()  # those that can be used
+    n_layers: int = 0
+    n_bytes: int = 0
+    faults: tuple[str, ...] = ()
+
+
+def list_models(data: Path) -> tuple[ModelSummary, ...]:
+    """Every index in a data folder, by name; a broken one says so and hides none of the others."""
+    return tuple(map(_summary, _folders(data)))
+
+
+def open_model(data: Path, asked: str) -> Index:
+    """The index of a model by its name (or `demo`, or its Hub id); NotFound says which there are."""
+    name = model_name(asked)
+    if not MODEL_NAME.fullmatch(name) or not has_manifest(data / name):
+        built = tuple(folder.name for folder in _folders(data))
+        raise NotFound(f"no index of {asked!r} in {data} (built: {', '.join(built) or 'none'}); {_hint(asked, built)}")
+    return _open_own(data / name, asked)
+
+
+def _folders(data: Path) -> list[Path]:
+    """Those in a data folder that hold a manifest, by name; nothing is opened."""
+    try:
+        folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise IndexFault(f"cannot list the data folder {data}: {error.strerror}") from error
+    return [folder for folder in folders if has_manifest(folder)]
+
+
+def _open_own(folder: Path, asked: str) -> Index:
+    """The index in a folder, which must be that of the model whose name the folder has."""
+    index = Index.open(folder)
+    if index.manifest.model != folder.name:
+        raise ManifestDamaged(
+            f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
+            f"or delete it and run `lexiscope precompute {asked}` again"
+        )
+    return index
+
+
+def _hint(asked: str, built: tuple[str, ...]) -> str:
+    meant = Path(asked).name.removesuffix(".gguf").casefold()  # a path, or another case
+    for name in built:
+        if name.casefold() == meant:
+            return f"did you mean `{name}`?"
+    if MODEL_NAME.fullmatch(model_name(asked)):
+        return f"`lexiscope precompute {asked}` makes one"
+    return "this is no model's name"
+
+
+def _summary(folder: Path) -> ModelSummary:
+    try:
+        index = _open_own(folder, folder.name)
+    except LexiscopeError as error:
+        return ModelSummary(folder.name, folder, faults=(str(error),))
+    faults = tuple(map(str, index.faults.values()))
+    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, faults)

@@ -1,0 +1,229 @@
+"""One safetensors file of an index: written whole, checked when it is opened, read slice by slice with pread.
+
+Nothing is mapped: a file that is cut short under a reader is an error, not the end of the process.
+"""
+
+import errno
+import json
+import math
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.errors import NewerFormat, ShardDamaged
+from precompute.files import damaged, open_descriptor, stamp_of, strict_json, unreadable, write_beside
+from precompute.rebuild_command import command_for
+
+Array: TypeAlias = NDArray[Any]
+Floats: TypeAlias = NDArray[np.float32]
+Described: TypeAlias = Mapping[str, tuple[str, Sequence[int]]]  # array -> numpy's name of its type, and its shape
+
+FORMAT: Final = 2  # of indexes; each of their files says it
+DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}  # numpy's name -> that of safetensors
+MAX_HEADER = 1 << 20  # bytes
+AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself
+
+_LENGTH = struct.Struct("<Q")  # of the header: the first 8 bytes of a file
+_NUMPY = {theirs: name for name, theirs in DTYPES.items()}
+_LARGEST = 1 << 48  # entries
+
+
+def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> tuple[str, int]:
+    """Write a file whose bytes depend on nothing but its arguments: returns its SHA-256 and its length."""
+    for name, array in arrays.items():
+        if array.dtype.name not in DTYPES:
+            raise TypeError(f"{name} is of type {array.dtype}: a file of an index has {', '.join(DTYPES)}")
+    header = _header({name: (array.dtype.name, array.shape) for name, array in arrays.items()}, metadata)
+    if len(header) > MAX_HEADER:
+        raise TypeError(f"a header of {len(header)} bytes: it has at most {MAX_HEADER}")
+    return write_beside(path, _pieces(header, arrays))
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """Where an array lies in its file."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int  # of its first byte
+    size: int  # entries
+
+
+class TensorFile:
+    """An open file; a ShardDamaged or a NewerFormat names the file if it is not one that `write_tensors` made."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = -1
+        try:
+            self._descriptor = open_descriptor(path)
+        except OSError as error:
+            if error.errno in (errno.EISDIR, errno.EINVAL):
+                raise damaged(path, "is not a regular file") from None
+            raise unreadable(path, error) from error
+        self.stamp = stamp_of(self._descriptor)
+        self.n_bytes = os.fstat(self._descriptor).st_size
+        self.metadata, self.tensors = self._parse(self._read_header())
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    def is_changed(self) -> bool:
+        """Whether the file was written to, replaced or removed since it was opened: one stat."""
+        return stamp_of(self._descriptor) != self.stamp
+
+    def read(self, name: str, first: int, last: int) -> bytes:
+        """Entries of an array, counted through all its axes."""
+        tensor = self.tensors[name]
+        size = tensor.dtype.itemsize
+        return self._pread((last - first) * size, tensor.offset + first * size)
+
+    def run(self, name: str, first: int, last: int) -> Array:
+        """Rows of an array by the first axis, from one to before another."""
+        tensor = self.tensors[name]
+        row = math.prod(tensor.shape[1:])
+        return np.frombuffer(self.read(name, first * row, last * row), tensor.dtype).reshape(-1, *tensor.shape[1:])
+
+    def array(self, name: str) -> Array:
+        """A whole array."""
+        tensor = self.tensors[name]
+        return np.frombuffer(self.read(name, 0, tensor.size), tensor.dtype).reshape(tensor.shape)
+
+    def block(self, name: str, *at: int) -> Array:
+        """What an array holds at these numbers on its first axes."""
+        tensor = self.tensors[name]
+        first = 0
+        for number, length in zip(at, tensor.shape, strict=False):
+            first = first * length + number
+        shape = tensor.shape[len(at) :]
+        size = math.prod(shape)
+        return np.frombuffer(self.read(name, first * size, (first + 1) * size), tensor.dtype).reshape(shape)
+
+    def rows(self, name: str, starts: Array, width: int) -> Array:
+        """(n, width): as many entries from each of these on, counted through all axes; `starts` are trusted."""
+        tensor = self.tensors[name]
+        size = tensor.dtype.itemsize
+        if len(starts) * AS_LONG_AS >= tensor.size * size:
+            flat = self.array(name).reshape(-1)
+            rows: Array = flat[starts[:, None] + np.arange(width)]
+            return rows
+        pread, descriptor, n_bytes = os.pread, self._descriptor, width * size
+        try:
+            data = b"".join([pread(descriptor, n_bytes, at) for at in (tensor.offset + starts * size).tolist()])
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        if len(data) != n_bytes * len(starts):
+            raise self._cut_short()
+        return np.frombuffer(data, tensor.dtype).reshape(-1, width)
+
+    def _pread(self, n_bytes: int, offset: int) -> bytes:
+        try:
+            data = os.pread(self._descriptor, n_bytes, offset)
+            while len(data) < n_bytes:  # a read gives at most 2 GB at once
+                if not (more := os.pread(self._descriptor, n_bytes - len(data), offset + len(data))):
+                    raise self._cut_short()
+                data += more
+        except OSError as error:
+            raise unreadable(self.path, error) from error
+        return data
+
+    def _cut_short(self) -> ShardDamaged:
+        return damaged(self.path, "was cut short while it was read")
+
+    def _read_header(self) -> bytes:
+        if self.n_bytes < _LENGTH.size:
+            raise damaged(self.path, "is cut short")
+        (length,) = _LENGTH.unpack(self._pread(_LENGTH.size, 0))
+        if length > MAX_HEADER:
+            raise damaged(self.path, f"is damaged: it claims a header of {length} bytes")
+        if _LENGTH.size + length > self.n_bytes:
+            raise damaged(self.path, "is cut short")
+        return self._pread(length, _LENGTH.size)
+
+    def _parse(self, header: bytes) -> tuple[Mapping[str, str], Mapping[str, Tensor]]:
+        """A header counts only if it is, to the byte, the one that is written for the arrays it describes: so nothing
+        overlaps, nothing is left out, and no name stands there twice."""
+        try:
+            content = strict_json(header)
+            metadata = _metadata(content)
+            self._check_format(metadata.get("format", ""))
+            described = _described(content)
+        except ValueError as error:
+            raise damaged(self.path, f"is damaged: its header cannot be read, {error}") from None
+        if header != _header(described, metadata):
+            raise damaged(self.path, "is damaged: its header is not one that Lexiscope writes")
+        tensors: dict[str, Tensor] = {}
+        end = _LENGTH.size + len(header)
+        for name in _in_order(described):
+            dtype, shape = described[name]
+            little_endian = np.dtype(dtype).newbyteorder("<")
+            tensors[name] = Tensor(little_endian, tuple(shape), end, math.prod(shape))
+            end += tensors[name].size * little_endian.itemsize
+        if end != self.n_bytes:
+            what = "cut short" if self.n_bytes < end else "too long"
+            raise damaged(self.path, f"is {what}: {self.n_bytes} bytes instead of {end}")
+        return metadata, tensors
+
+    def _check_format(self, said: str) -> None:
+        if said.isdecimal() and len(said) < 10 and int(said) > FORMAT:
+            raise NewerFormat(
+                f"{self.path} has format {said}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or delete "
+                f"the file and run `{command_for(self.path.parent)}` again"
+            )
+
+
+def _metadata(content: Any) -> dict[str, str]:
+    """Taken out of the content of a header; ValueError for what is none."""
+    metadata = content.pop("__metadata__", None) if isinstance(content, dict) else None
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ValueError("it is not a description of arrays")
+    return metadata
+
+
+def _described(content: dict[str, Any]) -> dict[str, tuple[str, list[int]]]:
+    """The arrays of a header; ValueError for what is none."""
+    described: dict[str, tuple[str, list[int]]] = {}
+    for name, entry in content.items():
+        match entry:
+            case {"dtype": str(dtype), "shape": list(shape), "data_offsets": list()} if dtype in _NUMPY:
+                described[name] = _NUMPY[dtype], shape
+            case _:
+                raise ValueError(f"it does not describe the array {name[:40]!a} by a known type, shape and offsets")
+        if len(shape) > 8 or any(type(length) is not int or length < 0 for length in shape):
+            raise ValueError(f"array {name[:40]!a} has no shape")
+        if math.prod(max(1, length) for length in shape) > _LARGEST:
+            raise ValueError(f"array {name[:40]!a} is too large")
+    return described
+
+
+def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
+    """The one header that a file of these arrays has."""
+    entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
+    end = 0
+    for name in _in_order(described):
+        dtype, shape = described[name]
+        start, end = end, end + math.prod(shape) * np.dtype(dtype).itemsize
+        entries[name] = {"dtype": DTYPES[dtype], "shape": [*shape], "data_offsets": [start, end]}
+    text = json.dumps(entries, separators=(",", ":")).encode("ascii")
+    return text + b" " * (-len(text) % 8)
+
+
+def _in_order(described: Described) -> list[str]:
+    """As safetensors itself orders arrays: by type, wide ones first, so that all are aligned; then by name."""
+    types = list(DTYPES)
+    return sorted(described, key=lambda name: (types.index(described[name][0]), name))
+
+
+def _pieces(header: bytes, arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
+    yield _LENGTH.pack(len(header))
+    yield header
+    for name in _in_order({name: (array.dtype.name, array.shape) for name, array in arrays.items()}):
+        little_endian = np.asarray(arrays[name], arrays[name].dtype.newbyteorder("<"), order="C")
+        yield little_endian.reshape(-1).view(np.uint8).data
