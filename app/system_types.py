@@ -42,6 +42,6 @@ class ErrorDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorView:
-    """What every error of a data face looks like."""
+    """What every error of data looks like."""
 
     error: ErrorDetail

@@ -48,6 +48,9 @@ def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None
     ("seeds?words=+dog%2C%20lion&kind=ff_value&k=50&heads=0&utm=1", "seeds?words=dog,lion"),
     ("seeds?words=dog&kind=w_o&kind=ff_key", "seeds?words=dog&kind=ff_key,w_o"),
     ("seeds?words=dog-%20-2*lion", "seeds?words=dog-+-+2*lion"),
+    ("seeds?words=dog&kind=&k=&heads=", "seeds?words=dog"),
+    ("relation?pairs=dog%3Ecat&pairs=lion%3Ehorse&pairs=", "relation?pairs=dog%3Ecat,lion%3Ehorse"),
+    ("prompt?text=a+dog&z=&position=&layer=&neuron=&head=&panel=&set=&convention=&k=", "prompt?text=a+dog"),
     ("relation?pairs=dog+->+cat&lens=dot", "relation?pairs=dog%3Ecat"),
     ("prompt?text=a+dog&panel=evolution&off=&convention=final&k=5", "prompt?text=a+dog"),
     (

@@ -106,11 +106,16 @@ def test_a_permalink_opens_cold(site_data: Path, client: TestClient, path: str) 
 @pytest.mark.parametrize(("path", "canonical"), [
     (f"/{GPT2}/ff/1/5?lens=dot&k=25", f"/{GPT2}/ff/1/5"),
     (f"/{GPT2}/ff/01/005", f"/{GPT2}/ff/1/5"),
+    (f"/{GPT2}/ff/1/5?lens=&k=&reading=", f"/{GPT2}/ff/1/5"),
+    (f"/{GPT2}/ff/1/5?lens=dot&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine"),
+    (f"/{GPT2}/head/1/3/vo?preset=&group=", f"/{GPT2}/head/1/3/vo"),
+    (f"/{GPT2}/search?q=&kind=", f"/{GPT2}/search"),
     (f"/{GPT2}/ff/1/5?utm_source=chat&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine"),
     (f"/{GPT2}/ff/1/5?k=7&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine&k=7"),
     (f"/{GPT2}/head/1/3/vo?k=50&preset=words", f"/{GPT2}/head/1/3/vo?preset=words"),
     (f"/{GPT2}/head/1/3/vo?k=25", f"/{GPT2}/head/1/3/vo?k=25"),
     (f"/{GPT2}/layer/1?sort=-norm&page=1&token=", f"/{GPT2}/layer/1?sort=-norm"),
+    (f"/{GPT2}/layer/1?sort=&page=", f"/{GPT2}/layer/1"),
     (f"/{GPT2}/search?q=d%C3%B6g%20%26", f"/{GPT2}/search?q=d%C3%B6g+%26"),
 ])  # fmt: skip
 def test_one_view_has_one_address(client: TestClient, path: str, canonical: str) -> None:
