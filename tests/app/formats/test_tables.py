@@ -180,7 +180,7 @@ def test_other_views_have_none() -> None:
 
 def test_a_new_column_of_the_layer_table_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in every format at once, the page included: all come from one declaration."""
-    twice = Column("twice", "number", get=lambda row: 2 * row["neuron"], tip="neuron")
+    twice = Column("twice", "number", get=lambda row: 2 * row["neuron"])
     monkeypatch.setattr(stored_tables, "LAYER_COLUMNS", (*stored_tables.LAYER_COLUMNS, twice))
     assert ",twice,model,layer,lens\r\n" in client.get(f"/{GPT2}/layer/1.csv").text
     for format_ in ("md", "tex"):
