@@ -41,10 +41,12 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
         flat.append(seconds(partial(scan, index, batch[0], anywhere_flat), REPEATS))
         ours += [seconds(partial(token_view, index, token), REPEATS) for token in batch]
         hub.append(seconds(partial(token_view, index, HUB), PAGES))
+    opening = seconds(lambda: Index.open(folder), REPEATS)
+    yield Figure(f"Index.open, {LAYERS} layers of GPT-2 large's size", 1000 * opening, 50, unit="ms")
     yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * median(ours), 30, unit="ms")
     yield Figure("token page: scanning the lists / ours", median(scanned) / median(ours), 100, at_least=True)
     yield Figure("token page: the same, each array as one row of numbers", median(flat) / median(ours))
-    yield Figure("token page of a hub, in a tenth of all lists, median", 1000 * median(hub), 30, unit="ms")
+    yield Figure("token page of a hub, in a tenth of all lists, median", 1000 * median(hub), 40, unit="ms")
 
 
 def anywhere(array: Array, token: int) -> Sequence[Array]:

@@ -121,7 +121,7 @@ def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted
         state = _with_unlisted(folder, state, every_layer)
         if current.build == new.build:
             kept = {layer: entry for layer, entry in current.shards.items() if layer not in wanted}
-            state = state.with_changes(shards=dict(sorted((kept | state.shards).items())))
+            state = state.with_changes(shards=kept | state.shards)
     return state
 
 

@@ -1,61 +1,60 @@
-"""One builder at a time for an index: a lock that the system lets go when its holder dies, however it dies.
-What is built under it is for others."""
+"""One builder at a time for an index: a lock that the system lets go when its holder dies, however it dies."""
 
-import fcntl
+import contextlib
 import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+
+from filelock import FileLock, Timeout
 
 from precompute.errors import BuildError, BuildRunning
 
 LOCK = ".lock"  # holds its holder's pid; empty while nobody builds, and never removed: another may be waiting on it
 
-_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # no link is followed
-
 
 @contextmanager
 def build_lock(folder: Path) -> Iterator[None]:
-    with _open(folder) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = file.read().strip() or "unknown"
-            raise BuildRunning(
-                f"{folder} is being built by another process (pid {holder}): wait for it to finish, or stop it and run "
-                "this again, which goes on where it was"
-            ) from None
-        except OSError as error:
-            raise BuildError(f"cannot lock {folder / LOCK}: {error.strerror}; use a folder on a local disk") from error
-        _write(file, f"{os.getpid()}\n")
-        try:
-            yield
-        finally:
-            _write(file, "")
-
-
-def _open(folder: Path) -> TextIO:
+    path = folder / LOCK
+    _prepare(path)
+    lock = FileLock(path, blocking=False)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(folder / LOCK, _FLAGS, 0o666)
+        lock.acquire()
+    except Timeout:
+        raise BuildRunning(
+            f"{folder} is being built by another process (pid {_holder(path)}): wait for it to finish, or stop it and "
+            "run this again, which goes on where it was"
+        ) from None
     except OSError as error:
-        why = error.strerror or str(error)
-        raise BuildError(f"cannot build in {folder}: {why} ({error.filename}); choose another --data DIR") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise BuildError(f"cannot lock {folder / LOCK}: it is not a regular file; remove it and run this again")
-    file = open(descriptor, "a+")  # noqa: SIM115 (the caller closes it)
-    file.seek(0)
-    return file
-
-
-def _write(file: TextIO, text: str) -> None:
-    """Replace what the file says, in as few steps as there are; a full disk is no reason to stop here."""
+        raise BuildError(f"cannot lock {path}: {error.strerror}; use a folder on a local disk") from error
     try:
-        file.truncate(0)
-        file.write(text)
-        file.flush()
-    except OSError:
-        pass
+        _write(path, f"{os.getpid()}\n")
+        yield
+    finally:
+        _write(path, "")
+        lock.release()
+
+
+def _prepare(path: Path) -> None:
+    """Make the folder; BuildError for a lock that is no file: a link might lead to one of somebody else."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_regular = not os.path.lexists(path) or stat.S_ISREG(path.lstat().st_mode)
+    except OSError as error:
+        why = f"{error.strerror or error} ({error.filename})"
+        raise BuildError(f"cannot build in {path.parent}: {why}; choose another --data DIR") from error
+    if not is_regular:
+        raise BuildError(f"cannot lock {path}: it is not a regular file; remove it and run this again")
+
+
+def _holder(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return path.read_text().strip() or "unknown"
+    return "unknown"
+
+
+def _write(path: Path, text: str) -> None:
+    """A full disk, or a folder that was removed meanwhile, is no reason to stop here."""
+    with contextlib.suppress(OSError):
+        path.write_text(text)

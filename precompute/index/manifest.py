@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, OldFormat
 from precompute.files import (
@@ -87,6 +87,11 @@ class Manifest(_Record):
     neighbours: FileEntry | None = None  # made after the first layer
     shards: dict[int, FileEntry] = {}
 
+    @field_validator("shards")
+    @classmethod
+    def _in_order(cls, shards: dict[int, FileEntry]) -> dict[int, FileEntry]:
+        return dict(sorted(shards.items()))
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         shape = self.shape
@@ -131,12 +136,11 @@ class Manifest(_Record):
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def with_shard(self, layer: int, entry: FileEntry) -> Self:
-        return self.with_changes(shards=dict(sorted({**self.shards, layer: entry}.items())))
+        return self.with_changes(shards={**self.shards, layer: entry})
 
     def to_json(self) -> bytes:
         """No times, no places: two equal builds have equal manifests."""
         content = self.model_dump() | {"build": self.build}
-        content["shards"] = dict(sorted(content["shards"].items()))
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
     def save(self, folder: Path, name: str = MANIFEST) -> None:

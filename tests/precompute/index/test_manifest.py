@@ -56,6 +56,7 @@ def test_equal_manifests_are_equal_bytes() -> None:
     other = FULL.with_changes(shape=shape, shards=dict(sorted(shards.items())))
     assert one.to_json() == other.to_json()
     assert list(json.loads(one.to_json())["shards"]) == ["0", "2", "10"]
+    assert list(Manifest.parse(one.to_json()).shards) == [0, 2, 10]
 
 
 @pytest.mark.parametrize(
