@@ -13,7 +13,14 @@ DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT
 
 
 def test_every_document_is_there() -> None:
-    assert DOCUMENTS.keys() >= {"CHANGELOG.md", "CONTRIBUTING.md", "FORMAT.md", "README.md", "SECURITY.md"}
+    assert DOCUMENTS.keys() >= {
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "FORMAT.md",
+        "README.md",
+        "SECURITY.md",
+    }
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
