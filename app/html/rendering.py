@@ -14,8 +14,8 @@ from app import addresses
 from app.formats import stored_tables
 from app.html import charts, glossary, listings, numbers, openapi_text, tokens
 from app.html.assets import folder
-from app.views import jumps, lengths, terms
-from app.views.clearer import clearer
+from app.views import lengths, parse_address, terms
+from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
 from precompute.index.index import Index, ranges
 from precompute.rebuild_command import command
@@ -98,14 +98,14 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "LENSES": LENSES,
         "PRESETS": PRESETS,
         "charts": charts,
-        "clearer": clearer,
         "glossary": glossary,
-        "jumps": jumps,
         "lengths": lengths,
         "listings": listings,
         "numbers": numbers,
         "openapi": openapi_text,
+        "parse_address": parse_address,
         "ranges": ranges,
+        "readable_alternative": readable_alternative,
         "rebuild_command": command,
         "stored_tables": stored_tables,
         "terms": terms,

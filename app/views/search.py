@@ -1,5 +1,4 @@
-"""The search page: tokens by their text, the vectors and head pairs that hold them, and parameters by their address.
-Finding tokens is for token_search.py, reading addresses for jumps.py."""
+"""The search page: tokens by their text, the vectors and head pairs that hold them, and parameters by their address."""
 
 import re
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from tokenizers import Tokenizer
 from typing_extensions import TypedDict
 
 from app.views.checks import count_pages, page_slice
-from app.views.jumps import jump
+from app.views.parse_address import parse_address
 from app.views.token import head_of
 from app.views.token_search import TokenSearch, surface, token_search
 from app.views.tokens import Token, View, token_pairs, tokens_of
@@ -151,7 +150,7 @@ def _view(
         q=q,
         lens=lens,
         kind=kind,
-        jump=jump(index.manifest.model, index.shape, q),
+        jump=parse_address(index.manifest.model, index.shape, q),
         words=[_group(tokens, word.text, "exact", word.tokens) for word in words],
         tokens=[_group(tokens, text, how, search.tokens(text)) for text, how in like],
         pieces=pieces,

@@ -19,8 +19,8 @@ FIRST = 8  # tokens of each vector
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeedWord:
     word: str
-    tokens: list[Token]  # one, or the pieces of a word that is no token
     weight: float
+    tokens: list[Token]  # one, or the pieces of a word that is no token
 
 
 class SeedListing(TypedDict):

@@ -1,5 +1,4 @@
-"""Reads what a person types or pastes to name a parameter: L10, L10N2361, 8.11, L8H11.5, or the address of a page.
-The addresses themselves are made by addresses.py."""
+"""Reads what a person types or pastes to name a parameter: L10, L10N2361, 8.11, L8H11.5, or the URL of a page."""
 
 import re
 from collections.abc import Callable
@@ -26,21 +25,20 @@ _ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page take
     addresses.subhead: ("lens", "k", "reading"),
 }
 _PAGES = ("layer", "ff", "head", "token", "search")
-_FACES = (".json", ".csv", ".md", ".tex")
 
 
-def jump(model: str, shape: Shape, text: str) -> str | None:
+def parse_address(model: str, shape: Shape, text: str) -> str | None:
     """The path of the page that a text names; None if it names none of this model."""
     text = text.strip()
-    return _named(model, shape, text) or _pasted(model, shape, text)
+    return _typed(model, shape, text) or _pasted(model, shape, text)
 
 
-def offers(model: str, shape: Shape, text: str) -> list[tuple[str, str]]:
+def possible_pages(model: str, shape: Shape, text: str) -> list[tuple[str, str]]:
     """The pages that a text may mean, best first, and what each is: two numbers are a head, but may be a neuron."""
-    paths = [jump(model, shape, text)]
+    paths = [parse_address(model, shape, text)]
     if match := _DOTTED.fullmatch(text.strip()):
         layer, second, third = match.groups()
-        paths.append(None if third else _checked(shape, addresses.ff, model, layer=layer, neuron=second))
+        paths.append(None if third else _existing(shape, addresses.ff, model, layer=layer, neuron=second))
     return [(path, _title(path)) for path in dict.fromkeys(paths) if path]
 
 
@@ -57,7 +55,7 @@ def pasted_model(text: str) -> str | None:
 def out_of_range(model: str, shape: Shape, text: str) -> str | None:
     """What there is, for a text that names a parameter which is not there."""
     text = text.strip()
-    if not any(kind.fullmatch(text) for kind in (_LAYER, _NEURON, _HEAD, _DOTTED)) or jump(model, shape, text):
+    if not any(kind.fullmatch(text) for kind in (_LAYER, _NEURON, _HEAD, _DOTTED)) or parse_address(model, shape, text):
         return None
     counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads, "subheads": shape.d_head}
     return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
@@ -74,9 +72,6 @@ def examples(shape: Shape) -> dict[str, str]:
         "head_dotted": f"{layer}.{head}",
         "subhead": f"{layer}.{head}.{min(5, shape.d_head - 1)}",
     }
-
-
-FUNCTIONS: dict[str, Any] = {made.__name__: made for made in (offers, pasted_model, out_of_range, examples)}
 
 
 def _title(path: str) -> str:
@@ -102,25 +97,25 @@ def _title(path: str) -> str:
 def _path(text: str) -> list[str]:
     """The words of an address, whatever its host and ending."""
     path = unquote(urlsplit(text.strip()).path)
-    for face in _FACES:
-        path = path.removesuffix(face)
+    for format in addresses.DATA_FORMATS:
+        path = path.removesuffix(f".{format}")
     return path.strip("/").split("/")
 
 
-def _named(model: str, shape: Shape, text: str) -> str | None:
+def _typed(model: str, shape: Shape, text: str) -> str | None:
     numbers: list[int]
     if match := _LAYER.fullmatch(text):
-        return _checked(shape, addresses.layer, model, layer=match[1])
+        return _existing(shape, addresses.layer, model, layer=match[1])
     if match := _NEURON.fullmatch(text):
         layer, neuron = map(int, match.groups())
-        return _checked(shape, addresses.ff, model, layer=layer, neuron=neuron)
+        return _existing(shape, addresses.ff, model, layer=layer, neuron=neuron)
     if match := _HEAD.fullmatch(text) or _DOTTED.fullmatch(text):
         layer, second, *third = numbers = [int(number) for number in match.groups() if number]
         if third:
-            return _checked(shape, addresses.subhead, model, layer=layer, head=second, subhead=third[0])
+            return _existing(shape, addresses.subhead, model, layer=layer, head=second, subhead=third[0])
         if second >= shape.n_heads and match.re is _DOTTED:
-            return _checked(shape, addresses.ff, model, layer=layer, neuron=second)
-        return _checked(shape, addresses.head, model, layer=numbers[0], head=second)
+            return _existing(shape, addresses.ff, model, layer=layer, neuron=second)
+        return _existing(shape, addresses.head, model, layer=numbers[0], head=second)
     return None
 
 
@@ -139,25 +134,25 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
     }
     match words:
         case []:
-            return _checked(shape, addresses.model, model, query)
+            return _existing(shape, addresses.model, model, query)
         case ["search"]:
-            return _checked(shape, addresses.search, model, query)
+            return _existing(shape, addresses.search, model, query)
         case ["layer", layer]:
-            return _checked(shape, addresses.layer, model, query, layer=layer)
+            return _existing(shape, addresses.layer, model, query, layer=layer)
         case ["token", token]:
-            return _checked(shape, addresses.token, model, query, token=token)
+            return _existing(shape, addresses.token, model, query, token=token)
         case ["ff", layer, neuron]:
-            return _checked(shape, addresses.ff, model, query, layer=layer, neuron=neuron)
+            return _existing(shape, addresses.ff, model, query, layer=layer, neuron=neuron)
         case ["head", layer, head]:
-            return _checked(shape, addresses.head, model, query, layer=layer, head=head)
+            return _existing(shape, addresses.head, model, query, layer=layer, head=head)
         case ["head", layer, head, matrix] if matrix in MATRICES:
-            return _checked(shape, addresses.pairs, model, query, layer=layer, head=head, matrix=matrix)
+            return _existing(shape, addresses.pairs, model, query, layer=layer, head=head, matrix=matrix)
         case ["head", layer, head, "sub", subhead]:
-            return _checked(shape, addresses.subhead, model, query, layer=layer, head=head, subhead=subhead)
+            return _existing(shape, addresses.subhead, model, query, layer=layer, head=head, subhead=subhead)
     return None
 
 
-def _checked(
+def _existing(
     shape: Shape, address: Callable[..., str], model: str, query: dict[str, Any] | None = None, **numbers: int | str
 ) -> str | None:
     """The address, if all numbers are numbers and such a parameter exists."""
@@ -174,5 +169,5 @@ def _checked(
         if not _NUMBER.fullmatch(str(number)) or int(number) >= counts[name]:
             return None
         numbers[name] = int(number)
-    taken = {name: value for name, value in (query or {}).items() if name in _ARGUMENTS[address]}
-    return address(model, *numbers.values(), **taken)
+    known = {name: value for name, value in (query or {}).items() if name in _ARGUMENTS[address]}
+    return address(model, *numbers.values(), **known)

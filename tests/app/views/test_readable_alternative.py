@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from app.views.clearer import clearer
 from app.views.head import PAIRS, head_view
 from app.views.readable import readable
+from app.views.readable_alternative import readable_alternative
 from precompute.index.index import Index
 from precompute.index.layout import shard_layout
 from precompute.shape import LENSES, PRESETS
@@ -37,7 +37,7 @@ def test_counts_are_of_pairs_of_two_different_words(site_data: Path, model: str)
         for lens in LENSES:
             for preset in PRESETS:
                 here = count(lens, preset, head)
-                found = clearer(index, head_view(index, 1, head, lens, preset))
+                found = readable_alternative(index, head_view(index, 1, head, lens, preset))
                 if best <= here:
                     assert found is None
                     continue
@@ -51,7 +51,7 @@ def test_counts_are_of_pairs_of_two_different_words(site_data: Path, model: str)
 
 def test_the_page_offers_it_and_keeps_its_own_address(client: TestClient, site_data: Path) -> None:
     index = Index.open(site_data / GPT2)
-    head = next(head for head in range(index.shape.n_heads) if clearer(index, head_view(index, 1, head)))
+    head = next(head for head in range(index.shape.n_heads) if readable_alternative(index, head_view(index, 1, head)))
     path = f"/{GPT2}/head/1/{head}"
     html = client.get(path).text
     (link,) = [a for a in parsed(html).all("a") if a.text.startswith("Words only")]

@@ -16,7 +16,7 @@ from precompute.shape import MATRICES
 
 
 @dataclass(frozen=True)
-class Clearer:
+class Alternative:
     lens: str
     preset: str
     here: int  # of the first pairs of both matrices: those of two different words that people can read
@@ -25,20 +25,22 @@ class Clearer:
     pairs: list[TokenPair]  # a few of those there
 
 
-def clearer(index: Index, view: HeadView) -> Clearer | None:
+def readable_alternative(index: Index, view: HeadView) -> Alternative | None:
     """None where it would show no more words; or where its lists are damaged, which is no reason to miss the page's."""
     shown: list[TokenPair] = [*view.vo.top, *view.qk.top]
-    found: list[TokenPair] = []
+    alternative: list[TokenPair] = []
     try:
         for matrix in MATRICES:
-            found += pairs_view(index, matrix, view.layer, view.head, HEAD_LENS, HEAD_PRESET, PAIRS).top
+            alternative += pairs_view(index, matrix, view.layer, view.head, HEAD_LENS, HEAD_PRESET, PAIRS).top
     except IndexFault:
         return None
     words = readable(index)
-    here, there = _readable_pairs(words, shown), _readable_pairs(words, found)
+    here, there = _readable_pairs(words, shown), _readable_pairs(words, alternative)
     if len(there) <= len(here):
         return None
-    return Clearer(HEAD_LENS, HEAD_PRESET, len(here), len(there), len(found), without_repetition(words, there)[0])
+    return Alternative(
+        HEAD_LENS, HEAD_PRESET, len(here), len(there), len(alternative), without_repetition(words, there)[0]
+    )
 
 
 def _readable_pairs(words: Readable, pairs: Sequence[TokenPair]) -> list[TokenPair]:

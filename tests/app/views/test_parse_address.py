@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from app.views.jumps import examples, jump, offers, out_of_range, pasted_model
+from app.views.parse_address import examples, out_of_range, parse_address, pasted_model, possible_pages
 from precompute.shape import Shape
 from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
 
@@ -75,15 +75,15 @@ from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
         ("dog", None),
     ],
 )
-def test_jumps(text: str, path: str | None) -> None:
-    assert jump("tiny", GPT2, text) == path
+def test_what_people_type(text: str, path: str | None) -> None:
+    assert parse_address("tiny", GPT2, text) == path
 
 
 @pytest.mark.parametrize(
     ("text", "path"), [("L2H2–3.1", "/small/head/2/2/sub/1"), ("L2H0-1.2", "/small/head/2/0/sub/2")]
 )
 def test_the_name_of_what_heads_share(text: str, path: str) -> None:
-    assert jump("small", LLAMA, text) == path
+    assert parse_address("small", LLAMA, text) == path
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_the_name_of_what_heads_share(text: str, path: str) -> None:
     ],
 )
 def test_pages_that_a_text_may_mean(text: str, titles: list[str]) -> None:
-    made = offers("tiny", GPT2, text)
+    made = possible_pages("tiny", GPT2, text)
     assert [title for _, title in made] == titles
-    assert [path for path, _ in made[:1]] == ([jump("tiny", GPT2, text)] if titles else [])
+    assert [path for path, _ in made[:1]] == ([parse_address("tiny", GPT2, text)] if titles else [])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_what_is_not(text: str) -> None:
 
 @pytest.mark.parametrize("shape", [GPT2, LLAMA])
 def test_examples_exist(shape: Shape) -> None:
-    assert all(jump("tiny", shape, name) for name in examples(shape).values())
+    assert all(parse_address("tiny", shape, name) for name in examples(shape).values())
 
 
 def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> None:
@@ -154,6 +154,6 @@ def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> N
     for path, item in client.get("/openapi.json").json()["paths"].items():
         if "pages" in item["get"]["tags"] and path != "/" and not path.endswith("{format}"):
             taken = {name: said[name] for name in (p["name"] for p in item["get"]["parameters"] if p["in"] == "query")}
-            address = jump("tiny", GPT2, f"http://elsewhere{path.format(**numbers)}?{urlencode(taken)}&utm=1")
+            address = parse_address("tiny", GPT2, f"http://elsewhere{path.format(**numbers)}?{urlencode(taken)}&utm=1")
             assert address, path
             assert dict(parse_qsl(urlsplit(address).query)) == taken, path
