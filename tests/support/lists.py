@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from precompute.index.index import Index
 from precompute.index.tokens import TokenTable
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
-from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, rewrite_shard, shard_arrays, write_index
 
 SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}
 READY = {"gpt2-like": (0, 1, 3), "llama-like": (0, 2)}  # layers that are built
@@ -83,10 +85,21 @@ def token(number: int) -> dict[str, Any]:
     return {"id": number, "token": TEXTS[number]}
 
 
+def stored_arrays(shape: Shape, layer: int) -> dict[str, Any]:
+    """What `open_indexes` writes: layer 0 has numbers that are undefined, equal, or beyond the steps of a map."""
+    arrays = {name: array.copy() for name, array in shard_arrays(shape, seed=layer).items()}
+    if layer == 0:
+        arrays["ff_value.coherence"][1:4] = np.array([np.nan, -0.2, 1])[:, None, None]
+        arrays["ff_value.norm"][2:4] = 0.5
+        arrays["vo.coherence"][0] = np.nan
+    return arrays
+
+
 def open_indexes(data: Path) -> dict[str, Index]:
     """One index of each shape, with the layers that are ready, opened as the server does."""
     opened: dict[str, Index] = {}
     for name, shape in SHAPES.items():
-        write_index(data / name, make_manifest(shape, name), READY[name])
+        manifest = write_index(data / name, make_manifest(shape, name), READY[name])
+        rewrite_shard(data / name, manifest, 0, stored_arrays(shape, 0))
         opened[name] = Index.open(data / name)
     return opened

@@ -81,22 +81,19 @@ def test_one_of_several_fails(capsys: pytest.CaptureFixture[str], source: Path) 
     assert err.count("There is no folder") == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--device", "nonsense"), 1, "device 'nonsense' cannot be used here"),
-        (("--layers", "9"), 1, "layer 9: tiny has layers 0 to 1"),
-        *[
-            (("--layers", text), 2, "is not a range of layers such as 30-35")
-            for text in ("x", "", "3-1", "5-", "-1-2", "1,,2", "1-2-3", "1.5", "123456789")
-        ],
-        (("--k", "0"), 2, "'0' is not a whole number from 1 on"),
-        (("--pairs", "many"), 2, "'many' is not a whole number from 1 on"),
-        (("--threads", "-2"), 2, "'-2' is not a whole number from 1 on"),
-        (("--revision", "main"), 1, "has no revisions"),
-        (("--k", "9"), 1, "its k is 8, not 9"),
+@pytest.mark.parametrize(("words", "code", "said"), [
+    (("--device", "nonsense"), 1, "device 'nonsense' cannot be used here"),
+    (("--layers", "9"), 1, "layer 9: tiny has layers 0 to 1"),
+    *[
+        (("--layers", text), 2, "is not a range of layers such as 30-35")
+        for text in ("x", "", "3-1", "5-", "-1-2", "1,,2", "1-2-3", "1.5", "123456789")
     ],
-)
+    (("--k", "0"), 2, "'0' is not a whole number from 1 on"),
+    (("--pairs", "many"), 2, "'many' is not a whole number from 1 on"),
+    (("--threads", "-2"), 2, "'-2' is not a whole number from 1 on"),
+    (("--revision", "main"), 1, "has no revisions"),
+    (("--k", "9"), 1, "its k is 8, not 9"),
+])  # fmt: skip
 def test_options_that_make_no_sense(
     capsys: pytest.CaptureFixture[str], source: Path, built: Path, words: tuple[str, str], code: int, said: str
 ) -> None:

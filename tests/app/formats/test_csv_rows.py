@@ -97,15 +97,12 @@ def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
     assert about(filtered)["listing"] == start
 
 
-@pytest.mark.parametrize(
-    ("empty", "full"),
-    [
-        (f"/{GPT2}/search.csv?q=nonesuch", f"/{GPT2}/search.csv?q=dog"),
-        (f"/{GPT2}/search.csv?q=nonesuch+dog", f"/{GPT2}/search.csv?q=e+a"),
-        (f"/{GPT2}/search.csv?q=nonesuch&kind=vo", f"/{GPT2}/search.csv?q=e&kind=vo&lens=cosine"),
-        (f"/{GPT2}/token/473.csv?kind=qk&preset=words", f"/{GPT2}/token/300.csv"),
-    ],
-)
+@pytest.mark.parametrize(("empty", "full"), [
+    (f"/{GPT2}/search.csv?q=nonesuch", f"/{GPT2}/search.csv?q=dog"),
+    (f"/{GPT2}/search.csv?q=nonesuch+dog", f"/{GPT2}/search.csv?q=e+a"),
+    (f"/{GPT2}/search.csv?q=nonesuch&kind=vo", f"/{GPT2}/search.csv?q=e&kind=vo&lens=cosine"),
+    (f"/{GPT2}/token/473.csv?kind=qk&preset=words", f"/{GPT2}/token/300.csv"),
+])  # fmt: skip
 def test_csv_without_rows_still_has_its_header(client: TestClient, empty: str, full: str) -> None:
     assert not rows(client, empty)
     assert client.get(empty).text.strip() == client.get(full).text.partition("\r\n")[0] != ""

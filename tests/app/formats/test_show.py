@@ -63,21 +63,18 @@ def drawn(view: Any, width: int = 200) -> str:
     return file.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("command", "view"),
-    [
-        ("show tiny ff 1 4", lambda index: neuron_view(index, 1, 4)),
-        ("show tiny ff 3 0 --lens cosine --k 2", lambda index: neuron_view(index, 3, 0, "cosine", 2)),
-        ("show tiny vo 3 1", lambda index: pairs_view(index, "vo", 3, 1)),
-        (
-            "show tiny qk 3 0 --lens cosine --preset words",
-            lambda index: pairs_view(index, "qk", 3, 0, "cosine", "words"),
-        ),
-        ("show tiny vo 3 0 --preset distinct --k 3", lambda index: pairs_view(index, "vo", 3, 0, "dot", "distinct", 3)),
-        ("show tiny sub 1 1 3", lambda index: subhead_view(index, 1, 1, 3)),
-        ("show tiny sub 1 0 2 --lens cosine", lambda index: subhead_view(index, 1, 0, 2, "cosine")),
-    ],
-)
+@pytest.mark.parametrize(("command", "view"), [
+    ("show tiny ff 1 4", lambda index: neuron_view(index, 1, 4)),
+    ("show tiny ff 3 0 --lens cosine --k 2", lambda index: neuron_view(index, 3, 0, "cosine", 2)),
+    ("show tiny vo 3 1", lambda index: pairs_view(index, "vo", 3, 1)),
+    (
+        "show tiny qk 3 0 --lens cosine --preset words",
+        lambda index: pairs_view(index, "qk", 3, 0, "cosine", "words"),
+    ),
+    ("show tiny vo 3 0 --preset distinct --k 3", lambda index: pairs_view(index, "vo", 3, 0, "dot", "distinct", 3)),
+    ("show tiny sub 1 1 3", lambda index: subhead_view(index, 1, 1, 3)),
+    ("show tiny sub 1 0 2 --lens cosine", lambda index: subhead_view(index, 1, 0, 2, "cosine")),
+])  # fmt: skip
 def test_json_is_the_view(capsys: pytest.CaptureFixture[str], data: Path, command: str, view: Any) -> None:
     expected = ascii_json(view(Index.open(data / "tiny")))
     assert run(capsys, f"{command} --json") == (0, expected + "\n", "")
@@ -107,15 +104,12 @@ def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) ->
         assert title in out
 
 
-@pytest.mark.parametrize(
-    ("command", "columns"),
-    [
-        ("show tiny vo 1 0", ("top: reads -> writes", "bottom: reads -> writes")),
-        ("show tiny qk 1 0", ("top: query -> key", "bottom: query -> key", "Positions are learned, and left out")),
-        ("show demo qk 1 0", ("top: query -> key", "scores at distance zero only")),
-        ("show demo sub 1 0 2", ("q: query, reads", "k: key, reads", "v: reads", "o: writes", "Heads 0 to 1 share")),
-    ],
-)
+@pytest.mark.parametrize(("command", "columns"), [
+    ("show tiny vo 1 0", ("top: reads -> writes", "bottom: reads -> writes")),
+    ("show tiny qk 1 0", ("top: query -> key", "bottom: query -> key", "Positions are learned, and left out")),
+    ("show demo qk 1 0", ("top: query -> key", "scores at distance zero only")),
+    ("show demo sub 1 0 2", ("q: query, reads", "k: key, reads", "v: reads", "o: writes", "Heads 0 to 1 share")),
+])  # fmt: skip
 def test_heads_label_their_columns(capsys: pytest.CaptureFixture[str], command: str, columns: tuple[str, ...]) -> None:
     code, out, _ = run(capsys, command)
     assert code == 0
@@ -175,41 +169,35 @@ def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
             assert isolated(raw.decode("utf-8", "backslashreplace")) in text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        (" dog", "␣dog"),
-        ("a b ", "a␣b␣"),
-        ("<script", "<script"),
-        ("[bold]", "[bold]"),
-        ("\r\n\t", "\\r\\n\\t"),
-        ("\x00\x1b[31m\x7f", "\\x00\\x1b[31m\\x7f"),
-        ("\u009b\u00a0\u00ad", "\\u009b\\u00a0\\u00ad"),
-        (r"\x9b\xa0", r"\x9b\xa0"),  # bytes that are no characters, as TokenTable spells them
-        ("\u200b\u202e\u2028", "\\u200b\\u202e\\u2028"),
-        ("\U000e0001", "\\U000e0001"),
-        ("\u0301", "◌\u0301"),
-        ("é", "é"),
-        ("שלום", "\u2068שלום\u2069"),
-        ("\u2069", "\\u2069"),
-        ("日本語", "日本語"),
-        ("", "(no text)"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    (" dog", "␣dog"),
+    ("a b ", "a␣b␣"),
+    ("<script", "<script"),
+    ("[bold]", "[bold]"),
+    ("\r\n\t", "\\r\\n\\t"),
+    ("\x00\x1b[31m\x7f", "\\x00\\x1b[31m\\x7f"),
+    ("\u009b\u00a0\u00ad", "\\u009b\\u00a0\\u00ad"),
+    (r"\x9b\xa0", r"\x9b\xa0"),  # bytes that are no characters, as TokenTable spells them
+    ("\u200b\u202e\u2028", "\\u200b\\u202e\\u2028"),
+    ("\U000e0001", "\\U000e0001"),
+    ("\u0301", "◌\u0301"),
+    ("é", "é"),
+    ("שלום", "\u2068שלום\u2069"),
+    ("\u2069", "\\u2069"),
+    ("日本語", "日本語"),
+    ("", "(no text)"),
+])  # fmt: skip
 def test_a_token_in_the_terminal(text: str, shown: str) -> None:
     assert isolated(text) == shown
 
 
-@pytest.mark.parametrize(
-    ("kind", "index", "shown"),
-    [
-        ("ff_value", 4, "4"),
-        ("w_q", 7, "head 2 subhead 1"),
-        ("w_o", 11, "head 3 subhead 2"),
-        ("w_k", 2, "head 0 subhead 2"),
-        ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
-    ],
-)
+@pytest.mark.parametrize(("kind", "index", "shown"), [
+    ("ff_value", 4, "4"),
+    ("w_q", 7, "head 2 subhead 1"),
+    ("w_o", 11, "head 3 subhead 2"),
+    ("w_k", 2, "head 0 subhead 2"),
+    ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
+])  # fmt: skip
 def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
     console = Console(file=io.StringIO(), width=200, highlight=False)
     opened = Index.open(data / DEMO_NAME)
@@ -224,31 +212,28 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
         assert opened.shape.row(kind, head, subhead) == index
 
 
-@pytest.mark.parametrize(
-    ("command", "code", "said"),
-    [
-        ("show gpt2 ff 0 0", 1, "no index of 'gpt2' in"),
-        ("show ../tiny/../tiny ff 1 0", 1, "no index of"),
-        ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet: 2 of 4 layers are ready (1, 3)"),
-        ("show tiny ff 9 0", 1, "layer 9: tiny has layers 0 to 3"),
-        ("show tiny ff -1 0", 1, "layer -1: tiny has layers 0 to 3"),
-        ("show tiny ff 1 99", 1, "neuron 99: tiny has neurons 0 to 5"),
-        ("show tiny vo 1 2", 1, "head 2: tiny has heads 0 to 1"),
-        ("show tiny sub 1 1 4", 1, "subhead 4: tiny has subheads 0 to 3"),
-        ("show tiny ff 1", 2, "ff takes 2 numbers: LAYER NEURON"),
-        ("show tiny sub 1 1", 2, "sub takes 3 numbers: LAYER HEAD SUBHEAD"),
-        ("show tiny ff 1 2 3", 2, "ff takes 2 numbers"),
-        ("show tiny ff one 2", 2, "invalid int value: 'one'"),
-        ("show tiny ff 1 2 --preset words", 2, "--preset is for vo and qk"),
-        ("show tiny ff 1 2 --lens l2", 2, "invalid choice: 'l2'"),
-        ("show tiny ff 1 2 --k 0", 2, "'0' is not a whole number from 1 on"),
-        ("show tiny ff 1 2 --k many", 2, "'many' is not a whole number from 1 on"),
-        ("show tiny xx 1 2", 2, "invalid choice: 'xx'"),
-        ("show", 2, "required: MODEL"),
-        ("", 2, "required: COMMAND"),
-        ("explode", 2, "invalid choice: 'explode'"),
-    ],
-)
+@pytest.mark.parametrize(("command", "code", "said"), [
+    ("show gpt2 ff 0 0", 1, "no index of 'gpt2' in"),
+    ("show ../tiny/../tiny ff 1 0", 1, "no index of"),
+    ("show tiny ff 0 0", 1, "layer 0 of tiny is not built yet: 2 of 4 layers are ready (1, 3)"),
+    ("show tiny ff 9 0", 1, "layer 9: tiny has layers 0 to 3"),
+    ("show tiny ff -1 0", 1, "layer -1: tiny has layers 0 to 3"),
+    ("show tiny ff 1 99", 1, "neuron 99: tiny has neurons 0 to 5"),
+    ("show tiny vo 1 2", 1, "head 2: tiny has heads 0 to 1"),
+    ("show tiny sub 1 1 4", 1, "subhead 4: tiny has subheads 0 to 3"),
+    ("show tiny ff 1", 2, "ff takes 2 numbers: LAYER NEURON"),
+    ("show tiny sub 1 1", 2, "sub takes 3 numbers: LAYER HEAD SUBHEAD"),
+    ("show tiny ff 1 2 3", 2, "ff takes 2 numbers"),
+    ("show tiny ff one 2", 2, "invalid int value: 'one'"),
+    ("show tiny ff 1 2 --preset words", 2, "--preset is for vo and qk"),
+    ("show tiny ff 1 2 --lens l2", 2, "invalid choice: 'l2'"),
+    ("show tiny ff 1 2 --k 0", 2, "'0' is not a whole number from 1 on"),
+    ("show tiny ff 1 2 --k many", 2, "'many' is not a whole number from 1 on"),
+    ("show tiny xx 1 2", 2, "invalid choice: 'xx'"),
+    ("show", 2, "required: MODEL"),
+    ("", 2, "required: COMMAND"),
+    ("explode", 2, "invalid choice: 'explode'"),
+])  # fmt: skip
 def test_mistakes_are_explained(capsys: pytest.CaptureFixture[str], command: str, code: int, said: str) -> None:
     found, out, err = run(capsys, command)
     assert (found, out) == (code, "")
@@ -325,18 +310,10 @@ def test_names_in_tables_are_not_markup() -> None:
     assert "[blink]a" in console.file.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("n_bytes", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1 kB"),
-        (1_234_567, "1.23 MB"),
-        (88e6, "88 MB"),
-        (3e9, "3 GB"),
-        (2e15, "2e+03 TB"),
-    ],
-)
+@pytest.mark.parametrize(("n_bytes", "text"), [
+    (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_567, "1.23 MB"), (88e6, "88 MB"), (3e9, "3 GB"),
+    (2e15, "2e+03 TB"),
+])  # fmt: skip
 def test_sizes(n_bytes: float, text: str) -> None:
     assert size(n_bytes) == text
 

@@ -37,15 +37,9 @@ def test_labels() -> None:
     assert axis_labels(many)[:3] == [(0, "0"), (2, "2"), (4, "4")]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("n_tokens", "chosen", "expected"),
-    [
-        (5, 4, range(5)),
-        (100, 0, range(24)),
-        (100, 50, range(38, 62)),
-        (100, 99, range(76, 100)),
-        (100, None, range(24)),
-    ],
-)
+@pytest.mark.parametrize(("n_tokens", "chosen", "expected"), [
+    (5, 4, range(5)), (100, 0, range(24)), (100, 50, range(38, 62)), (100, 99, range(76, 100)),
+    (100, None, range(24)),
+])  # fmt: skip
 def test_positions(n_tokens: int, chosen: int | None, expected: range) -> None:
     assert shown_positions(n_tokens, chosen) == expected

@@ -21,14 +21,11 @@ def rows_of(client: "TestClient", path: str) -> dict[str, int]:
     return {name: int(rank) for name, rank in rows}
 
 
-@pytest.mark.parametrize(
-    ("path", "row"),
-    [
-        (f"/{LLAMA}/token/300?kind=ff_up", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
-        (f"/{LLAMA}/token/300?kind=w_v&lens=cosine", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
-        (f"/{GPT2}/token/300", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
-    ],
-)
+@pytest.mark.parametrize(("path", "row"), [
+    (f"/{LLAMA}/token/300?kind=ff_up", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
+    (f"/{LLAMA}/token/300?kind=w_v&lens=cosine", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
+    (f"/{GPT2}/token/300", r'<tr><td>(\d+)<td><a href="([^"]+)"'),
+])  # fmt: skip
 def test_a_listing_leads_to_its_row(client: "TestClient", path: str, row: str) -> None:
     found = re.findall(row, client.get(path).text)
     assert found
@@ -100,10 +97,9 @@ def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> N
     assert rows_of(client, path).keys() < rows_of(client, f"{path}?k={stored}").keys()
 
 
-@pytest.mark.parametrize(
-    ("kind", "head", "name"),
-    [("ff_key", None, "L5N7"), ("w_q", 0, "L5H0.3"), ("w_k", 2, "L5H2–3.3"), ("w_v", 0, "L5H0–1.3")],
-)
+@pytest.mark.parametrize(("kind", "head", "name"), [
+    ("ff_key", None, "L5N7"), ("w_q", 0, "L5H0.3"), ("w_k", 2, "L5H2–3.3"), ("w_v", 0, "L5H0–1.3"),
+])  # fmt: skip
 def test_names(kind: str, head: int | None, name: str) -> None:
     """Of four heads, each two share keys and values."""
     place = {"kind": kind, "layer": 5, "index": 7, "head": head, "subhead": None if head is None else 3}

@@ -10,16 +10,10 @@ def test_number(value: float, text: str) -> None:
     assert number(value) == text
 
 
-@pytest.mark.parametrize(
-    ("peak", "value", "text"),
-    [
-        (9.9, 1.23456, "1.235"),
-        (9.9, -1.23456, "−1.235"),
-        (99, 1.23456, "1.23"),
-        (999, 12.3456, "12.3"),
-        (1e4, 12.3, "12"),
-    ],
-)
+@pytest.mark.parametrize(("peak", "value", "text"), [
+    (9.9, 1.23456, "1.235"), (9.9, -1.23456, "−1.235"), (99, 1.23456, "1.23"), (999, 12.3456, "12.3"),
+    (1e4, 12.3, "12"),
+])  # fmt: skip
 def test_score(peak: float, value: float, text: str) -> None:
     assert score(value, peak) == text
 
@@ -31,25 +25,22 @@ def test_ratio(value: float | None, text: str) -> None:
     assert ratio(value) == text
 
 
-@pytest.mark.parametrize(
-    ("n_bytes", "text"),
-    [(0, "0 B"), (999, "999 B"), (1e3, "1 kB"), (999_999, "1 MB"), (1.234e9, "1.23 GB"), (5e12, "5 TB")],
-)
+@pytest.mark.parametrize(("n_bytes", "text"), [
+    (0, "0 B"), (999, "999 B"), (1e3, "1 kB"), (999_999, "1 MB"), (1.234e9, "1.23 GB"), (5e12, "5 TB"),
+])  # fmt: skip
 def test_size(n_bytes: float, text: str) -> None:
     assert size(n_bytes) == text
 
 
-@pytest.mark.parametrize(
-    ("value", "hottest", "step"),
-    [(0, 1, 0), (1, 1, 8), (0.5, 1, 4), (2, 1, 8), (-1, 1, 0), (None, 1, 0), (0.3, 0.3, 8)],
-)
+@pytest.mark.parametrize(("value", "hottest", "step"), [
+    (0, 1, 0), (1, 1, 8), (0.5, 1, 4), (2, 1, 8), (-1, 1, 0), (None, 1, 0), (0.3, 0.3, 8),
+])  # fmt: skip
 def test_heat(value: float | None, hottest: float, step: int) -> None:
     assert heat(value, hottest) == step
 
 
 @pytest.mark.parametrize(
-    ("value", "peak", "step"),
-    [(2, 2, BAR_STEPS), (-2, 2, BAR_STEPS), (1, 2, 25), (0, 2, 0), (0, 0, 0)],
+    ("value", "peak", "step"), [(2, 2, BAR_STEPS), (-2, 2, BAR_STEPS), (1, 2, 25), (0, 2, 0), (0, 0, 0)]
 )
 def test_bar(value: float, peak: float, step: int) -> None:
     assert bar(value, peak) == step
@@ -61,25 +52,16 @@ def test_rank_heat(rank: float, step: int) -> None:
     assert rank_heat(rank, 10_000) == step
 
 
-@pytest.mark.parametrize(
-    ("p", "text"),
-    [
-        (1.0, "100%"),
-        (0.9996, "100%"),
-        (0.9, "90%"),
-        (0.0995, "10%"),
-        (0.0512, "5.1%"),
-        (0.0004, "<0.1%"),
-        (0.0, "<0.1%"),
-    ],
-)
+@pytest.mark.parametrize(("p", "text"), [
+    (1.0, "100%"), (0.9996, "100%"), (0.9, "90%"), (0.0995, "10%"), (0.0512, "5.1%"), (0.0004, "<0.1%"),
+    (0.0, "<0.1%"),
+])  # fmt: skip
 def test_percent(p: float, text: str) -> None:
     assert percent(p) == text
 
 
 @pytest.mark.parametrize(
-    ("rank", "text"),
-    [(1.0, "1"), (7.5, "7.5"), (43.4, "43"), (999.6, "1.0k"), (1234, "1.2k"), (23456, "23k")],
+    ("rank", "text"), [(1.0, "1"), (7.5, "7.5"), (43.4, "43"), (999.6, "1.0k"), (1234, "1.2k"), (23456, "23k")]
 )
 def test_short_rank(rank: float, text: str) -> None:
     assert short_rank(rank) == text

@@ -79,17 +79,14 @@ def test_a_hostile_token_in_title_heading_and_description(client: "TestClient") 
     assert any(element.text.strip() == "<script>" for element in page.all("bdi"))
 
 
-@pytest.mark.parametrize(
-    ("path", "before", "after"),
-    [
-        (f"/{LLAMA}/ff/1/0", None, f"/{LLAMA}/ff/1/1"),
-        (f"/{LLAMA}/ff/1/3?lens=cosine&k=8", f"/{LLAMA}/ff/1/2?lens=cosine&k=8", f"/{LLAMA}/ff/1/4?lens=cosine&k=8"),
-        (f"/{GPT2}/head/1/3", f"/{GPT2}/head/1/2", None),
-        (f"/{GPT2}/head/1/1/qk?preset=words", f"/{GPT2}/head/1/0/qk?preset=words", f"/{GPT2}/head/1/2/qk?preset=words"),
-        (f"/{GPT2}/head/1/1/sub/7", f"/{GPT2}/head/1/1/sub/6", None),
-        (f"/{GPT2}/layer/1?page=2", f"/{GPT2}/layer/1", f"/{GPT2}/layer/1?page=3"),
-    ],
-)
+@pytest.mark.parametrize(("path", "before", "after"), [
+    (f"/{LLAMA}/ff/1/0", None, f"/{LLAMA}/ff/1/1"),
+    (f"/{LLAMA}/ff/1/3?lens=cosine&k=8", f"/{LLAMA}/ff/1/2?lens=cosine&k=8", f"/{LLAMA}/ff/1/4?lens=cosine&k=8"),
+    (f"/{GPT2}/head/1/3", f"/{GPT2}/head/1/2", None),
+    (f"/{GPT2}/head/1/1/qk?preset=words", f"/{GPT2}/head/1/0/qk?preset=words", f"/{GPT2}/head/1/2/qk?preset=words"),
+    (f"/{GPT2}/head/1/1/sub/7", f"/{GPT2}/head/1/1/sub/6", None),
+    (f"/{GPT2}/layer/1?page=2", f"/{GPT2}/layer/1", f"/{GPT2}/layer/1?page=3"),
+])  # fmt: skip
 def test_neighbours(client: "TestClient", path: str, before: str | None, after: str | None) -> None:
     page = parsed(client.get(path).text)
     found = [[a.attributes["href"] for a in page.all("a", **{"data-key": key})] for key in "[]"]
@@ -118,16 +115,13 @@ def test_every_step_has_its_style(client: "TestClient") -> None:
         assert used <= set(range(steps + 1))
 
 
-@pytest.mark.parametrize(
-    ("address", "changes", "expected"),
-    [
-        ("/m/ff/1/2", {"lens": "cosine"}, "/m/ff/1/2?lens=cosine"),
-        ("/m/ff/1/2?lens=cosine&k=5", {"lens": "dot"}, "/m/ff/1/2?k=5"),
-        ("/m/layer/1?page=3&sort=norm", {"page": None}, "/m/layer/1?sort=norm"),
-        ("/m/search?q=a%26b", {"page": 2}, "/m/search?q=a%26b&page=2"),
-        ("/m/search?q=%22%C3%B6%22", {"kind": "w_q"}, "/m/search?q=%22%C3%B6%22&kind=w_q"),
-    ],
-)
+@pytest.mark.parametrize(("address", "changes", "expected"), [
+    ("/m/ff/1/2", {"lens": "cosine"}, "/m/ff/1/2?lens=cosine"),
+    ("/m/ff/1/2?lens=cosine&k=5", {"lens": "dot"}, "/m/ff/1/2?k=5"),
+    ("/m/layer/1?page=3&sort=norm", {"page": None}, "/m/layer/1?sort=norm"),
+    ("/m/search?q=a%26b", {"page": 2}, "/m/search?q=a%26b&page=2"),
+    ("/m/search?q=%22%C3%B6%22", {"kind": "w_q"}, "/m/search?q=%22%C3%B6%22&kind=w_q"),
+])  # fmt: skip
 def test_turned(address: str, changes: dict[str, object], expected: str) -> None:
     assert turned(address, **changes) == expected
 

@@ -47,14 +47,11 @@ def test_html_is_in_templates(path: Path) -> None:
     assert bool(tags) == (path == CHIPS), tags
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("run `lexiscope demo` <now>", "run <code>lexiscope demo</code> &lt;now&gt;"),
-        ("an odd ` tick & more", "an odd ` tick &amp; more"),
-        ("`<b>`", "<code>&lt;b&gt;</code>"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    ("run `lexiscope demo` <now>", "run <code>lexiscope demo</code> &lt;now&gt;"),
+    ("an odd ` tick & more", "an odd ` tick &amp; more"),
+    ("`<b>`", "<code>&lt;b&gt;</code>"),
+])  # fmt: skip
 def test_ticked(text: str, expected: str) -> None:
     assert rendered("ticked", "ticked(text)", text=text) == expected
 

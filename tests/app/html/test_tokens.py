@@ -9,25 +9,22 @@ from app.views.token_text import visible
 from tests.support.pages import parsed
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (" dog", "␣dog"),
-        ("    ", "␣␣␣␣"),
-        ("\n\t", "\\n\\t"),
-        ("\x00\x7f", "\\x00\\x7f"),
-        ("\u00a0", "\\u00a0"),
-        (r"\xa0", r"\xa0"),  # the byte A0, which is no text by itself
-        ("\u202egnp", "\\u202egnp"),
-        ("\u0301", "\N{DOTTED CIRCLE}\u0301"),
-        ("\U000e0001", "\\U000e0001"),
-        ("", "(no text)"),
-        ("שלום", "שלום"),
-        ("<script>", "<script>"),
-        (" consequently", "␣consequently"),
-        ('"><img src=x onerror=y>', '"><img␣src=x␣onerror=y>'),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), [
+    (" dog", "␣dog"),
+    ("    ", "␣␣␣␣"),
+    ("\n\t", "\\n\\t"),
+    ("\x00\x7f", "\\x00\\x7f"),
+    ("\u00a0", "\\u00a0"),
+    (r"\xa0", r"\xa0"),  # the byte A0, which is no text by itself
+    ("\u202egnp", "\\u202egnp"),
+    ("\u0301", "\N{DOTTED CIRCLE}\u0301"),
+    ("\U000e0001", "\\U000e0001"),
+    ("", "(no text)"),
+    ("שלום", "שלום"),
+    ("<script>", "<script>"),
+    (" consequently", "␣consequently"),
+    ('"><img src=x onerror=y>', '"><img␣src=x␣onerror=y>'),
+])  # fmt: skip
 def test_visible(text: str, expected: str) -> None:
     """A token that a list may cut is whole in its title."""
     assert visible(text) == expected
@@ -46,14 +43,10 @@ def test_outer_spaces_are_set_apart(text: str) -> None:
     assert "".join(element.text for element in elements) == visible(text)
 
 
-@pytest.mark.parametrize(
-    ("model", "lens", "href"),
-    [
-        ("gpt2", "dot", "/gpt2/token/7"),
-        ("gpt2", "cosine", "/gpt2/token/7?lens=cosine"),
-        ('a"b', "dot", "/a%22b/token/7"),
-    ],
-)
+@pytest.mark.parametrize(("model", "lens", "href"), [
+    ("gpt2", "dot", "/gpt2/token/7"), ("gpt2", "cosine", "/gpt2/token/7?lens=cosine"),
+    ('a"b', "dot", "/a%22b/token/7"),
+])  # fmt: skip
 def test_chips_lead_to_their_token(model: str, lens: str, href: str) -> None:
     assert parsed(chips([{"id": 7, "token": "x"}], model, lens)).links() == [href]
 

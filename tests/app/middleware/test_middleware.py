@@ -219,17 +219,9 @@ def test_streams_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(("path", "query", "status"), [
-    ("/a", "b=c", None),
-    ("/%C3%B6", "q=%F0%9F%90%95%0A", None),
-    ("/" + "x" * (LIMIT - 1), "", None),
-    ("/" + "x" * (LIMIT - 1), "y", 414),
-    ("/%00", "", 400),
-    ("/a", "q=%00", 400),
-    ("/a%0a", "", 400),
-    ("/a%7F", "", 400),
-    ("/%ff", "", 400),
-    ("/a", "q=%C3", 400),
-    ("/a%", "q=%zz", None),
+    ("/a", "b=c", None), ("/%C3%B6", "q=%F0%9F%90%95%0A", None), ("/" + "x" * (LIMIT - 1), "", None),
+    ("/" + "x" * (LIMIT - 1), "y", 414), ("/%00", "", 400), ("/a", "q=%00", 400), ("/a%0a", "", 400),
+    ("/a%7F", "", 400), ("/%ff", "", 400), ("/a", "q=%C3", 400), ("/a%", "q=%zz", None),
 ])  # fmt: skip
 def test_addresses(path: str, query: str, status: int | None) -> None:
     fault = address_fault({"path": "", "raw_path": path.encode(), "query_string": query.encode()}, LIMIT)

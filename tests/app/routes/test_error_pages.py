@@ -213,8 +213,7 @@ def test_a_data_folder_that_cannot_be_read() -> None:
 
 
 @pytest.mark.parametrize(("accept", "media_type"), [
-    ("text/html", "text/html; charset=utf-8"),
-    ("application/json", "application/json"),
+    ("text/html", "text/html; charset=utf-8"), ("application/json", "application/json"),
 ])  # fmt: skip
 def test_a_failure_is_a_500_with_all_headers(
     site_data: Path, caplog: pytest.LogCaptureFixture, accept: str, media_type: str

@@ -2,9 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +16,7 @@ from precompute.index.lookup import layers as lookup_layers
 from precompute.project import coherence
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
 from tests.support.builds import quick_build, small_gpt2
-from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, open_indexes, owner, token
+from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
 from tests.support.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, write_index
 
 ROLES = {
@@ -29,11 +27,6 @@ ROLES = {
     ("ff_up", "top"): "positive",  # its sign is that of the activation
     ("ff_up", "bottom"): "negative",
 }
-
-
-@pytest.fixture(scope="module")
-def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
-    return open_indexes(tmp_path_factory.mktemp("data"))
 
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
@@ -140,45 +133,23 @@ def test_pairs_of_one_matrix_in_pages(
     assert shown == expected
 
 
-@pytest.mark.parametrize(
-    ("number", "raw", "text"),
-    [(0, "00", "\x00"), (0xE2, "e2", "\\xe2"), (256, "3c 73 63 72 69 70 74", "<script"), (D_VOCAB - 1, "", "")],
-)
-def test_any_token_has_a_page(indexes: dict[str, Index], number: int, raw: str, text: str) -> None:
-    view = token_view(indexes["gpt2-like"], number)
+@pytest.mark.parametrize(("number", "raw", "text"), [
+    (0, "00", "\x00"), (0xE2, "e2", "\\xe2"), (256, "3c 73 63 72 69 70 74", "<script"), (D_VOCAB - 1, "", ""),
+])  # fmt: skip
+def test_any_token_has_a_page(index: Index, number: int, raw: str, text: str) -> None:
+    view = token_view(index, number)
     assert (view.bytes, view.token) == (raw, {"id": number, "token": text})
 
 
-def test_variants_differ_in_case_and_space(indexes: dict[str, Index]) -> None:
+def test_variants_differ_in_case_and_space(index: Index) -> None:
     texts = {text: number for number, text in enumerate(TEXTS)}
-    view = token_view(indexes["gpt2-like"], texts[" Dog"])
+    view = token_view(index, texts[" Dog"])
     assert [variant["token"] for variant in view.variants] == [" dog", "dog"]
 
 
 @pytest.mark.parametrize("number", [ord(" "), ord("\n"), 0xE2, D_VOCAB - 1, D_VOCAB - PADDING])
-def test_blank_and_broken_tokens_have_no_variants(indexes: dict[str, Index], number: int) -> None:
-    assert token_view(indexes["gpt2-like"], number).variants == []
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"token": D_VOCAB}, f"tokens 0 to {D_VOCAB - 1}"),
-        ({"token": -1}, "tokens 0 to"),
-        ({"token": 10**30}, "tokens 0 to"),
-        ({"token": 1, "lens": "x"}, "dot, cosine"),
-        ({"token": 1, "preset": "x"}, "all, distinct, words"),
-        ({"token": 1, "kind": "x"}, "ff_key, ff_value, w_q, w_k, w_v, w_o, vo, qk"),
-        ({"token": 1, "kind": "ff_up"}, "ff_key, ff_value"),
-        ({"token": 1, "page": 2}, "only page 1"),
-        ({"token": 1, "page": 0}, "only page 1"),
-        ({"token": 1, "kind": "ff_key", "page": 10**9}, "page 1000000000"),
-        ({"token": 1, "kind": "vo", "page": 10**9}, "page 1000000000"),
-    ],
-)
-def test_what_does_not_exist_is_named(indexes: dict[str, Index], arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(NotFound, match=said):
-        token_view(indexes["gpt2-like"], **arguments)
+def test_blank_and_broken_tokens_have_no_variants(index: Index, number: int) -> None:
+    assert token_view(index, number).variants == []
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -191,64 +162,6 @@ def test_many_places_are_looked_up_as_few_are(
     monkeypatch.setattr(lookup_layers, "FEW", 0)
     monkeypatch.setattr(tensor_file, "AS_LONG_AS", as_long_as)
     assert [token_view(indexes[name], number, "cosine", "distinct") for number in range(D_VOCAB)] == expected
-
-
-@pytest.mark.parametrize("few", [0, 256])
-@pytest.mark.parametrize("layers", [(), (2,)])
-def test_a_build_that_has_just_begun(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, layers: tuple[int, ...], few: int
-) -> None:
-    monkeypatch.setattr(lookup_layers, "FEW", few)
-    folder = tmp_path_factory.mktemp("data") / "tiny"
-    write_index(folder, make_manifest(), layers)
-    view = token_view(Index.open(folder), 40)
-    assert set(view.missing) == set(range(4)) - set(layers)
-    assert token_view(Index.open(folder), 40, kind="vo").pages >= 1
-    if not layers:
-        assert not any(role.total for role in view.roles)
-
-
-@pytest.mark.parametrize(
-    ("array", "at", "value"),
-    [
-        ("inverted.offsets", (0, 0, 41), 2**32 - 1),
-        ("inverted.vector", slice(None), 60000),
-        ("inverted.vector", slice(None), 1),
-        ("inverted.rank", slice(None), 200),
-        ("paired.offsets", (0, 0, 41), 2**32 - 1),
-        ("paired.place", slice(None), 60000),
-        ("paired.place", (slice(None), 3), 2),
-        ("paired.rank", slice(None), 2**32 - 1),
-        ("ff_key.scores", slice(None), np.nan),
-        ("ff_value.ids", slice(None), D_VOCAB),
-        ("vo.ids", slice(None), D_VOCAB),
-        ("qk.scores", slice(None), np.inf),
-        ("vo.count", slice(None), 2**32 - 1),
-    ],
-)
-@pytest.mark.parametrize("few", [0, 256])
-def test_a_damaged_layer_is_left_out(
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    array: str,
-    at: Any,
-    value: float,
-    few: int,
-) -> None:
-    """Whatever is wrong with it: the others still show what they have."""
-    monkeypatch.setattr(lookup_layers, "FEW", few)
-    folder = tmp_path_factory.mktemp("data") / "tiny"
-    manifest = write_index(folder, make_manifest(), (0, 1))
-    arrays = {name: part.copy() for name, part in shard_arrays(manifest.shape, seed=1).items()}
-    arrays[array][at] = value
-    rewrite_shard(folder, manifest, 1, arrays)
-    index = Index.open(folder)
-    views = {number: token_view(index, number) for number in range(D_VOCAB)}
-    left_out = [number for number, view in views.items() if 1 in view.missing]
-    assert left_out or array == "vo.count"  # a count that is too large hides nothing that is listed
-    for number in left_out[:3]:
-        expected = [e for e in all_listings(manifest.shape, (0,)) if (e.token, e.lens) == (number, "dot")]
-        assert sum(role.total for role in views[number].roles) == len(expected)
 
 
 def test_a_pair_with_itself_is_there_once(tmp_path: Path) -> None:

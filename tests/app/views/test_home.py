@@ -60,7 +60,3 @@ def test_no_sentence_to_run_where_no_worker_is(site_data: Path) -> None:
         links = parsed(visitor.get("/").text).links()
     assert addresses.model(TINY) in links
     assert not [link for link in links if "/prompt" in link]
-
-
-def test_no_models(tmp_path: Path) -> None:
-    assert home_view(Library(tmp_path / "none")).models == ()

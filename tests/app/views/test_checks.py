@@ -1,0 +1,63 @@
+"""What does not exist is named by every view, with what does; test_error_pages.py has what visitors see of it."""
+
+from typing import Any
+
+import pytest
+
+from app.views.head import head_view
+from app.views.layer import layer_view
+from app.views.model import model_view
+from app.views.neuron import neuron_view
+from app.views.pairs import pairs_view
+from app.views.search import search_view
+from app.views.subhead import subhead_view
+from app.views.token import token_view
+from precompute.errors import BadRequest, NotFound
+from precompute.index.index import Index
+from tests.support.synthetic import D_VOCAB
+
+
+@pytest.mark.parametrize(("view", "arguments", "said"), [
+    (neuron_view, (1, 6), "neuron 6: gpt2-like has neurons 0 to 5"),
+    (neuron_view, (1, -1), "neuron -1"),
+    (neuron_view, (4, 0), "layer 4: gpt2-like has layers 0 to 3"),
+    (neuron_view, (2, 0), "layer 2 of gpt2-like is not built yet"),
+    (neuron_view, (1, 0, "l2"), "lens 'l2'"),
+    (neuron_view, (1, 0, "dot", 0), "k = 0"),
+    (pairs_view, ("vo", 1, 2), "head 2: gpt2-like has heads 0 to 1"),
+    (pairs_view, ("ov", 1, 0), "matrix 'ov': there are vo, qk"),
+    (pairs_view, ("vo", 1, 0, "dot", "x"), "preset 'x'"),
+    (subhead_view, (1, 2, 0), "head 2: gpt2-like has heads 0 to 1"),
+    (subhead_view, (1, 1, 4), "subhead 4: gpt2-like has subheads 0 to 3"),
+    (head_view, (1, -1), "heads 0 to"),
+    (head_view, (2, 0), "not built yet"),
+    (head_view, (1, 0, "x"), "dot, cosine"),
+    (head_view, (1, 0, "dot", "x"), "all, distinct, words"),
+    (layer_view, (2,), "not built yet"),
+    (layer_view, (-1,), "layers 0 to 3"),
+    (layer_view, (0, "x"), "dot, cosine"),
+    (layer_view, (0, "dot", "--norm"), "neuron, norm, coherence, similarity"),
+    (layer_view, (0, "dot", "norm", D_VOCAB), "tokens 0 to"),
+    (layer_view, (0, "dot", "norm", None, 0), "page"),
+    (layer_view, (0, "dot", "norm", None, 2), "only page 1"),
+    (layer_view, (0, "dot", "norm", None, 10**9, 2), "pages 1 to 3"),
+    (layer_view, (0, "dot", "norm", None, 1, 0), "1 or more"),
+    (token_view, (D_VOCAB,), f"tokens 0 to {D_VOCAB - 1}"),
+    (token_view, (10**30,), "tokens 0 to"),
+    (token_view, (1, "x"), "dot, cosine"),
+    (token_view, (1, "dot", "x"), "all, distinct, words"),
+    (token_view, (1, "dot", "all", "ff_up"), "ff_key, ff_value, w_q, w_k, w_v, w_o, vo, qk"),
+    (token_view, (1, "dot", "all", None, 2), "only page 1"),
+    (token_view, (1, "dot", "all", "ff_key", 10**9), "page 1000000000"),
+    (token_view, (1, "dot", "all", "vo", 10**9), "page 1000000000"),
+    (search_view, ("a" * 201,), "201 characters: it has at most 200"),
+    (search_view, ("\ud800",), "Unicode"),
+    (search_view, ("dog", "x"), "dot, cosine"),
+    (search_view, ("dog", "dot", "x"), "ff_key, ff_value, w_q, w_k, w_v, w_o, vo, qk"),
+    (search_view, ("none", "dot", None, 2), "only page 1"),
+    (model_view, ("x",), "dot, cosine"),
+    (model_view, ("dot", "x"), "all, distinct, words"),
+])  # fmt: skip
+def test_what_does_not_exist_is_named(index: Index, view: Any, arguments: tuple[Any, ...], said: str) -> None:
+    with pytest.raises((NotFound, BadRequest), match=said):
+        view(index, *arguments)

@@ -1,0 +1,80 @@
+"""A layer's table against the arrays of a small index: every order, every filter, every page."""
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.views.layer import FIRST, SORTS, layer_view, token_named
+from precompute.errors import NotFound
+from precompute.index.index import Index
+from precompute.shape import LENSES
+from tests.support.lists import SHAPES, all_listings, stored_arrays, token
+from tests.support.synthetic import D_VOCAB
+
+ROWS = {
+    (name, lens): [
+        {
+            "neuron": neuron,
+            "key": [token(t) for t in arrays["ff_key.ids"][neuron, at, 0, :FIRST].tolist()],
+            "value": [token(t) for t in arrays["ff_value.ids"][neuron, at, 0, :FIRST].tolist()],
+            "norm": arrays["ff_value.norm"][neuron].item(),
+            "coherence": None if neuron == 1 else arrays["ff_value.coherence"][neuron, at, 0].item(),
+            "similarity": arrays["ff.similarity"][neuron, at].item(),
+        }
+        for neuron in range(shape.d_mlp)
+    ]
+    for name, shape in SHAPES.items()
+    for arrays in [stored_arrays(shape, 0)]
+    for at, lens in enumerate(LENSES)
+}
+LISTINGS = {name: list(all_listings(shape, (0,))) for name, shape in SHAPES.items()}
+
+
+def ordered(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
+    by, sign = sort.removeprefix("-"), -1 if sort.startswith("-") else 1
+    if by == "neuron":
+        return rows[::sign]
+    return sorted(rows, key=lambda row: (math.inf if row[by] is None else -sign * row[by], row["neuron"]))
+
+
+@given(
+    name=st.sampled_from(sorted(SHAPES)),
+    lens=st.sampled_from(LENSES),
+    sort=st.sampled_from([sign + sort for sort in SORTS for sign in ("", "-")]),
+    number=st.none() | st.integers(0, D_VOCAB - 1),
+    size=st.integers(1, 7),
+)
+def test_every_page(indexes: dict[str, Index], name: str, lens: str, sort: str, number: int | None, size: int) -> None:
+    expected = ordered(ROWS[name, lens], sort)
+    if number is not None:
+        listing = {
+            entry.number
+            for entry in LISTINGS[name]
+            if (entry.token, entry.lens) == (number, lens) and entry.kind in ("ff_key", "ff_value")
+        }
+        expected = [row for row in expected if row["neuron"] in listing]
+    shown: list[Any] = []
+    pages = max(1, -(-len(expected) // size))
+    for page in range(1, pages + 1):
+        view = layer_view(indexes[name], 0, lens, sort, number, page, size)
+        assert (view.total, view.pages, view.page) == (len(expected), pages, page)
+        assert view.token == (None if number is None else token(number))
+        shown += view.rows
+    assert shown == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "named"), [("dog", " dog"), (" dog ", " dog"), ("Dog", " Dog"), ("DOG", None), ("#40", "("), ("40", "(")]
+)
+def test_a_token_by_its_word(index: Index, text: str, named: str | None) -> None:
+    found = index.tokens.text(token_named(index, text))
+    assert found == named if named else found.strip().lower() == text.lower()
+
+
+@pytest.mark.parametrize("text", ["xyzzyqq", f"#{D_VOCAB}", "#999999999"])
+def test_a_word_that_is_no_token(index: Index, text: str) -> None:
+    with pytest.raises(NotFound, match="token"):
+        token_named(index, text)
