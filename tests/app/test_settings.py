@@ -29,8 +29,7 @@ def test_arguments_before_the_environment_before_defaults(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("chosen", "said"), [
-    ({"port": 65536}, "LEXISCOPE_PORT = 65536"),
-    ({"port": "http"}, "LEXISCOPE_PORT = 'http'"),
+    ({"port": 65536}, "LEXISCOPE_PORT = 65536"), ({"port": "http"}, "LEXISCOPE_PORT = 'http'"),
     ({"refresh": -1}, "LEXISCOPE_REFRESH = -1"),
     ({"log_level": "loud"}, "'debug', 'info', 'warning' or 'error'"),
     ({"url_limit": 0}, "LEXISCOPE_URL_LIMIT = 0"),

@@ -170,31 +170,20 @@ def test_hostile_tokens_are_harmless(data: Path, width: int) -> None:
 
 
 @pytest.mark.parametrize(("text", "shown"), [
-    (" dog", "␣dog"),
-    ("a b ", "a␣b␣"),
-    ("<script", "<script"),
-    ("[bold]", "[bold]"),
-    ("\r\n\t", "\\r\\n\\t"),
+    (" dog", "␣dog"), ("a b ", "a␣b␣"), ("<script", "<script"), ("[bold]", "[bold]"), ("\r\n\t", "\\r\\n\\t"),
     ("\x00\x1b[31m\x7f", "\\x00\\x1b[31m\\x7f"),
     ("\u009b\u00a0\u00ad", "\\u009b\\u00a0\\u00ad"),
     (r"\x9b\xa0", r"\x9b\xa0"),  # bytes that are no characters, as TokenTable spells them
     ("\u200b\u202e\u2028", "\\u200b\\u202e\\u2028"),
-    ("\U000e0001", "\\U000e0001"),
-    ("\u0301", "◌\u0301"),
-    ("é", "é"),
-    ("שלום", "\u2068שלום\u2069"),
-    ("\u2069", "\\u2069"),
-    ("日本語", "日本語"),
-    ("", "(no text)"),
+    ("\U000e0001", "\\U000e0001"), ("\u0301", "◌\u0301"), ("é", "é"), ("שלום", "\u2068שלום\u2069"),
+    ("\u2069", "\\u2069"), ("日本語", "日本語"), ("", "(no text)"),
 ])  # fmt: skip
 def test_a_token_in_the_terminal(text: str, shown: str) -> None:
     assert isolated(text) == shown
 
 
 @pytest.mark.parametrize(("kind", "index", "shown"), [
-    ("ff_value", 4, "4"),
-    ("w_q", 7, "head 2 subhead 1"),
-    ("w_o", 11, "head 3 subhead 2"),
+    ("ff_value", 4, "4"), ("w_q", 7, "head 2 subhead 1"), ("w_o", 11, "head 3 subhead 2"),
     ("w_k", 2, "head 0 subhead 2"),
     ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
 ])  # fmt: skip
@@ -230,9 +219,7 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
     ("show tiny ff 1 2 --k 0", 2, "'0' is not a whole number from 1 on"),
     ("show tiny ff 1 2 --k many", 2, "'many' is not a whole number from 1 on"),
     ("show tiny xx 1 2", 2, "invalid choice: 'xx'"),
-    ("show", 2, "required: MODEL"),
-    ("", 2, "required: COMMAND"),
-    ("explode", 2, "invalid choice: 'explode'"),
+    ("show", 2, "required: MODEL"), ("", 2, "required: COMMAND"), ("explode", 2, "invalid choice: 'explode'"),
 ])  # fmt: skip
 def test_mistakes_are_explained(capsys: pytest.CaptureFixture[str], command: str, code: int, said: str) -> None:
     found, out, err = run(capsys, command)

@@ -18,20 +18,16 @@ if TYPE_CHECKING:
     ({"type": "array", "items": {"type": "string"}}, "list of string"),
     ({"type": "array", "prefixItems": [{"type": "number"}, {"type": "null"}]}, "(number, null)"),
     ({"type": "integer", "minimum": 0, "maximum": 9}, "integer from 0 to 9"),
-    ({"const": "from"}, "from"),
-    ({}, "anything"),
+    ({"const": "from"}, "from"), ({}, "anything"),
 ])  # fmt: skip
 def test_types(schema: dict[str, Any], text: str) -> None:
     assert type_name(schema) == text
 
 
 @pytest.mark.parametrize(("about", "expected"), [
-    ({"example": 1, "examples": [2]}, 1),
-    ({"examples": [2, 3]}, 2),
+    ({"example": 1, "examples": [2]}, 1), ({"examples": [2, 3]}, 2),
     ({"examples": {"a": {"value": {"b": 1}}}}, {"b": 1}),
-    ({"schema": {"examples": ["x"]}}, "x"),
-    ({"schema": {"default": "dot"}}, "dot"),
-    ({}, ""),
+    ({"schema": {"examples": ["x"]}}, "x"), ({"schema": {"default": "dot"}}, "dot"), ({}, ""),
 ])  # fmt: skip
 def test_examples(about: dict[str, Any], expected: object) -> None:
     assert example(about) == expected

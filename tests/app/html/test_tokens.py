@@ -10,19 +10,10 @@ from tests.support.pages import parsed
 
 
 @pytest.mark.parametrize(("text", "expected"), [
-    (" dog", "␣dog"),
-    ("    ", "␣␣␣␣"),
-    ("\n\t", "\\n\\t"),
-    ("\x00\x7f", "\\x00\\x7f"),
-    ("\u00a0", "\\u00a0"),
+    (" dog", "␣dog"), ("    ", "␣␣␣␣"), ("\n\t", "\\n\\t"), ("\x00\x7f", "\\x00\\x7f"), ("\u00a0", "\\u00a0"),
     (r"\xa0", r"\xa0"),  # the byte A0, which is no text by itself
-    ("\u202egnp", "\\u202egnp"),
-    ("\u0301", "\N{DOTTED CIRCLE}\u0301"),
-    ("\U000e0001", "\\U000e0001"),
-    ("", "(no text)"),
-    ("שלום", "שלום"),
-    ("<script>", "<script>"),
-    (" consequently", "␣consequently"),
+    ("\u202egnp", "\\u202egnp"), ("\u0301", "\N{DOTTED CIRCLE}\u0301"), ("\U000e0001", "\\U000e0001"),
+    ("", "(no text)"), ("שלום", "שלום"), ("<script>", "<script>"), (" consequently", "␣consequently"),
     ('"><img src=x onerror=y>', '"><img␣src=x␣onerror=y>'),
 ])  # fmt: skip
 def test_visible(text: str, expected: str) -> None:

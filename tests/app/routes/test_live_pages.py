@@ -120,8 +120,7 @@ def _post(client: TestClient, **fields: str) -> Any:
 @pytest.mark.parametrize(("path", "status", "said"), [
     ("seeds?words=dog+-", 422, "a word is missing"),
     ("seeds?words=dog&kind=ff_valu", 422, "ff_value"),
-    ("seeds?words=dog&kind=ff_up", 404, "ff_up"),
-    ("seeds?words=dog&k=1001", 422, "1000"),
+    ("seeds?words=dog&kind=ff_up", 404, "ff_up"), ("seeds?words=dog&k=1001", 422, "1000"),
     ("seeds?words=" + ",".join(["dog"] * 65), 413, "64"),
     ("seeds?words=dog&heads=all", 422, "heads = 'all': write 1 for all heads, or 0 for none"),
     ("seeds?words=dog&heads=2", 422, "heads = '2': write 1 for all heads, or 0 for none"),
@@ -129,12 +128,10 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("prompt?text=dog&panel=evolutio", 422, "evolution"),
     ("prompt?text=dog&off=9.1", 404, "0 to 2"),
     ("prompt?text=dog&position=9", 404, "position"),
-    ("prompt?text=dog&layer=9", 404, "layer"),
-    ("prompt?text=dog&neuron=-1", 422, "greater"),
+    ("prompt?text=dog&layer=9", 404, "layer"), ("prompt?text=dog&neuron=-1", 422, "greater"),
     ("prompt?text=dog&neuron=99999999999999999999", 422, "less"),
     ("prompt?text=dog&panel=neurons&neuron=128", 404, "neuron 128 does not exist here: 0 to 127"),
-    ("prompt?text=dog&head=x", 422, "integer"),
-    ("head/1/2/vo?reading=other", 422, "mlp"),
+    ("prompt?text=dog&head=x", 422, "integer"), ("head/1/2/vo?reading=other", 422, "mlp"),
     ("head/1/2/vo.events?reading=other", 422, "mlp"),
     ("head/1/2/vo.events?reading=norm&k=61", 422, "60"),
     ("head/0/2/vo?reading=norm", 404, "layer 0"),
@@ -142,8 +139,7 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("prompt?z=damaged", 422, "damaged"),
     ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
     ("prompt.md?text=dog", 404, "there is .json, .csv"),
-    ("prompt.events", 422, "no text"),
-    ("prompt.events?text=dog&k=0", 422, "greater"),
+    ("prompt.events", 422, "no text"), ("prompt.events?text=dog&k=0", 422, "greater"),
 ])  # fmt: skip
 def test_what_cannot_be_answered_says_why(live: TestClient, path: str, status: int, said: str) -> None:
     answer = live.get(f"/{GPT2}/{path}", headers={"accept": "application/json"})

@@ -33,8 +33,7 @@ from precompute.live.wire import HeadOff, NeuronSet, Term
     ("a - -b", [("a", 1), ("b", 1)], "a,b"),
     ('"New York" well-known c++', [("New York", 1), ("well-known", 1), ("c++", 1)], '"New York",well-known,c++'),
     ('"+", "2*dog"', [("+", 1), ("2*dog", 1)], '"+","2*dog"'),
-    ("дом,犬", [("дом", 1), ("犬", 1)], "дом,犬"),
-    ("", [], ""),
+    ("дом,犬", [("дом", 1), ("犬", 1)], "дом,犬"), ("", [], ""),
 ])  # fmt: skip
 def test_words_with_weights(typed: str, meant: list[tuple[str, float]], written: str) -> None:
     terms = parse_terms(typed)

@@ -73,8 +73,7 @@ class Line:
 
 
 @pytest.mark.parametrize(("arriving", "batches"), [
-    ("aaa", ["aaa"]),
-    ("ababa", ["aaa", "bb"]),
+    ("aaa", ["aaa"]), ("ababa", ["aaa", "bb"]),
     ("aaaaaa", ["aaaa", "aa"]),  # batch_size 4
     ("baaaaa", ["b", "aaaa", "a"]),
 ])  # fmt: skip

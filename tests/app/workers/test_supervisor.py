@@ -174,9 +174,7 @@ def test_ending_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 
 
 @pytest.mark.parametrize(("text", "found"), [
-    ("", {}),
-    ("http://gpu:8100", {"": "http://gpu:8100"}),
-    ("http://gpu:8100/", {"": "http://gpu:8100"}),
+    ("", {}), ("http://gpu:8100", {"": "http://gpu:8100"}), ("http://gpu:8100/", {"": "http://gpu:8100"}),
     ("gpt2=http://a:1, smollm2-135m=https://b", {"gpt2": "http://a:1", "smollm2-135m": "https://b"}),
     ("gpt2=unix:/run/w.sock", {"gpt2": "unix:/run/w.sock"}),
 ])  # fmt: skip
@@ -194,8 +192,7 @@ def test_what_is_no_address_of_a_worker(text: str) -> None:
 
 
 @pytest.mark.parametrize(("chosen", "said"), [
-    ({"worker": "on"}, "'auto', 'start' or 'off'"),
-    ({"queue": 0}, "LEXISCOPE_QUEUE = 0"),
+    ({"worker": "on"}, "'auto', 'start' or 'off'"), ({"queue": 0}, "LEXISCOPE_QUEUE = 0"),
     ({"request_seconds": 0}, "LEXISCOPE_REQUEST_SECONDS = 0"),
 ])  # fmt: skip
 def test_settings_are_checked(chosen: dict[str, Any], said: str) -> None:
