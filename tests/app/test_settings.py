@@ -34,6 +34,9 @@ def test_arguments_before_the_environment_before_defaults(monkeypatch: pytest.Mo
     ({"log_level": "loud"}, "'debug', 'info', 'warning' or 'error'"),
     ({"url_limit": 0}, "LEXISCOPE_URL_LIMIT = 0"),
     ({"layer_rows": 10**9}, "LEXISCOPE_LAYER_ROWS"),
+    ({"worker": "on"}, "'auto', 'start' or 'off'"),
+    ({"queue": 0}, "LEXISCOPE_QUEUE = 0"),
+    ({"request_seconds": 0}, "LEXISCOPE_REQUEST_SECONDS = 0"),
 ])  # fmt: skip
 def test_a_wrong_value_is_named(chosen: dict[str, Any], said: str) -> None:
     with pytest.raises(ServeError, match=re.escape(said)):

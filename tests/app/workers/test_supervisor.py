@@ -1,5 +1,5 @@
 """Workers as processes: `lexiscope worker`, and those that a server starts, watches, and takes along when it ends.
-What a worker answers is for test_worker_service.py, faults behind pages for test_worker_faults.py."""
+What a worker answers is for worker/test_service.py, faults behind pages for test_client.py."""
 
 import logging
 import os
@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import pytest
@@ -189,14 +188,3 @@ def test_addresses_of_workers(text: str, found: dict[str, str]) -> None:
 def test_what_is_no_address_of_a_worker(text: str) -> None:
     with pytest.raises(ServeError, match="worker_url"):
         parse_worker_urls(text)
-
-
-@pytest.mark.parametrize(("chosen", "said"), [
-    ({"worker": "on"}, "'auto', 'start' or 'off'"), ({"queue": 0}, "LEXISCOPE_QUEUE = 0"),
-    ({"request_seconds": 0}, "LEXISCOPE_REQUEST_SECONDS = 0"),
-])  # fmt: skip
-def test_settings_are_checked(chosen: dict[str, Any], said: str) -> None:
-    from app.settings import load
-
-    with pytest.raises(ServeError, match=re.escape(said)):
-        load(**chosen)

@@ -1,9 +1,9 @@
-"""Bad luck behind live pages, over HTTP: the worker killed, frozen, flooded, gone or another one; visitors who leave.
+"""Bad luck behind live pages, over HTTP: the worker killed, frozen, flooded, gone, another one, or ended by a panic.
 The server answers throughout, with the right page, and recovers by itself."""
 
 import contextlib
+import json
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -16,8 +16,9 @@ from fastapi import FastAPI
 from starlette.datastructures import State
 
 from app.workers.keeper import Keeper
-from app.workers.protocol import WEIGHTS_HEADER
-from precompute.live.wire import PromptAnswer, SeedsAnswer
+from precompute.live.wire import SeedsAnswer
+from tests.support.builds import quick_build, small_gpt2
+from tests.support.processes import serving
 from tests.support.site import GPT2, LLAMA
 from tests.support.workers import (
     PROMPT,
@@ -25,16 +26,16 @@ from tests.support.workers import (
     HeldEngine,
     asking_site,
     get,
-    held_engine,
     in_thread,
     listening,
     post,
     until,
+    worker_app,
 )
-from tests.support.workers import worker_app as worker_around
 
 pytestmark = pytest.mark.slow
 
+PANIC = "a" * 60 + "b"  # what makes the tokenizer of `panicking` panic
 FAST = {"worker_silence": 1.5, "request_seconds": 20, "workers": 1}
 
 
@@ -122,31 +123,17 @@ def _exists(pid: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def loaded(site_data: Path) -> tuple[HeldEngine, str]:
-    return held_engine(site_data, GPT2)
-
-
-@pytest.fixture(scope="module")
 def remote(site_data: Path, loaded: tuple[HeldEngine, str]) -> Iterator[tuple[str, str]]:
     """A server, and the worker that it was told to use."""
     engine, weights = loaded
-    with listening(worker_around(engine, GPT2, weights, queue=3, prompt_tokens=30)) as worker:
+    with listening(worker_app(engine, GPT2, weights, queue=3, prompt_tokens=30)) as worker:
         app, _ = asking_site(site_data, worker_url=worker, request_seconds=1)
         with listening(app) as url:
             yield url, worker
 
 
-@pytest.fixture
-def engine(loaded: tuple[HeldEngine, str]) -> Iterator[HeldEngine]:
-    engine = loaded[0]
-    engine.batches.clear()
-    engine.given_up.clear()
-    yield engine
-    engine.hold.clear()
-
-
 def test_flooded(site_data: Path, loaded: tuple[HeldEngine, str], engine: HeldEngine) -> None:
-    with listening(worker_around(engine, GPT2, loaded[1], queue=3)) as worker:
+    with listening(worker_app(engine, GPT2, loaded[1], queue=3)) as worker:
         app, _ = asking_site(site_data, worker_url=f"{GPT2}={worker}")
         with listening(app) as url, ThreadPoolExecutor(20) as threads:
             engine.hold.set()
@@ -183,28 +170,6 @@ def test_the_worker_says_that_it_takes_too_long(remote: tuple[str, str], engine:
     assert late.status_code == 503
     assert "within 1 seconds (the setting request_seconds)" in late.json()["error"]["detail"]
     assert late.headers["retry-after"] == "10"
-
-
-def test_answers_and_streams(remote: tuple[str, str]) -> None:
-    answer = post(f"{remote[0]}/{GPT2}/prompt", PROMPT)
-    PromptAnswer.model_validate_json(answer.content)
-    lines = post(f"{remote[0]}/{GPT2}/events", PROMPT).text.split()
-    assert set(lines[:-1]) == {"Progress"}
-    assert lines[-1] == "PromptAnswer"
-
-
-@pytest.mark.parametrize(("path", "ask", "status", "said"), [
-    ("prompt", {"text": "dog " * 200}, 413, r"has \d+ tokens: up to 30 are read"),
-    ("events", {"text": "dog " * 200}, 413, r"has \d+ tokens: up to 30 are read"),
-    ("seeds", {**SEEDS, "terms": [{"word": "dog"}] * 65}, 413, "65 words: up to 64"),
-    ("prompt", {"text": "dog", "layer": 9}, 404, "layer 9"),
-    ("seeds", {**SEEDS, "terms": [{"word": " "}]}, 404, "has no tokens"),
-])  # fmt: skip
-def test_what_is_wrong_is_passed_on(remote: tuple[str, str], path: str, ask: object, status: int, said: str) -> None:
-    answer = post(f"{remote[0]}/{GPT2}/{path}", ask)
-    assert answer.status_code == status, answer.text
-    assert re.search(said, answer.json()["error"]["detail"])
-    assert "retry-after" not in answer.headers
 
 
 def test_a_worker_of_another_model(remote: tuple[str, str]) -> None:
@@ -244,7 +209,54 @@ def test_nobody_or_something_else_at_the_address(site_data: Path, tmp_path: Path
             assert answer.headers["retry-after"] == "10"
 
 
-def test_the_weights_are_named(remote: tuple[str, str], loaded: tuple[HeldEngine, str]) -> None:
-    """Whoever asks the worker directly may leave them out."""
-    assert post(f"{remote[1]}/seeds", SEEDS).status_code == 200
-    assert post(f"{remote[1]}/seeds", SEEDS, {WEIGHTS_HEADER: loaded[1]}).status_code == 200
+@pytest.fixture
+def panicking(tmp_path: Path) -> Path:
+    """A data folder with the index of a model whose tokenizer splits at a pattern that takes for ever."""
+    weights = small_gpt2(tmp_path / "weights", n_layers=1)
+    file = weights / "tokenizer.json"
+    tokenizer = json.loads(file.read_text())
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    tokenizer["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, tokenizer["pre_tokenizer"]]}
+    file.write_text(json.dumps(tokenizer))
+    return quick_build(weights, tmp_path / "data").parent
+
+
+def test_a_tokenizer_that_panics(panicking: Path) -> None:
+    app, site = asking_site(panicking)
+    with listening(app) as url:
+        until(lambda: post(f"{url}/weights/seeds", SEEDS).status_code == 200)
+        assert site.live.worker_states() == {"weights": "ready"}
+        keeper = site.live.supervisor.keeper("weights")
+        first = keeper.pid
+
+        prompt = post(f"{url}/weights/prompt", {**PROMPT, "text": PANIC})  # counted beside the computing thread
+        assert prompt.status_code == 500
+        assert "tokenizer fails" in prompt.json()["error"]["detail"]
+        assert post(f"{url}/weights/seeds", SEEDS).status_code == 200
+        assert keeper.pid == first
+
+        started = time.monotonic()
+        seeds = post(f"{url}/weights/seeds", {**SEEDS, "terms": [{"word": PANIC}]})  # ends the computing thread
+        assert seeds.status_code == 500
+        assert time.monotonic() - started < 10
+        until(lambda: keeper.pid != first)
+        until(lambda: post(f"{url}/weights/seeds", SEEDS).status_code == 200)
+
+
+def test_a_prompt_in_flight_when_the_server_stops(
+    site_data: Path, loaded: tuple[HeldEngine, str], engine: HeldEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with listening(worker_app(engine, GPT2, loaded[1])) as worker:
+        monkeypatch.setenv("LEXISCOPE_WORKER_URL", worker)
+        with serving("--data", site_data) as (server, url):
+            engine.hold.set()
+            thread, answers = in_thread(lambda: get(f"{url}/{GPT2}/prompt.json?text=the+zebra"))
+            until(lambda: engine.batches)
+            server.send_signal(signal.SIGTERM)
+            thread.join(30)
+            _, err = server.communicate(timeout=20)
+    assert answers[0].status_code == 503
+    assert int(answers[0].headers["retry-after"]) > 0
+    assert answers[0].json()["error"]["status"] == 503
+    assert "Traceback" not in err
+    assert "zebra" not in err

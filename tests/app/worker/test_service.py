@@ -1,16 +1,21 @@
-"""The worker over HTTP, around a real engine: answers, limits, batches, streams, and all that is malformed.
-What the server makes of it is for test_worker_faults.py; the mathematics has tests of its own."""
+"""The worker over HTTP, around a real engine: answers, limits, batches, streams, its end, and all that is malformed.
+What the server makes of it is for workers/test_client.py; the mathematics has tests of its own."""
 
 import json
 import logging
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
 
+from app.settings import Settings
+from app.worker.service import create_worker
 from app.workers.protocol import WEIGHTS_HEADER, Fault, Health
 from precompute.live.wire import PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
 from tests.support.site import GPT2
@@ -19,7 +24,6 @@ from tests.support.workers import (
     SEEDS,
     HeldEngine,
     get,
-    held_engine,
     in_thread,
     listening,
     post,
@@ -31,24 +35,10 @@ LIMITS = {"queue": 4, "seeds_limit": 8, "prompt_tokens": 60, "batch_wait_ms": 20
 
 
 @pytest.fixture(scope="module")
-def loaded(site_data: Path) -> tuple[HeldEngine, str]:
-    return held_engine(site_data, GPT2)
-
-
-@pytest.fixture(scope="module")
 def worker(loaded: tuple[HeldEngine, str]) -> Iterator[str]:
     engine, weights = loaded
     with listening(worker_app(engine, GPT2, weights, **LIMITS)) as url:
         yield url
-
-
-@pytest.fixture
-def engine(loaded: tuple[HeldEngine, str]) -> Iterator[HeldEngine]:
-    engine = loaded[0]
-    engine.batches.clear()
-    engine.given_up.clear()
-    yield engine
-    engine.hold.clear()
 
 
 def health(worker: str) -> Health:
@@ -61,18 +51,13 @@ def test_it_answers_as_the_engine_does(worker: str, engine: HeldEngine) -> None:
     assert len(found.results) == 5
     run = PromptAnswer.model_validate_json(post(f"{worker}/prompt", PROMPT).content)
     assert [run] == engine.prompts([PromptAsk.model_validate(PROMPT)])
-
-
-@pytest.mark.parametrize(("path", "ask"), [
-    ("relation", {"pairs": [{"source": "France", "target": "Paris"}]}),
-    ("reading", {"kind": "ff_value", "layer": 1, "index": 3, "reading": "norm", "k": 5}),
-])  # fmt: skip
-def test_the_other_asks(worker: str, path: str, ask: Any) -> None:
-    answer = post(f"{worker}/{path}", ask)
-    assert answer.status_code == 200, answer.text
+    reading = {"kind": "ff_value", "layer": 1, "index": 3, "reading": "norm", "k": 5}
+    for path, ask in (("relation", {"pairs": [{"source": "France", "target": "Paris"}]}), ("reading", reading)):
+        assert post(f"{worker}/{path}", ask).status_code == 200
 
 
 def test_health(worker: str, loaded: tuple[HeldEngine, str]) -> None:
+    assert get(f"{worker}/seeds").status_code == 405
     found = health(worker)
     assert (found.model, found.weights_sha256, found.device) == (GPT2, loaded[1], "cpu")
     assert (found.queue, found.busy) == (0, False)
@@ -125,10 +110,6 @@ def test_malformed(worker: str, path: str, body: bytes, status: int, said: str) 
     assert post(f"{worker}/seeds", SEEDS).status_code == 200
 
 
-def test_only_post(worker: str) -> None:
-    assert get(f"{worker}/seeds").status_code == 405
-
-
 def test_other_weights_are_not_asked(worker: str, loaded: tuple[HeldEngine, str]) -> None:
     assert post(f"{worker}/seeds", SEEDS, {WEIGHTS_HEADER: loaded[1]}).status_code == 200
     refused = post(f"{worker}/seeds", SEEDS, {WEIGHTS_HEADER: "0" * 64})
@@ -158,38 +139,6 @@ def test_prompts_of_like_length_run_together(worker: str, engine: HeldEngine) ->
         assert [each.id for each in got.prediction] == [each.id for each in expected.prediction]
 
 
-def test_the_queue_is_bounded_and_recovers(worker: str, engine: HeldEngine) -> None:
-    engine.hold.set()
-    running, _ = in_thread(lambda: post(f"{worker}/prompt", PROMPT))
-    until(lambda: engine.batches)
-    with ThreadPoolExecutor(12) as threads:
-        answers = [threads.submit(post, f"{worker}/prompt", PROMPT) for _ in range(12)]
-        until(lambda: sum(answer.done() for answer in answers) == 12 - 4)
-        assert health(worker).queue == 4
-        refused = next(answer.result() for answer in answers if answer.done())
-        engine.hold.clear()
-        statuses = sorted(answer.result().status_code for answer in answers)
-    running.join()
-    assert statuses == [200] * 4 + [503] * 8
-    assert refused.json()["detail"] == "4 requests wait already (the setting queue)"
-    assert 1 <= int(refused.headers["retry-after"]) <= 60
-    assert post(f"{worker}/prompt", PROMPT).status_code == 200
-
-
-@pytest.mark.parametrize("events", ["", "/events"])
-def test_who_hangs_up_is_cancelled(worker: str, engine: HeldEngine, events: str) -> None:
-    """Both the one that is computed and the one that waits."""
-    engine.hold.set()
-    for _ in range(2):
-        thread, found = in_thread(lambda: post(f"{worker}/prompt{events}", PROMPT, timeout=0.3))
-        thread.join()
-        assert isinstance(found[0], httpx2.ReadTimeout)
-    until(lambda: engine.given_up, 15)
-    until(lambda: not health(worker).busy and not health(worker).queue, 15)
-    engine.hold.clear()
-    assert post(f"{worker}/prompt", PROMPT).status_code == 200
-
-
 def test_a_stream_tells_how_far_it_is(worker: str, engine: HeldEngine) -> None:
     body = post(f"{worker}/prompt/events", PROMPT)
     assert body.headers["content-type"].startswith("text/event-stream")
@@ -202,21 +151,16 @@ def test_a_stream_tells_how_far_it_is(worker: str, engine: HeldEngine) -> None:
     assert [run] == engine.prompts([PromptAsk.model_validate(PROMPT)])
 
 
-@pytest.fixture(scope="module")
-def hasty(loaded: tuple[HeldEngine, str]) -> Iterator[str]:
-    with listening(worker_app(loaded[0], GPT2, loaded[1], request_seconds=0.3)) as url:
-        yield url
-
-
-def test_what_takes_too_long_ends(hasty: str, engine: HeldEngine) -> None:
+def test_what_takes_too_long_ends(loaded: tuple[HeldEngine, str], engine: HeldEngine) -> None:
     engine.hold.set()
-    late = post(f"{hasty}/prompt", PROMPT)
-    assert (late.status_code, late.json()["status"]) == (504, 504)
-    assert "longer than 0.3 seconds (the setting request_seconds)" in late.json()["detail"]
-    streamed = post(f"{hasty}/prompt/events", PROMPT).text
-    fault = Fault.model_validate_json(streamed.strip().split("\n\n")[-1].split("\n")[1].removeprefix("data: "))
-    assert fault.status == 504
-    until(lambda: not health(hasty).busy)
+    with listening(worker_app(engine, GPT2, loaded[1], request_seconds=0.3)) as hasty:
+        late = post(f"{hasty}/prompt", PROMPT)
+        assert (late.status_code, late.json()["status"]) == (504, 504)
+        assert "longer than 0.3 seconds (the setting request_seconds)" in late.json()["detail"]
+        streamed = post(f"{hasty}/prompt/events", PROMPT).text
+        fault = Fault.model_validate_json(streamed.strip().split("\n\n")[-1].split("\n")[1].removeprefix("data: "))
+        assert fault.status == 504
+        until(lambda: not health(hasty).busy)
     assert len(engine.given_up) == 2
 
 
@@ -267,3 +211,44 @@ def test_health_answers_while_it_computes(worker: str, engine: HeldEngine) -> No
     assert health(worker).busy
     engine.hold.clear()
     thread.join()
+
+
+class Panic(BaseException):
+    """As libraries in Rust raise it."""
+
+
+def test_the_worker_ends_with_its_computing_thread(
+    engine: HeldEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def panic(_: Any) -> Any:
+        raise Panic("zebra")
+
+    monkeypatch.setattr(engine, "seeds", panic)
+    failed = threading.Event()
+    with listening(create_worker(engine, GPT2, "", Settings(), failed.set)) as worker:
+        assert get(f"{worker}/health").status_code == 200
+        started = time.monotonic()
+        guilty = post(f"{worker}/seeds", SEEDS)
+        assert time.monotonic() - started < 5
+        assert (guilty.status_code, "retry-after" in guilty.headers) == (500, False)
+        assert failed.wait(5)
+        assert "the computing thread failed: Panic at" in caplog.text
+        assert "zebra" not in caplog.text
+        health = get(f"{worker}/health")
+        assert (health.status_code, health.json()["status"]) == (503, 503)
+        assert "the computing thread has ended (Panic)" in health.json()["detail"]
+        for path in ("prompt", "prompt/events"):
+            refused = post(f"{worker}/{path}", PROMPT)
+            assert refused.status_code == 503
+            assert int(refused.headers["retry-after"]) > 0
+
+
+def test_a_body_that_never_comes(engine: HeldEngine) -> None:
+    app = worker_app(engine, GPT2, "", body_seconds=0.3)
+    with listening(app) as worker:
+        address = urlsplit(worker)
+        with socket.create_connection((address.hostname, address.port or 80), timeout=20) as connection:
+            connection.sendall(b"POST /seeds HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b"the setting body_seconds" in answer

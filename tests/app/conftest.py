@@ -1,0 +1,30 @@
+"""A real engine that tests of workers can hold up, loaded once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.site import GPT2
+
+if TYPE_CHECKING:
+    from tests.support.workers import HeldEngine
+
+
+@pytest.fixture(scope="session")
+def loaded(site_data: Path) -> "tuple[HeldEngine, str]":
+    """The engine and the hash of its weights."""
+    from tests.support.workers import held_engine
+
+    return held_engine(site_data, GPT2)
+
+
+@pytest.fixture
+def engine(loaded: "tuple[HeldEngine, str]") -> "Iterator[HeldEngine]":
+    """For one test, which may hold it."""
+    engine = loaded[0]
+    engine.batches.clear()
+    engine.given_up.clear()
+    yield engine
+    engine.hold.clear()
