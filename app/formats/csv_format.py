@@ -41,13 +41,13 @@ def _header(tables: Iterable[Table], about: Mapping[str, Any]) -> list[str]:
 
 def _lines(tables: Iterable[Table], about: Mapping[str, Any], names: list[str]) -> Iterator[list[Any]]:
     for table in tables:
-        said = {name: None if name in table.says_nothing_of else value for name, value in about.items()}
+        about_list = {name: None if name in table.says_nothing_of else value for name, value in about.items()}
         columns = [(column, _cells(column)) for column in table.columns_for("programs")]
         for row in table.rows:
             cells: Cells = {}
             for column, expand in columns:
                 cells |= expand(column.value(row))
-            cells |= said
+            cells |= about_list
             yield [cells.get(name) for name in names]
 
 

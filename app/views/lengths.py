@@ -1,5 +1,4 @@
-"""How much of a list a page shows: the usual length, the others on offer, and the one that reaches a rank.
-Cutting lists is for views/."""
+"""How much of a list a page shows: the usual length, the others on offer, and the one that reaches a rank."""
 
 VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50

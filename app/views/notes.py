@@ -1,5 +1,4 @@
-"""What must be said beside a head's lists: how positions come in, and what grouped heads share.
-The lists themselves are in parameters.py."""
+"""What must be said beside a head's lists: how positions come in, and what grouped heads share."""
 
 from precompute.shape import Shape
 

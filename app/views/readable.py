@@ -1,5 +1,4 @@
-"""Which tokens a newcomer can read: whole words of three letters or more that the model has learned.
-Choosing what to show by it is for worth_reading.py."""
+"""Which tokens a newcomer can read: whole words of three letters or more that the model has learned."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -18,7 +17,7 @@ RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token 
 STEM = 5  # letters: words that begin alike, as forms of one word do, count as one
 SHORTEST = 3  # letters of a word, in scripts that need as many
 
-_made: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
+_cache: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +43,9 @@ class Readable:
 
 def readable(index: Index) -> Readable:
     """Kept as long as the index is."""
-    if (found := _made.get(index)) is None:
-        found = _made[index] = Readable(index.tokens.texts, token_search(index.tokens), _learned(index))
-    return found
+    if (words := _cache.get(index)) is None:
+        words = _cache[index] = Readable(index.tokens.texts, token_search(index.tokens), _learned(index))
+    return words
 
 
 def _learned(index: Index) -> Array:

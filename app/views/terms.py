@@ -1,5 +1,4 @@
-"""What visitors type into live pages, read and written back in one way: words with weights, pairs, changes to a run.
-What a word means to a model is for the worker."""
+"""What visitors type into live pages, read and written back in one way: words with weights, pairs, changes to a run."""
 
 import re
 from collections.abc import Iterable
@@ -78,19 +77,19 @@ def write_pairs(pairs: Iterable[WordPair]) -> str:
 
 def parse_off(text: str) -> tuple[Intervention, ...]:
     """`10.2361, 8.h11`: neurons and heads that are switched off."""
-    made: list[Intervention] = []
+    changes: list[Intervention] = []
     for part in re.split(r"[\s,]+", text.strip()):
         if found := _HEAD.fullmatch(part):
-            made.append(HeadOff(layer=int(found[1]), head=int(found[2])))
+            changes.append(HeadOff(layer=int(found[1]), head=int(found[2])))
         elif part:
             layer, neuron = _neuron(part, "off")
-            made.append(NeuronSet(layer=layer, neuron=neuron))
-    return tuple(dict.fromkeys(made))
+            changes.append(NeuronSet(layer=layer, neuron=neuron))
+    return tuple(dict.fromkeys(changes))
 
 
 def parse_set(text: str) -> tuple[Intervention, ...]:
     """`10.5:2.5`: neurons whose coefficient is set; of one that is set twice, the last."""
-    made: dict[tuple[int, int], NeuronSet] = {}
+    changes: dict[tuple[int, int], NeuronSet] = {}
     for part in re.split(r"[\s,]+", text.strip()):
         if not part:
             continue
@@ -99,8 +98,8 @@ def parse_set(text: str) -> tuple[Intervention, ...]:
             raise BadRequest(f"set = {part[:100]!r}: write layer.neuron:coefficient, such as 10.2361:2.5")
         layer, neuron = _neuron(found[1], "set")
         value = _weight(float(found[2].replace("−", "-")))
-        made[layer, neuron] = NeuronSet(layer=layer, neuron=neuron, value=value)
-    return tuple(made.values())
+        changes[layer, neuron] = NeuronSet(layer=layer, neuron=neuron, value=value)
+    return tuple(changes.values())
 
 
 def write_off(changes: Iterable[Intervention]) -> str:

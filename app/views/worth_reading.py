@@ -61,7 +61,7 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards
         return _cards(lambda layer, n, value: _neuron(index, words, shards[layer], n, value, lens), wanted)
 
     words = _Fresh(readable(index))
-    heads = _cards(lambda place, head, value: _head(index, words, *place, head, value), _head_numbers(shards))
+    heads = _cards(lambda group, head, value: _head(index, words, *group, head, value), _head_numbers(shards))
     return neurons(coherences), neurons(similarities), heads
 
 
@@ -91,24 +91,24 @@ class _Fresh:
 def _cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
     """Of the largest that make a card; a damaged layer does not take the page with it."""
 
-    def made() -> Iterator[Card]:
+    def readable_cards() -> Iterator[Card]:
         for entry in _largest(numbers):
             with suppress(IndexFault):
                 if card := make(*entry):
                     yield card
 
-    return tuple(islice(made(), CARDS))
+    return tuple(islice(readable_cards(), CARDS))
 
 
 def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
-    """The largest of all, with the place and the number of each; what is undefined does not count."""
-    found: list[tuple[At, int, float]] = []
-    for place, column in numbers.items():
+    """The largest of all, with the group and the number of each; what is undefined does not count."""
+    entries: list[tuple[At, int, float]] = []
+    for group, column in numbers.items():
         values = np.where(np.isfinite(column), column, -np.inf)
         least = np.partition(values, -LOOKED_AT)[-LOOKED_AT] if len(values) > LOOKED_AT else -np.inf
         few = np.flatnonzero((values >= least) & np.isfinite(values))
-        found += [(place, at, value) for at, value in zip(few.tolist(), column[few].tolist(), strict=True)]
-    return sorted(found, key=lambda entry: -entry[2])[:LOOKED_AT]
+        entries += [(group, at, value) for at, value in zip(few.tolist(), column[few].tolist(), strict=True)]
+    return sorted(entries, key=lambda entry: -entry[2])[:LOOKED_AT]
 
 
 def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:

@@ -275,7 +275,7 @@ class Shard:
         count = min(count, self._n_pairs)
         ids = self.file.rows(f"{matrix}.ids", 2 * self._list_starts(lens, preset, heads), 2 * count)
         counts = self._column(f"{matrix}.count")[heads, LENSES.index(lens), PRESETS.index(preset), 0]
-        return ids.reshape(-1, count, 2), np.minimum(counts, count)
+        return ids.reshape(len(heads), count, 2), np.minimum(counts, count)
 
     def _score_at(self, name: str, entries: Array, ids: Array, token: int) -> Array:
         """Scores at these entries of forward lists, once it is sure that the token stands there."""
