@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from precompute.errors import BuildError, DiskFull, ShardDamaged, ShardUnreadable
-from precompute.rebuild_command import command_for
+from precompute.rebuild_command import rebuild_command_for
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 Stamp: TypeAlias = tuple[int, int, int, int]  # inode, size and times of a file
@@ -104,7 +104,7 @@ def damaged(path: Path, what: str) -> ShardDamaged:
     """`what` completes the sentence "PATH ..."; the folder of an index has the name of its model."""
     model = path.parent.name
     return ShardDamaged(
-        f"{path} {what}. Delete this file and run `{command_for(path.parent)}` again; "
+        f"{path} {what}. Delete this file and run `{rebuild_command_for(path.parent)}` again; "
         f"`lexiscope verify {model}` checks the rest of the index"
     )
 
@@ -112,7 +112,7 @@ def damaged(path: Path, what: str) -> ShardDamaged:
 def unreadable(path: Path, error: OSError) -> ShardUnreadable:
     model = path.parent.name
     if isinstance(error, FileNotFoundError):
-        return ShardUnreadable(f"{path} is missing. Run `{command_for(path.parent)}` again to make it")
+        return ShardUnreadable(f"{path} is missing. Run `{rebuild_command_for(path.parent)}` again to make it")
     return ShardUnreadable(
         f"{path} cannot be read: {error.strerror or error}. Check the file's permissions and the disk, then try again; "
         f"`lexiscope verify {model}` checks the whole index"

@@ -7,23 +7,23 @@ from pathlib import Path, PurePath
 
 from precompute.plain_text import plain
 
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 
 
-def command(source: str) -> str:
+def rebuild_command(source: str) -> str:
     """For example `lexiscope precompute demo`."""
     path = PurePath(source)
     return f"lexiscope precompute {shlex.quote(plain(path.name if path.is_absolute() else source))}"
 
 
 def unless_running(source: str) -> str:
-    return f"If no build is running, `{command(source)}` goes on with it"
+    return f"If no build is running, `{rebuild_command(source)}` goes on with it"
 
 
-def command_for(folder: Path) -> str:
+def rebuild_command_for(folder: Path) -> str:
     """Of an index that may be damaged: by the name of its folder if its manifest does not tell."""
     try:
-        source = json.loads((folder / _MANIFEST).read_bytes())["source"]
+        source = json.loads((folder / MANIFEST).read_bytes())["source"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         source = None
-    return command(source if isinstance(source, str) and source else folder.name)
+    return rebuild_command(source if isinstance(source, str) and source else folder.name)

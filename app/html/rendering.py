@@ -18,7 +18,7 @@ from app.views import lengths, parse_address, terms
 from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
 from precompute.index.index import Index, ranges
-from precompute.rebuild_command import command
+from precompute.rebuild_command import rebuild_command
 from precompute.shape import LENSES, PRESETS
 
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
@@ -106,7 +106,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "parse_address": parse_address,
         "ranges": ranges,
         "readable_alternative": readable_alternative,
-        "rebuild_command": command,
+        "rebuild_command": rebuild_command,
         "stored_tables": stored_tables,
         "terms": terms,
         "turned": addresses.turned,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -81,6 +82,7 @@ def n_vectors(shape: Shape) -> int:
     return sum(shape.count(kind) for kind in shape.kinds)
 
 
+@cache
 def shard_layout(shape: Shape, k: int, pairs: int) -> Layout:
     sizes = {"L": len(LENSES), "E": len(ENDS), "P": len(PRESETS), "k": k, "pairs": pairs, "2": 2, "4": 4}
     sizes |= {"n_heads": shape.n_heads, "d_mlp": shape.d_mlp, "d_vocab + 1": shape.d_vocab + 1}

@@ -27,10 +27,10 @@ from precompute.files import (
 )
 from precompute.index.origin import origin, proper_name
 from precompute.index.tensor_file import FORMAT
-from precompute.rebuild_command import command_for
+from precompute.rebuild_command import MANIFEST as MANIFEST
+from precompute.rebuild_command import rebuild_command_for
 from precompute.shape import LENSES, PRESETS, Shape
 
-MANIFEST = "manifest.json"
 TOKENIZER = "tokenizer.json"
 DEMO_NAME = "smollm2-135m"  # the model that `demo` stands for
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -240,7 +240,7 @@ def _check_format(path: Path, content: bytes) -> None:
     if (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields):
         raise OldFormat(
             f"{path} was made by an older Lexiscope and has format {version or fields['format_version']!a}; this one "
-            f"reads format {FORMAT}. `{command_for(path.parent)}` builds it anew in its place"
+            f"reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
         )
 
 

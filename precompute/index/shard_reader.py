@@ -2,7 +2,6 @@
 token."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,71 +9,13 @@ from numpy.typing import NDArray
 from precompute.errors import NotFound, ShardDamaged
 from precompute.files import damaged
 from precompute.index.list_checks import SIGNS, fault, sound
+from precompute.index.lists import Listed, Paired, Pairs, VectorLists
 from precompute.index.tensor_file import Array as Array
 from precompute.index.tensor_file import Floats as Floats
 from precompute.index.tensor_file import TensorFile
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 
 LARGEST_COHERENCE = 1.001
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VectorLists:
-    ids: Array  # (E, k): both ends
-    scores: Floats
-    norm: float
-    coherence_top: float  # NaN where too few tokens are left to compare
-    coherence_bottom: float
-
-    @property
-    def top_ids(self) -> Array:
-        found: Array = self.ids[0]
-        return found
-
-    @property
-    def top_scores(self) -> Floats:
-        found: Floats = self.scores[0]
-        return found
-
-    @property
-    def bottom_ids(self) -> Array:
-        found: Array = self.ids[1]
-        return found
-
-    @property
-    def bottom_scores(self) -> Floats:
-        found: Floats = self.scores[1]
-        return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    ids: Array  # (n, 2): from, to
-    scores: Floats  # (n,)
-    coherence: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Listed:
-    """The vectors that list a token, best rank first; `kind` numbers Shape.kinds."""
-
-    kind: Array
-    index: Array
-    rank: Array
-    score: Floats
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Paired:
-    """The head pairs that hold a token, best rank first; `matrix` and `preset` number MATRICES and PRESETS,
-    `side` is 0 where the token is `from` and 1 where it is `to`."""
-
-    matrix: Array
-    head: Array
-    side: Array
-    preset: Array
-    rank: Array
-    score: Floats
 
 
 class Shard:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from precompute.errors import NewerFormat, ShardDamaged
 from precompute.files import damaged, open_descriptor, stamp_of, strict_json, unreadable, write_beside
-from precompute.rebuild_command import command_for
+from precompute.rebuild_command import rebuild_command_for
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]
@@ -31,6 +31,8 @@ AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by it
 
 _LENGTH = struct.Struct("<Q")  # of the header: the first 8 bytes of a file
 _NUMPY = {theirs: name for name, theirs in DTYPES.items()}
+_LITTLE_ENDIAN = {name: np.dtype(name).newbyteorder("<") for name in DTYPES}
+_PLACE = {name: number for number, name in enumerate(DTYPES)}
 _LARGEST = 1 << 48  # entries
 
 
@@ -89,7 +91,8 @@ class TensorFile:
         """Rows of an array by the first axis, from one to before another."""
         tensor = self.tensors[name]
         row = math.prod(tensor.shape[1:])
-        return np.frombuffer(self.read(name, first * row, last * row), tensor.dtype).reshape(-1, *tensor.shape[1:])
+        data = self.read(name, first * row, last * row)
+        return np.frombuffer(data, tensor.dtype).reshape(last - first, *tensor.shape[1:])
 
     def array(self, name: str) -> Array:
         """A whole array."""
@@ -121,7 +124,7 @@ class TensorFile:
             raise unreadable(self.path, error) from error
         if len(data) != n_bytes * len(starts):
             raise self._cut_short()
-        return np.frombuffer(data, tensor.dtype).reshape(-1, width)
+        return np.frombuffer(data, tensor.dtype).reshape(len(starts), width)
 
     def _pread(self, n_bytes: int, offset: int) -> bytes:
         try:
@@ -163,9 +166,8 @@ class TensorFile:
         end = _LENGTH.size + len(header)
         for name in _in_order(described):
             dtype, shape = described[name]
-            little_endian = np.dtype(dtype).newbyteorder("<")
-            tensors[name] = Tensor(little_endian, tuple(shape), end, math.prod(shape))
-            end += tensors[name].size * little_endian.itemsize
+            tensors[name] = Tensor(_LITTLE_ENDIAN[dtype], tuple(shape), end, math.prod(shape))
+            end += tensors[name].size * _LITTLE_ENDIAN[dtype].itemsize
         if end != self.n_bytes:
             what = "cut short" if self.n_bytes < end else "too long"
             raise damaged(self.path, f"is {what}: {self.n_bytes} bytes instead of {end}")
@@ -175,7 +177,7 @@ class TensorFile:
         if said.isdecimal() and len(said) < 10 and int(said) > FORMAT:
             raise NewerFormat(
                 f"{self.path} has format {said}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or delete "
-                f"the file and run `{command_for(self.path.parent)}` again"
+                f"the file and run `{rebuild_command_for(self.path.parent)}` again"
             )
 
 
@@ -209,7 +211,7 @@ def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
     end = 0
     for name in _in_order(described):
         dtype, shape = described[name]
-        start, end = end, end + math.prod(shape) * np.dtype(dtype).itemsize
+        start, end = end, end + math.prod(shape) * _LITTLE_ENDIAN[dtype].itemsize
         entries[name] = {"dtype": DTYPES[dtype], "shape": [*shape], "data_offsets": [start, end]}
     text = json.dumps(entries, separators=(",", ":")).encode("ascii")
     return text + b" " * (-len(text) % 8)
@@ -217,13 +219,12 @@ def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
 
 def _in_order(described: Described) -> list[str]:
     """As safetensors itself orders arrays: by type, wide ones first, so that all are aligned; then by name."""
-    types = list(DTYPES)
-    return sorted(described, key=lambda name: (types.index(described[name][0]), name))
+    return sorted(described, key=lambda name: (_PLACE[described[name][0]], name))
 
 
 def _pieces(header: bytes, arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
     yield _LENGTH.pack(len(header))
     yield header
     for name in _in_order({name: (array.dtype.name, array.shape) for name, array in arrays.items()}):
-        little_endian = np.asarray(arrays[name], arrays[name].dtype.newbyteorder("<"), order="C")
+        little_endian = np.asarray(arrays[name], _LITTLE_ENDIAN[arrays[name].dtype.name], order="C")
         yield little_endian.reshape(-1).view(np.uint8).data

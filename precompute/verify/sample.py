@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute import rebuild_command as remake
 from precompute.errors import LexiscopeError, NotFound, ShardDamaged
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Floats
+from precompute.rebuild_command import rebuild_command
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 from precompute.verify import brute_coherence
 from precompute.verify.brute_coherence import Hubs
@@ -75,7 +75,7 @@ def _checked(index: Index, layer: int, check: Callable[..., str | None], *what: 
 
 
 def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
-    remedy = f"Delete {index.folder / file} and run `{remake.command(index.manifest.source)}` again"
+    remedy = f"Delete {index.folder / file} and run `{rebuild_command(index.manifest.source)}` again"
     return ShardDamaged(f"{wrong} is not what the weights give. {remedy}")
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from precompute import rebuild_command as remake
 from precompute.errors import LexiscopeError, ShardDamaged
 from precompute.files import sha256_of
 from precompute.index.index import Index
 from precompute.index.index_files import open_neighbours
 from precompute.index.manifest import TOKENIZER
+from precompute.rebuild_command import rebuild_command
 
 Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
 
@@ -30,5 +30,5 @@ def check_sums(index: Index) -> Iterator[Result]:
         wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
     except OSError as error:
         wrong = f"cannot be read ({error.strerror})"
-    remedy = f"Run `{remake.command(manifest.source)}` again to replace it"
+    remedy = f"Run `{rebuild_command(manifest.source)}` again to replace it"
     yield TOKENIZER, ShardDamaged(f"{path} {wrong}. {remedy}") if wrong else None

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute import rebuild_command as remake
 from precompute.index.manifest import MANIFEST
+from precompute.rebuild_command import rebuild_command, rebuild_command_for
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from precompute.index.manifest import MANIFEST
 )
 def test_command(tmp_path: Path, source: str, expected: str) -> None:
     (tmp_path / MANIFEST).write_text(json.dumps({"source": source}))
-    assert remake.command(source) == remake.command_for(tmp_path) == expected
+    assert rebuild_command(source) == rebuild_command_for(tmp_path) == expected
 
 
 @pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"source": 5}', '{"source": ""}', "\xff", "[" * 10**5])
@@ -29,8 +29,4 @@ def test_a_manifest_that_does_not_tell(tmp_path: Path, content: str | None) -> N
     folder.mkdir()
     if content is not None:
         (folder / MANIFEST).write_bytes(content.encode("latin-1"))
-    assert remake.command_for(folder) == "lexiscope precompute tiny"
-
-
-def test_the_same_file() -> None:
-    assert remake._MANIFEST == MANIFEST
+    assert rebuild_command_for(folder) == "lexiscope precompute tiny"

@@ -50,6 +50,8 @@ ZEROS = bytes(4 * K)  # as disks leave them
         ("ff_up.scores", 3, bytes(4), NEURON, "ff_up 0 (dot, top) has ranks 4 and 5 in the wrong order"),
         ("ff_key.scores", K, ZEROS, NEURON, "ff_key 0 (dot, bottom) has ranks"),
         ("ff.similarity", 0, BAD, NEURON, "the similarity of neuron 0 is inf"),
+        ("ff_key.norm", 0, BAD, NEURON, "the norm of ff_key 0 is inf"),
+        ("ff_key.coherence", 0, BAD, NEURON, "the coherence of ff_key 0 is inf"),
         ("w_q.ids", 2, bytes(6), SUBHEAD, "w_q 0 (dot, top) lists token 0 twice"),
         ("w_k.scores", 5, bytes(4), SUBHEAD, "w_k 0 (dot, top) has ranks 6 and 7 in the wrong order"),
         ("w_v.ids", K, b"\xff\xff", SUBHEAD, "w_v 0 (dot, bottom) lists token 65535"),
@@ -82,14 +84,6 @@ def test_every_face_says_what_is_damaged(
         assert str(data) not in html.text
         assert visitor.get(page.replace("/1", "/2", 1)).status_code == 200  # another layer
     assert str(data / "tiny" / shard_file(1, 1)) in caplog.text
-
-
-@pytest.mark.parametrize("name", ["ff_key.norm", "ff_key.coherence"])
-def test_what_json_does_not_show_does_not_spoil_it(data: Path, name: str) -> None:
-    spoil(data, name, 0, BAD)
-    with visit(data, worker="off") as visitor:
-        assert visitor.get(f"{NEURON}.json").status_code == 200
-        assert visitor.get(NEURON).status_code == 503
 
 
 @pytest.mark.parametrize(("name", "spoilt"), [

@@ -115,6 +115,7 @@ def test_parts_of_an_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_l
     assert file.run("a", 1, 1).shape == (0, 3, 4)
     assert file.rows("a", np.array([22, 0, 5]), 2).tolist() == [[22, 23], [0, 1], [5, 6]]
     assert file.rows("a", np.empty(0, np.int64), 2).shape == (0, 2)
+    assert file.rows("a", np.array([5]), 0).shape == (1, 0)
     assert not file.block("a", 0).flags.writeable
 
 

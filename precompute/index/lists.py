@@ -1,0 +1,64 @@
+"""What a layer's file gives to readers: lists of a vector, of a head's pairs, and where a token is listed."""
+
+from dataclasses import dataclass
+
+from precompute.index.tensor_file import Array, Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VectorLists:
+    ids: Array  # (E, k): both ends
+    scores: Floats
+    norm: float
+    coherence_top: float  # NaN where too few tokens are left to compare
+    coherence_bottom: float
+
+    @property
+    def top_ids(self) -> Array:
+        ids: Array = self.ids[0]
+        return ids
+
+    @property
+    def top_scores(self) -> Floats:
+        scores: Floats = self.scores[0]
+        return scores
+
+    @property
+    def bottom_ids(self) -> Array:
+        ids: Array = self.ids[1]
+        return ids
+
+    @property
+    def bottom_scores(self) -> Floats:
+        scores: Floats = self.scores[1]
+        return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    ids: Array  # (n, 2): from, to
+    scores: Floats  # (n,)
+    coherence: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """The vectors that list a token, best rank first; `kind` numbers Shape.kinds."""
+
+    kind: Array
+    index: Array
+    rank: Array
+    score: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """The head pairs that hold a token, best rank first; `matrix` and `preset` number MATRICES and PRESETS,
+    `side` is 0 where the token is `from` and 1 where it is `to`."""
+
+    matrix: Array
+    head: Array
+    side: Array
+    preset: Array
+    rank: Array
+    score: Floats
