@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from app.formats.csv_format import defused
 from app.formats.table import Column, Table, constant
 from app.views.relation import RelationPair, RelationView
 from app.views.seeds import FIRST, SeedsView, SeedWord
@@ -30,8 +31,7 @@ RELATION_COLUMNS = (
 def seeds_tables(view: SeedsView) -> list[Table]:
     """The vectors; and where heads were asked for, what each writes and seeks: in CSV token by token."""
     columns = [*SEED_COLUMNS, *(column for at, seed in enumerate(view.seeds) for column in _of_seed(at, seed))]
-    if view.words:
-        columns.append(Column("top", "words", heading="tokens", count=FIRST))
+    columns.append(Column("top", "words", heading="tokens", count=FIRST if view.words else 0))
     results = [{"rank": rank, **result} for rank, result in enumerate(view.results, 1)]
     tables = [Table(f"{view.model}, vectors about {view.words}", tuple(columns), results)]
     if view.heads:
@@ -50,7 +50,7 @@ def seeds_tables(view: SeedsView) -> list[Table]:
 def _of_seed(at: int, seed: SeedWord) -> Iterable[Column]:
     """A word's own score."""
     heading = f"{seed.weight:g}*{seed.word}" if seed.weight != 1 else seed.word
-    yield constant(f"word_{at + 1}", seed.word)
+    yield constant(f"word_{at + 1}", defused(seed.word))
     yield constant(f"weight_{at + 1}", seed.weight)
     yield Column(f"score_{at + 1}", "number", get=lambda row: row["scores"][at], heading=heading)
 
@@ -77,8 +77,8 @@ def relation_tables(view: RelationView) -> list[Table]:
 def _of_pair(at: int, pair: RelationPair, name: str) -> Iterable[Column]:
     """The rank and the score of one pair's target."""
     number = at + 1
-    yield constant(f"source_{number}", pair.source.word)
-    yield constant(f"target_{number}", pair.target.word)
+    yield constant(f"source_{number}", defused(pair.source.word))
+    yield constant(f"target_{number}", defused(pair.target.word))
     yield Column(f"rank_{number}", "number", get=lambda head: head["ranks"][at], heading=name)
     yield Column(f"score_{number}", "number", get=lambda head: head["scores"][at], audience="programs")
     yield Column(f"ranked_{number}", "token", get=lambda _: pair.ranked, audience="programs")
