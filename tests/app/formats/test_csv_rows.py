@@ -13,9 +13,10 @@ from starlette.testclient import TestClient
 from app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
 from app.formats.table import Column, Table, constant
 from app.formats.tables import about
+from app.formats.view_text import view_csv
 from app.views.layer import layer_view
 from app.views.search import search_view
-from app.views.seeds import seeds_view
+from app.views.seeds import SeedListing, SeedWord, seeds_view
 from precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, visit
@@ -86,12 +87,17 @@ def test_several_tokens_are_several_columns() -> None:
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
-    """In q and words, which a spreadsheet would compute; tokens stay as they are."""
+    """In a search and in seed words, which a spreadsheet would compute; tokens stay as they are."""
     index = Index.open(site_data / LLAMA)
     typed = f"{start}dog"
-    assert (
-        about(search_view(index, typed))["q"] == about(seeds_view(index, typed, "ff_key", None))["words"] == f"'{typed}"
-    )
+    assert about(search_view(index, typed))["q"] == f"'{typed}"
+    result: SeedListing = {
+        "kind": "ff_key", "layer": 0, "index": 0, "head": None, "subhead": None, "score": 1, "scores": (1,), "top": [],
+    }  # fmt: skip
+    seeds = [SeedWord(word=typed, weight=1.0, tokens=[])]
+    view = replace(seeds_view(index, typed, "ff_key", None), seeds=seeds, results=[result])
+    (row,) = csv.DictReader(io.StringIO("".join(view_csv(view)), newline=""))
+    assert row["words"] == row["word_1"] == f"'{typed}"
     assert about(search_view(index, "dog = 1"))["q"] == "dog = 1"
     filtered = replace(layer_view(index, 0), token={"id": 1, "token": start})
     assert about(filtered)["listing"] == start
