@@ -14,7 +14,7 @@ from transformers.activations import NewGELUActivation
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from precompute.errors import BadWeights, NotFound, UnsupportedArchitecture
-from precompute.weights.architectures import Model, describe, model_class, supported
+from precompute.weights.architectures import describe, model_class, supported
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.models import load, tiny_gpt2, tiny_llama
 
@@ -31,23 +31,34 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "llama head_dim": ("llama", {"d_head": 16, "shard_size": "30KB"}),
 }
 TOKENS = torch.tensor([[5, 300, 17, 256, 100, 5, 42]])
+NAMES = {  # of the modules in transformers
+    "gpt2": {"base": "transformer", "block": "transformer.h.{}", "attention": "attn", "w_o": "attn.c_proj",
+             "ff_value": "mlp.c_proj", "W_E": "wte", "norm": "ln_f"},
+    "llama": {"base": "model", "block": "model.layers.{}", "attention": "self_attn", "w_o": "self_attn.o_proj",
+              "ff_value": "mlp.down_proj", "W_E": "embed_tokens", "norm": "norm"},
+}  # fmt: skip
 
 
-class Run:
-    """A forward pass, and what went in and out of every module on the way."""
+class Case:
+    """A model as it is described, a forward pass of it, and what went in and out of every module on the way."""
 
-    def __init__(self, folder: Path, **inputs: Any) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.model = describe(Checkpoint.open(folder))
+        self.names = NAMES[self.model.shape.architecture]
         self.net = load(folder, attn_implementation="eager")
         self.seen: dict[str, tuple[Any, Any]] = {}
+
+        def watch(name: str) -> Callable[..., None]:
+            return lambda _, args, kwargs, out: self.seen.update({name: (args or tuple(kwargs.values()), out)})
+
         for name, module in self.net.named_modules():
-            module.register_forward_hook(
-                lambda _, args, kwargs, out, name=name: self.seen.__setitem__(
-                    name, (args or tuple(kwargs.values()), out)
-                ),
-                with_kwargs=True,
-            )
+            module.register_forward_hook(watch(name), with_kwargs=True)
         with torch.no_grad():
-            self.result = self.net(TOKENS, output_attentions=True, **inputs)
+            self.result = self.net(TOKENS, output_attentions=True)
+        self.layers = range(self.model.shape.n_layers)
+
+    def name(self, layer: int, module: str) -> str:
+        return f"{self.names['block'].format(layer)}.{self.names.get(module, module)}"
 
     def into(self, name: str) -> torch.Tensor:
         value: torch.Tensor = self.seen[name][0][0]
@@ -60,138 +71,81 @@ class Run:
 
 
 @pytest.fixture(params=VARIANTS, scope="module")
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Path]:
+def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
     family, sizes = VARIANTS[request.param]
-    folder = MAKERS[family](tmp_path_factory.mktemp("model"), **sizes)
-    return describe(Checkpoint.open(folder)), folder
+    return Case(MAKERS[family](tmp_path_factory.mktemp("model"), **sizes))
 
 
-def attention(model: Model, layer: int) -> str:
-    return f"transformer.h.{layer}.attn" if model.shape.architecture == "gpt2" else f"model.layers.{layer}.self_attn"
+def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def mlp(model: Model, layer: int) -> str:
-    return f"transformer.h.{layer}.mlp" if model.shape.architecture == "gpt2" else f"model.layers.{layer}.mlp"
-
-
-def pattern(scores: torch.Tensor, d_head: int) -> torch.Tensor:
-    """Causal attention from bare scores (heads, query, key)."""
-    later = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
-    return (scores / math.sqrt(d_head)).masked_fill(later, -torch.inf).softmax(-1)
-
-
-def test_shape_is_that_of_the_config(case: tuple[Model, Path]) -> None:
-    model, folder = case
-    s, c = model.shape, load(folder).config
+def test_shape_is_that_of_the_config(case: Case) -> None:
+    s, c = case.model.shape, case.net.config
     assert (s.n_layers, s.n_heads, s.d_model) == (c.num_hidden_layers, c.num_attention_heads, c.hidden_size)
     assert s.n_kv_heads == getattr(c, "num_key_value_heads", c.num_attention_heads)
     assert s.tied == c.tie_word_embeddings
     assert s.gated == (s.positions == "rotary") == (s.architecture == "llama")
     for kind in s.kinds:
-        vectors = model.vectors(0, kind)
-        assert vectors.shape == (s.count(kind), s.d_model)
-        assert vectors.dtype == torch.float32
+        vectors = case.model.vectors(0, kind)
+        assert (vectors.shape, vectors.dtype) == ((s.count(kind), s.d_model), torch.float32)
         assert vectors.is_contiguous()
 
 
-def test_qk_gives_the_attention_scores(case: tuple[Model, Path]) -> None:
-    model, folder = case
-    # At equal positions rotary cancels out; learned positions are part of the hidden state.
-    same = {"position_ids": torch.full_like(TOKENS, 3)} if model.shape.positions == "rotary" else {}
-    run = Run(folder, **same)
-    for layer in range(model.shape.n_layers):
-        x = run.into(attention(model, layer))
-        left, right = model.factors(layer, "qk")
-        torch.testing.assert_close(
-            pattern(x @ (left @ right) @ x.T, model.shape.d_head), run.result.attentions[layer][0], rtol=1e-4, atol=1e-5
-        )
-
-
-def test_rotary_positions_turn_the_rows_of_w_q_and_w_k(case: tuple[Model, Path]) -> None:
-    model, folder = case
-    s = model.shape
-    run = Run(folder)
-    for layer in range(s.n_layers):
-        x = run.into(attention(model, layer))
-        W_Q, K = model.factors(layer, "qk")
+def test_qk_gives_the_attention(case: Case) -> None:
+    """Rotary positions turn the rows of w_q and w_k, which are in the right order then."""
+    s = case.model.shape
+    for layer in case.layers:
+        x = case.into(case.name(layer, "attention"))
+        W_Q, K = case.model.factors(layer, "qk")
         q, k = x @ W_Q, x @ K.transpose(1, 2)  # (n_heads, tokens, d_head)
         if s.positions == "rotary":
-            cos, sin = run.net.model.rotary_emb(x[None], torch.arange(len(x))[None])
+            cos, sin = case.net.model.rotary_emb(x[None], torch.arange(len(x))[None])
             q, k = (turned[0] for turned in apply_rotary_pos_emb(q[None], k[None], cos, sin))
+        later = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
+        scores = (q @ k.transpose(1, 2) / math.sqrt(s.d_head)).masked_fill(later, -torch.inf)
+        close(scores.softmax(-1), case.result.attentions[layer][0])
+
+
+def test_vo_gives_the_output_of_each_head(case: Case) -> None:
+    """What the net's own last product makes of one head's mixed values and zeros for the others."""
+    s = case.model.shape
+    for layer in case.layers:
+        x, mixed = case.into(case.name(layer, "attention")), case.into(case.name(layer, "w_o"))
+        W_V, W_O = case.model.factors(layer, "vo")  # mixed is (tokens, n_heads · d_head): the heads side by side
+        for head in range(s.n_heads):
+            own = slice(head * s.d_head, (head + 1) * s.d_head)
+            read = case.result.attentions[layer][0, head] @ x @ W_V[head]
+            close(read, mixed[:, own])
+            alone = torch.zeros_like(mixed)
+            alone[:, own] = mixed[:, own]
+            with torch.no_grad():
+                close(read @ W_O[head], case.net.get_submodule(case.name(layer, "w_o"))(alone))
+            first = s.row("w_v", head, 0)
+            close(case.model.vectors(layer, "w_v")[first : first + s.d_head].T, W_V[head])
+
+
+def test_ff_coefficients_and_output(case: Case) -> None:
+    for layer in case.layers:
+        x = case.into(case.name(layer, "mlp"))
+        gate = x @ case.model.vectors(layer, "ff_key").T
+        gated = case.model.shape.gated
+        coefficients = silu(gate) * (x @ case.model.vectors(layer, "ff_up").T) if gated else NewGELUActivation()(gate)
+        close(coefficients, case.into(case.name(layer, "ff_value")))
         torch.testing.assert_close(
-            pattern(q @ k.transpose(1, 2), s.d_head), run.result.attentions[layer][0], rtol=1e-4, atol=1e-5
+            coefficients @ case.model.vectors(layer, "ff_value"),
+            case.out_of(case.name(layer, "mlp")),
+            rtol=1e-4,
+            atol=1e-4,
         )
 
 
-def test_vo_gives_the_head_outputs(case: tuple[Model, Path]) -> None:
-    model, folder = case
-    run = Run(folder)
-    for layer in range(model.shape.n_layers):
-        x = run.into(attention(model, layer))
-        left, right = model.factors(layer, "vo")
-        heads = run.result.attentions[layer][0] @ (x @ (left @ right))  # (n_heads, tokens, d_model)
-        torch.testing.assert_close(heads.sum(0), run.out_of(attention(model, layer)), rtol=1e-4, atol=1e-4)
-
-
-def test_each_head_by_itself(case: tuple[Model, Path]) -> None:
-    """Removing one head from the net changes its output by that head's part."""
-    model, folder = case
-    s = model.shape
-    run = Run(folder)
-    output = "attn.c_proj" if s.architecture == "gpt2" else "self_attn.o_proj"
-    block = "transformer.h.1." if s.architecture == "gpt2" else "model.layers.1."
-    mixed = run.into(block + output)  # (tokens, n_heads · d_head): the heads side by side
-    x = run.into(attention(model, 1))
-    W_V, W_O = model.factors(1, "vo")
-    for head in range(s.n_heads):
-        own = slice(head * s.d_head, (head + 1) * s.d_head)
-        read = run.result.attentions[1][0, head] @ x @ W_V[head]
-        torch.testing.assert_close(read, mixed[:, own], rtol=1e-4, atol=1e-5)
-        alone = torch.zeros_like(mixed)
-        alone[:, own] = mixed[:, own]
-        with torch.no_grad():
-            written = run.net.get_submodule(block + output)(alone)
-        torch.testing.assert_close(read @ W_O[head], written, rtol=1e-4, atol=1e-5)
-        first = s.row("w_v", head, 0)
-        torch.testing.assert_close(model.vectors(1, "w_v")[first : first + s.d_head].T, W_V[head])
-
-
-def test_ff_coefficients_and_output(case: tuple[Model, Path]) -> None:
-    model, folder = case
-    run = Run(folder)
-    for layer in range(model.shape.n_layers):
-        name = mlp(model, layer)
-        x = run.into(name)
-        gate = x @ model.vectors(layer, "ff_key").T
-        if model.shape.gated:
-            coefficients = silu(gate) * (x @ model.vectors(layer, "ff_up").T)
-            theirs = run.into(f"{name}.down_proj")
-        else:
-            coefficients = NewGELUActivation()(gate)
-            theirs = run.into(f"{name}.c_proj")
-        torch.testing.assert_close(coefficients, theirs, rtol=1e-4, atol=1e-5)
-        torch.testing.assert_close(
-            coefficients @ model.vectors(layer, "ff_value"), run.out_of(name), rtol=1e-4, atol=1e-4
-        )
-
-
-def test_embedding_and_unembedding(case: tuple[Model, Path]) -> None:
-    model, folder = case
-    run = Run(folder)
-    embedding, norm = ("wte", "ln_f") if model.shape.architecture == "gpt2" else ("embed_tokens", "norm")
-    base = "transformer" if model.shape.architecture == "gpt2" else "model"
-    torch.testing.assert_close(model.W_E[TOKENS[0]], run.out_of(f"{base}.{embedding}"))
-    torch.testing.assert_close(run.out_of(f"{base}.{norm}") @ model.W_U.T, run.result.logits[0], rtol=1e-4, atol=1e-4)
+def test_embedding_and_unembedding(case: Case) -> None:
+    model, base = case.model, case.names["base"]
+    torch.testing.assert_close(model.W_E[TOKENS[0]], case.out_of(f"{base}.{case.names['W_E']}"))
+    logits = case.out_of(f"{base}.{case.names['norm']}") @ model.W_U.T
+    torch.testing.assert_close(logits, case.result.logits[0], rtol=1e-4, atol=1e-4)
     assert (model.W_U is model.W_E) == model.shape.tied
-
-
-@pytest.mark.parametrize("family", MAKERS)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_is_read_as_float32(tmp_path: Path, family: str, dtype: torch.dtype) -> None:
-    half = describe(Checkpoint.open(MAKERS[family](tmp_path / "half", dtype=dtype)))
-    full = describe(Checkpoint.open(MAKERS[family](tmp_path / "full")))
-    for kind in full.shape.kinds:
-        torch.testing.assert_close(half.vectors(1, kind), full.vectors(1, kind).to(dtype).float(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("family", MAKERS)
@@ -212,14 +166,6 @@ def test_a_repeated_head_of_a_tied_model_is_left_alone(tmp_path: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     model = describe(Checkpoint.open(folder))
     assert model.W_U is model.W_E
-
-
-@pytest.mark.parametrize("family", MAKERS)
-def test_biases_do_not_matter(tmp_path: Path, family: str) -> None:
-    model = describe(Checkpoint.open(MAKERS[family](tmp_path, biases=True)))
-    assert {kind: len(model.vectors(0, kind)) for kind in model.shape.kinds} == {
-        kind: model.shape.count(kind) for kind in model.shape.kinds
-    }
 
 
 @pytest.mark.parametrize(("family", "change", "said"), [

@@ -120,25 +120,8 @@ def test_a_text_begins_with_bos_if_the_file_says_so(tmp_path: Path, wanted: bool
 
 
 def sentencepiece_fields(*, prefix: bool) -> dict[str, Any]:
-    longer = [
-        "▁t",
-        "▁the",
-        "▁th",
-        "he",
-        "er",
-        "▁d",
-        "▁do",
-        "▁dog",
-        "▁dogs",
-        "re",
-        "▁a",
-        "nd",
-        "▁an",
-        "▁and",
-        "in",
-        "ing",
-    ]
-    pieces = [*"thedogs▁nlira", *longer, "▁li", "on"]
+    the, dog = ["▁t", "▁the", "▁th", "he", "er"], ["▁d", "▁do", "▁dog", "▁dogs"]
+    pieces = [*"thedogs▁nlira", *the, *dog, "re", "▁a", "nd", "▁an", "▁and", "in", "ing", "▁li", "on"]
     tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *pieces]
     kinds = [2, 3, 3, *[6] * 256, *[1] * len(pieces)]
     scores = [0.0] * 259 + [-float(at) if len(piece) > 1 else -1e3 for at, piece in enumerate(sorted(pieces, key=len))]

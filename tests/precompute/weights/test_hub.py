@@ -1,7 +1,7 @@
 """Checkpoints from a Hub: pinned commits, only the files that are wanted, its cache, and every way it can fail."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import huggingface_hub
@@ -140,39 +140,35 @@ def test_a_connection_that_breaks(hub: Hub, tmp_path: Path, monkeypatch: pytest.
     assert resolve("me/m", cache=tmp_path).names()
 
 
-def test_only_pickled_weights(hub: Hub, tmp_path: Path) -> None:
-    folder = tiny_gpt2(tmp_path / "model")
+def pickled(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    hub.add("me/m", folder)
-    with pytest.raises(NoSafetensors, match=r"me/m.*only pickled weights \(pytorch_model.bin\)"):
-        resolve("me/m", cache=tmp_path)
-    assert "pytorch_model.bin" not in hub.downloads
 
 
-def test_only_gguf_files(hub: Hub, tmp_path: Path) -> None:
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "m.Q4_1.gguf").write_bytes(b"GGUF")
-    hub.add("me/m-GGUF", tmp_path / "model")
-    with pytest.raises(NoSafetensors, match=r"GGUF files.*m.Q4_1.gguf"):
-        resolve("me/m-GGUF", cache=tmp_path)
+def only_gguf(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    (folder / "m.Q4_1.gguf").write_bytes(b"GGUF")
 
 
-def test_no_config(hub: Hub, tmp_path: Path) -> None:
-    folder = tiny_gpt2(tmp_path / "model")
-    (folder / "config.json").unlink()
-    hub.add("me/m", folder)
-    with pytest.raises(BadWeights, match=r"no config\.json"):
-        resolve("me/m", cache=tmp_path)
-
-
-def test_an_unsupported_model_is_refused_before_its_weights_are_fetched(hub: Hub, tmp_path: Path) -> None:
-    folder = tiny_llama(tmp_path / "model")
+def unsupported(folder: Path) -> None:
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"model_type": "mamba"}))
-    hub.add("me/m", folder)
-    with pytest.raises(UnsupportedArchitecture, match=r"me/m.*mamba.*gpt2, llama"):
+
+
+@pytest.mark.parametrize(("change", "error", "said"), [
+    (pickled, NoSafetensors, r"me/m.*only pickled weights \(pytorch_model.bin\)"),
+    (only_gguf, NoSafetensors, r"GGUF files.*m.Q4_1.gguf"),
+    (lambda folder: (folder / "config.json").unlink(), BadWeights, r"no config\.json"),
+    (unsupported, UnsupportedArchitecture, r"me/m.*mamba.*gpt2, llama"),
+])  # fmt: skip
+def test_a_model_that_cannot_be_used_is_refused_before_its_weights_are_fetched(
+    hub: Hub, tmp_path: Path, change: Callable[[Path], None], error: type[Exception], said: str
+) -> None:
+    change(tiny_llama(tmp_path / "model"))
+    hub.add("me/m", tmp_path / "model")
+    with pytest.raises(error, match=said):
         resolve("me/m", cache=tmp_path)
-    assert "model.safetensors" not in hub.downloads
+    assert not {"model.safetensors", "pytorch_model.bin", "m.Q4_1.gguf"} & set(hub.downloads)
 
 
 def test_a_full_disk(hub: Hub, tmp_path: Path) -> None:
