@@ -52,7 +52,7 @@ def test_the_extra_is_known() -> None:
     assert extra() == PRECOMPUTE_MODULES
 
 
-@pytest.mark.parametrize("command", ["precompute demo", "precompute ./folder", "demo", "seeds tiny dog", "verify tiny"])
+@pytest.mark.parametrize("command", ["precompute demo", "seeds tiny dog", "verify tiny"])
 def test_what_needs_more_says_so(data: Path, command: str) -> None:
     code, _, err = run(data, command, extra())
     assert code == 1
@@ -62,7 +62,7 @@ def test_what_needs_more_says_so(data: Path, command: str) -> None:
     assert err.removeprefix("lexiscope: this command needs ").split(",")[0] in extra()
 
 
-@pytest.mark.parametrize("command", ["show tiny ff 0 0", "models", "verify tiny --sums-only"])
+@pytest.mark.parametrize("command", ["show tiny ff 0 0", "verify tiny --sums-only"])
 def test_reading_needs_no_more(data: Path, command: str) -> None:
     code, out, err = run(data, command, extra())
     assert (code, err) == (0, "")
@@ -74,3 +74,9 @@ def test_another_missing_module_is_a_fault_of_the_install(data: Path) -> None:
     assert code == 1
     assert err.startswith("Traceback")
     assert "No module named 'rich'" in err
+
+
+def test_a_worker_loads_neither_builds_nor_transformers() -> None:
+    heavy = "{'precompute.build.job', 'transformers'} & sys.modules.keys()"
+    code = f"import sys, precompute.live.engine, precompute.weights.sources; print({heavy})"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -18,19 +18,15 @@ from precompute.live.seed_ranking import Ranked, Seed
 from precompute.plain_text import plain
 from tests.support.synthetic import make_manifest, write_index
 
-EVIL = "\x1b]0;title\x07\x1b[31m\x9b2J\u202egnp\u2028\r\n\udcff\u200b"
+EVIL = "[bold] :smile: [/b]\x1b]0;title\x07\x1b[31m\x9b2J\u202egnp\u2028\r\n\udcff\u200b"
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("", ""),
-        ("layer 3 of gpt2: 12 µs, 日本", "layer 3 of gpt2: 12 µs, 日本"),
-        ("\x1b[31m", "\\x1b[31m"),
-        ("a\nb\rc\td", "a\\nb\\rc\\td"),
-        ("\x9b\u202e\U000e0001\udc80", "\\u009b\\u202e\\U000e0001\\udc80"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), [
+    ("", ""),
+    ("layer 3 of gpt2: 12 µs, 日本", "layer 3 of gpt2: 12 µs, 日本"),
+    ("\x1b[31m", "\\x1b[31m"), ("a\nb\rc\td", "a\\nb\\rc\\td"),
+    ("\x9b\u202e\U000e0001\udc80", "\\u009b\\u202e\\U000e0001\\udc80"),
+])  # fmt: skip
 def test_plain(text: str, shown: str) -> None:
     assert plain(text) == shown
 
@@ -45,6 +41,7 @@ def test_progress() -> None:
     Progress(Console(file=output)).say(f"model {EVIL}: 1 of 2")
     assert output.getvalue().count("\n") == 1
     assert harmless(output.getvalue())
+    assert "[bold] :smile: [/b]" in output.getvalue()
 
 
 def test_seed_words(tmp_path: Path) -> None:
@@ -57,16 +54,10 @@ def test_seed_words(tmp_path: Path) -> None:
     assert harmless(shown)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("show", EVIL, "ff", "0", "0"),
-        ("models",),
-        ("verify", "tiny"),
-        ("precompute", "tiny"),
-        ("precompute", "tiny", f"./{EVIL}"),
-    ],
-)
+@pytest.mark.parametrize("words", [
+    ("show", EVIL, "ff", "0", "0"), ("models",), ("verify", "tiny"), ("precompute", "tiny"),
+    ("precompute", "tiny", f"./{EVIL}"),
+])  # fmt: skip
 def test_commands(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:

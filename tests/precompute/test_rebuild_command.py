@@ -9,15 +9,12 @@ from precompute.index.manifest import MANIFEST
 from precompute.rebuild_command import rebuild_command, rebuild_command_for
 
 
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("demo", "lexiscope precompute demo"),
-        ("openai-community/gpt2", "lexiscope precompute openai-community/gpt2"),
-        ("/home/somebody/models/tiny.gguf", "lexiscope precompute tiny.gguf"),
-        ("/home/somebody/my model", "lexiscope precompute 'my model'"),
-    ],
-)
+@pytest.mark.parametrize(("source", "expected"), [
+    ("demo", "lexiscope precompute demo"),
+    ("openai-community/gpt2", "lexiscope precompute openai-community/gpt2"),
+    ("/home/somebody/models/tiny.gguf", "lexiscope precompute tiny.gguf"),
+    ("/home/somebody/my model", "lexiscope precompute 'my model'"),
+])  # fmt: skip
 def test_command(tmp_path: Path, source: str, expected: str) -> None:
     (tmp_path / MANIFEST).write_text(json.dumps({"source": source}))
     assert rebuild_command(source) == rebuild_command_for(tmp_path) == expected

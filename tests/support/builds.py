@@ -25,10 +25,14 @@ import precompute.weights.sources  # noqa: F401 (for the children)
 from precompute.build.job import Options, build
 from precompute.build.lock import LOCK
 from precompute.build.progress import Progress
+from precompute.index.index import Index
+from precompute.verify.sample import check_sample
+from precompute.verify.sums import check_sums
+from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2
 
-SHARD, VOCABULARY = "layer-1.safetensors", "vocabulary.safetensors"
+SHARD, VOCABULARY, NEIGHBOURS = "layer-1.safetensors", "vocabulary.safetensors", "neighbours.safetensors"
 K, PAIRS = 8, 12
 SMALL = ("--k", str(K), "--pairs", str(PAIRS))
 
@@ -62,6 +66,15 @@ def quick_build(source: Path, data: Path, listener: Listener | None = None, **op
 def contents(folder: Path) -> dict[str, bytes]:
     """Every file of an index, byte for byte."""
     return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def faults(index: Path, source: Path | None = None, sample: int = 1000) -> list[str]:
+    """What is wrong with a finished index by its sums and, with the weights at hand, by brute force."""
+    opened = Index.open(index)
+    results = [*check_sums(opened)]
+    if source:
+        results += check_sample(opened, describe(Checkpoint.open(source)), sample, seed=1, rows=1000)
+    return [f"{name}: {fault}" for name, fault in results if fault]
 
 
 def stamps(folder: Path) -> Mapping[str, tuple[int, int]]:

@@ -71,15 +71,10 @@ def test_pairs(n_heads: int, n_pairs: int, n_presets: int, d_vocab: int, seed: i
     assert total == len(paired["paired.rank"]) == len(paired["paired.place"])
 
 
-@pytest.mark.parametrize(
-    ("n", "k", "vector", "rank"),
-    [
-        (10, 3, "uint16", "uint8"),
-        (1 << 16, 1, "uint16", "uint8"),
-        ((1 << 16) + 1, 1, "uint32", "uint8"),
-        (2, 257, "uint16", "uint16"),
-    ],
-)
+@pytest.mark.parametrize(("n", "k", "vector", "rank"), [
+    (10, 3, "uint16", "uint8"), (1 << 16, 1, "uint16", "uint8"), ((1 << 16) + 1, 1, "uint32", "uint8"),
+    (2, 257, "uint16", "uint16"),
+])  # fmt: skip
 def test_numbers_have_the_smallest_type_that_holds_them(n: int, k: int, vector: str, rank: str) -> None:
     ids = np.broadcast_to(np.arange(k, dtype=np.uint16), (n, 2, 2, k))
     inverted = invert_lists([ids], d_vocab=300)

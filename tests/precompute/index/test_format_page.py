@@ -43,14 +43,11 @@ def fields_of_page() -> dict[str, str]:
     return {row[0]: row[1] for row in rows(section("Manifest"), "field")}
 
 
-@pytest.mark.parametrize(
-    ("title", "tables"),
-    [
-        ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
-        ("Nearest tokens", (layout.NEIGHBOURS,)),
-        ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED)),
-    ],
-)
+@pytest.mark.parametrize(("title", "tables"), [
+    ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
+    ("Nearest tokens", (layout.NEIGHBOURS,)),
+    ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED)),
+])  # fmt: skip
 def test_arrays(title: str, tables: tuple[dict[str, tuple[str, str]], ...]) -> None:
     code = [[name, dtype, shape] for table in tables for name, (dtype, shape) in table.items()]
     assert rows(section(title), "array") == code

@@ -4,7 +4,6 @@ import errno
 import hashlib
 import json
 import os
-import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from precompute.errors import BuildError, DiskFull, LexiscopeError, NewerFormat,
 from precompute.files import PARTIAL
 from precompute.index import tensor_file
 from precompute.index.tensor_file import DTYPES, MAX_HEADER, TensorFile, write_tensors
+from tests.support.small_disk import small_disk
 
 GOLDEN_HEADER = (
     b'{"__metadata__":{"format":"2","layer":"3","model":"tiny"},'
@@ -180,51 +180,46 @@ def deep(depth: int) -> bytes:
 NOT_OURS = "not one that Lexiscope writes"
 
 
-@pytest.mark.parametrize(
-    ("said", "data", "why"),
-    [
-        (header(a=entry(), b=entry()), bytes(8), NOT_OURS),  # one over the other
-        (header(a=entry(), b=entry(offsets=[3, 7])), bytes(8), NOT_OURS),
-        (header(a=entry(offsets=[1, 5])), bytes(5), NOT_OURS),  # a gap
-        (header(a=entry(offsets=[-4, 0])), bytes(4), NOT_OURS),
-        (header(a=entry(offsets=[0, 1 << 62])), bytes(4), NOT_OURS),
-        (header(a=entry(offsets=[False, 4])), bytes(4), NOT_OURS),
-        (header(a=entry(offsets=[0.0, 4.0])), bytes(4), NOT_OURS),
-        (header(a=entry(offsets=[])), bytes(4), NOT_OURS),
-        (header(a=entry(shape=[5])), bytes(4), NOT_OURS),
-        (header(a=entry(dtype="F32")), bytes(4), NOT_OURS),
-        (header(b=entry(offsets=[0, 4]), a=entry(offsets=[4, 8])), bytes(8), NOT_OURS),  # out of order
-        (json.dumps(header(a=entry())).encode(), bytes(4), NOT_OURS),  # with spaces
-        (header({"b": "", "a": ""}), b"", NOT_OURS),
-        (header(a=entry()), bytes(5), "too long"),
-        (header(), bytes(1), "too long"),
-        (header(a=entry(shape=[1 << 40, 1 << 40])), bytes(4), "too large"),
-        (header(a=entry(shape=[0, 1 << 70], offsets=[0, 0])), b"", "too large"),
-        (header(a=entry(shape=[-4])), bytes(4), "no shape"),
-        (header(a=entry(shape=[-2, -2])), bytes(4), "no shape"),
-        (header(a=entry(shape=[4.0])), bytes(4), "no shape"),
-        (header(a=entry(shape=[True], offsets=[0, 1])), bytes(1), "no shape"),
-        (header(a=entry(shape=[1] * 9, offsets=[0, 1])), bytes(1), "no shape"),
-        (header(a=entry(shape="4")), bytes(4), "does not describe"),
-        (header(a=entry(offsets="0")), bytes(4), "does not describe"),
-        (header(a=entry(dtype=None)), bytes(4), "does not describe"),
-        (header(a=entry(dtype="F64")), bytes(4), "does not describe"),
-        (header(a=entry(dtype="uint8")), bytes(4), "does not describe"),
-        (header(a=entry(more=1)), bytes(4), NOT_OURS),
-        (header(a=[]), b"", "does not describe"),
-        ({"a": entry()}, bytes(4), "not a description"),
-        ({"__metadata__": [], "a": entry()}, bytes(4), "not a description"),
-        (header({"a": 1}), b"", "not a description"),
-        (header({"a": None}), b"", "not a description"),
-        ([], b"", "not a description"),
-        (b"", b"", "not JSON"),
-        (b"\x80\x02pickle", b"", "not UTF-8"),
-        (b'{"__metadata__":{"a":"1","a":"2"}}', b"", "twice"),
-        (b'{"__metadata__":{},"a":{},"a":{}}', b"", "twice"),
-        (b'{"__metadata__":{},"a":NaN}', b"", "NaN"),
-        (deep(100_000), b"", "nested too deeply"),
-    ],
-)
+@pytest.mark.parametrize(("said", "data", "why"), [
+    (header(a=entry(), b=entry()), bytes(8), NOT_OURS),  # one over the other
+    (header(a=entry(), b=entry(offsets=[3, 7])), bytes(8), NOT_OURS),
+    (header(a=entry(offsets=[1, 5])), bytes(5), NOT_OURS),  # a gap
+    (header(a=entry(offsets=[-4, 0])), bytes(4), NOT_OURS),
+    (header(a=entry(offsets=[0, 1 << 62])), bytes(4), NOT_OURS),
+    (header(a=entry(offsets=[False, 4])), bytes(4), NOT_OURS),
+    (header(a=entry(offsets=[0.0, 4.0])), bytes(4), NOT_OURS),
+    (header(a=entry(offsets=[])), bytes(4), NOT_OURS),
+    (header(a=entry(shape=[5])), bytes(4), NOT_OURS),
+    (header(a=entry(dtype="F32")), bytes(4), NOT_OURS),
+    (header(b=entry(offsets=[0, 4]), a=entry(offsets=[4, 8])), bytes(8), NOT_OURS),  # out of order
+    (json.dumps(header(a=entry())).encode(), bytes(4), NOT_OURS),  # with spaces
+    (header({"b": "", "a": ""}), b"", NOT_OURS),
+    (header(a=entry()), bytes(5), "too long"),
+    (header(), bytes(1), "too long"),
+    (header(a=entry(shape=[1 << 40, 1 << 40])), bytes(4), "too large"),
+    (header(a=entry(shape=[0, 1 << 70], offsets=[0, 0])), b"", "too large"),
+    (header(a=entry(shape=[-4])), bytes(4), "no shape"),
+    (header(a=entry(shape=[-2, -2])), bytes(4), "no shape"),
+    (header(a=entry(shape=[4.0])), bytes(4), "no shape"),
+    (header(a=entry(shape=[True], offsets=[0, 1])), bytes(1), "no shape"),
+    (header(a=entry(shape=[1] * 9, offsets=[0, 1])), bytes(1), "no shape"),
+    (header(a=entry(shape="4")), bytes(4), "does not describe"),
+    (header(a=entry(offsets="0")), bytes(4), "does not describe"),
+    (header(a=entry(dtype=None)), bytes(4), "does not describe"),
+    (header(a=entry(dtype="F64")), bytes(4), "does not describe"),
+    (header(a=entry(dtype="uint8")), bytes(4), "does not describe"),
+    (header(a=entry(more=1)), bytes(4), NOT_OURS),
+    (header(a=[]), b"", "does not describe"),
+    ({"a": entry()}, bytes(4), "not a description"),
+    ({"__metadata__": [], "a": entry()}, bytes(4), "not a description"),
+    (header({"a": 1}), b"", "not a description"),
+    (header({"a": None}), b"", "not a description"),
+    ([], b"", "not a description"), (b"", b"", "not JSON"), (b"\x80\x02pickle", b"", "not UTF-8"),
+    (b'{"__metadata__":{"a":"1","a":"2"}}', b"", "twice"),
+    (b'{"__metadata__":{},"a":{},"a":{}}', b"", "twice"),
+    (b'{"__metadata__":{},"a":NaN}', b"", "NaN"),
+    (deep(100_000), b"", "nested too deeply"),
+])  # fmt: skip
 def test_a_header_that_lies(tmp_path: Path, said: Any, data: bytes, why: str) -> None:
     path = forge(tmp_path / "lies", said, data)
     with pytest.raises(ShardDamaged, match=why) as caught:
@@ -245,15 +240,12 @@ def test_a_file_of_a_newer_format(tmp_path: Path, version: str) -> None:
         TensorFile(forge(tmp_path / "new", header({"format": version}, a=entry(dtype="BF16")), bytes(4)))
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda _: None, "is missing. Run `lexiscope precompute"),
-        (lambda path: path.mkdir(), "not a regular file"),
-        (lambda path: os.mkfifo(path), "not a regular file"),
-        (lambda path: path.symlink_to(path), "cannot be read: Too many levels of symbolic links. Check"),
-    ],
-)
+@pytest.mark.parametrize(("make", "said"), [
+    (lambda _: None, "is missing. Run `lexiscope precompute"),
+    (lambda path: path.mkdir(), "not a regular file"),
+    (lambda path: os.mkfifo(path), "not a regular file"),
+    (lambda path: path.symlink_to(path), "cannot be read: Too many levels of symbolic links. Check"),
+])  # fmt: skip
 def test_files_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], None], said: str) -> None:
     make(tmp_path / "a")
     with pytest.raises(ShardDamaged, match=said):
@@ -263,14 +255,11 @@ def test_files_that_cannot_be_read(tmp_path: Path, make: Callable[[Path], None],
 ZEROS = {"a": np.zeros(3, np.uint8)}
 
 
-@pytest.mark.parametrize(
-    ("code", "error", "said"),
-    [
-        (errno.ENOSPC, DiskFull, "no space left .* free some and run the same command again"),
-        (errno.EDQUOT, DiskFull, "no space left"),
-        (errno.EROFS, BuildError, "cannot write .*Read-only"),
-    ],
-)
+@pytest.mark.parametrize(("code", "error", "said"), [
+    (errno.ENOSPC, DiskFull, "no space left .* free some and run the same command again"),
+    (errno.EDQUOT, DiskFull, "no space left"),
+    (errno.EROFS, BuildError, "cannot write .*Read-only"),
+])  # fmt: skip
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, code: int, error: type[Exception], said: str
@@ -291,13 +280,8 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(
 
 def test_a_full_disk(tmp_path: Path) -> None:
     """The real error of the system, from a limit on the size of files."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
-    try:
-        with pytest.raises(DiskFull, match="File too large"):
-            write_tensors(tmp_path / "a", {"a": np.zeros(1 << 20, np.uint8)}, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with small_disk(10_000), pytest.raises(DiskFull, match="File too large"):
+        write_tensors(tmp_path / "a", {"a": np.zeros(1 << 20, np.uint8)}, {})
     assert list(tmp_path.iterdir()) == []
 
 

@@ -101,28 +101,20 @@ def changed(**model: Any) -> dict[str, Any]:
     return METASPACE | {"model": METASPACE["model"] | model}
 
 
-@pytest.mark.parametrize(
-    ("document", "said"),
-    [
-        ("{", "not JSON"),
-        ("[" * 100_000, "nested too deeply"),
-        ('{"model": NaN}', "NaN"),
-        ('{"model": {}, "model": {}}', "twice"),
-        ([], "no vocabulary"),
-        ({}, "no vocabulary"),
-        ({"model": {"vocab": 3}}, "no vocabulary"),
-        (changed(vocab={"a": -1}), "no id"),
-        (changed(vocab={"a": True}), "no id"),
-        (changed(vocab={"a": "1"}), "no id"),
-        (changed(vocab={"a": 1, "b": 1}), "same id 1"),
-        (changed(vocab={"a": 12}), "only 10 rows"),
-        (changed(vocab={"\ud800": 1}), "surrogates"),
-        (changed(vocab=[[], []]), "no vocabulary"),
-        (METASPACE | {"added_tokens": {"a": 1}}, "added_tokens"),
-        (METASPACE | {"added_tokens": [{"id": 1}]}, "no id"),
-        ({"model": {"type": "WordPiece", "vocab": {"a": 0}}, "decoder": {"type": "WordPiece"}}, "neither byte-level"),
-    ],
-)
+@pytest.mark.parametrize(("document", "said"), [
+    ("{", "not JSON"), ("[" * 100_000, "nested too deeply"), ('{"model": NaN}', "NaN"),
+    ('{"model": {}, "model": {}}', "twice"),
+    ([], "no vocabulary"), ({}, "no vocabulary"),
+    ({"model": {"vocab": 3}}, "no vocabulary"),
+    (changed(vocab={"a": -1}), "no id"), (changed(vocab={"a": True}), "no id"), (changed(vocab={"a": "1"}), "no id"),
+    (changed(vocab={"a": 1, "b": 1}), "same id 1"),
+    (changed(vocab={"a": 12}), "only 10 rows"),
+    (changed(vocab={"\ud800": 1}), "surrogates"),
+    (changed(vocab=[[], []]), "no vocabulary"),
+    (METASPACE | {"added_tokens": {"a": 1}}, "added_tokens"),
+    (METASPACE | {"added_tokens": [{"id": 1}]}, "no id"),
+    ({"model": {"type": "WordPiece", "vocab": {"a": 0}}, "decoder": {"type": "WordPiece"}}, "neither byte-level"),
+])  # fmt: skip
 def test_a_tokenizer_that_cannot_be_used_says_why(tmp_path: Path, document: Any, said: str) -> None:
     with pytest.raises(BadWeights, match=said) as caught:
         token_bytes(write(tmp_path, document), 10)
@@ -145,18 +137,10 @@ def test_a_table_gives_back_its_tokens(raws: list[bytes]) -> None:
             assert table.text(token) == raw.decode()
 
 
-@pytest.mark.parametrize(
-    ("raw", "text"),
-    [
-        (b" dog", " dog"),
-        (b"\xe2\x80", r"\xe2\x80"),
-        (b"a\xff b", r"a\xff b"),
-        ("é日".encode(), "é日"),
-        (b"\x00\x1b", "\x00\x1b"),
-        (b"\xed\xa0\x80", r"\xed\xa0\x80"),
-        (b"", ""),
-    ],
-)
+@pytest.mark.parametrize(("raw", "text"), [
+    (b" dog", " dog"), (b"\xe2\x80", r"\xe2\x80"), (b"a\xff b", r"a\xff b"), ("é日".encode(), "é日"),
+    (b"\x00\x1b", "\x00\x1b"), (b"\xed\xa0\x80", r"\xed\xa0\x80"), (b"", ""),
+])  # fmt: skip
 def test_text_of_a_token(raw: bytes, text: str) -> None:
     assert TokenTable.of([b"x", raw]).text(1) == text
 
@@ -182,22 +166,10 @@ def test_classes_are_equal_exactly_where_surfaces_are() -> None:
     assert by_raw[b" dog"] == by_raw[b"dog"] == by_raw[b" Dog"] != by_raw[b" dogs"]
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
-        (b" dog", True),
-        (b" DOG", True),
-        (b"dog", False),
-        (b" it", False),
-        (b"  dog", False),
-        (b" dog ", False),
-        (b" dog\n", False),
-        (b" dog's", False),
-        (" café".encode(), False),
-        (b" gpt2", False),
-        (b"\tdog", False),
-        (b"", False),
-    ],
-)
+@pytest.mark.parametrize(("raw", "expected"), [
+    (b" dog", True), (b" DOG", True), (b"dog", False), (b" it", False), (b"  dog", False), (b" dog ", False),
+    (b" dog\n", False), (b" dog's", False), (" café".encode(), False), (b" gpt2", False), (b"\tdog", False),
+    (b"", False),
+])  # fmt: skip
 def test_whole_words(raw: bytes, expected: bool) -> None:
     assert whole_words([raw]).tolist() == [expected]

@@ -10,15 +10,10 @@ from precompute.live.batches import halving, of_like_length
 from precompute.live.faults import NoMemory
 
 
-@pytest.mark.parametrize(
-    ("lengths", "groups"),
-    [
-        ([], []),
-        ([5], [[0]]),
-        ([8, 8, 7, 6], [[0, 1, 2, 3]]),
-        ([8, 100, 7, 90, 74], [[1, 3], [4], [0, 2]]),
-    ],
-)
+@pytest.mark.parametrize(("lengths", "groups"), [
+    ([], []), ([5], [[0]]), ([8, 8, 7, 6], [[0, 1, 2, 3]]),
+    ([8, 100, 7, 90, 74], [[1, 3], [4], [0, 2]]),
+])  # fmt: skip
 def test_prompts_of_like_length_run_together(lengths: list[int], groups: list[list[int]]) -> None:
     assert of_like_length(lengths, [1] * len(lengths)) == groups
 

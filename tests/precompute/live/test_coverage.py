@@ -51,11 +51,7 @@ def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
 @pytest.mark.parametrize("position", [0, 4, None])
 @pytest.mark.parametrize(("k", "active"), [(10, 3), (40, 10)])  # small, so that lists do not cover everything
 def test_coverage_equals_a_direct_computation(
-    case: Case,
-    position: int | None,
-    k: int,
-    active: int,
-    monkeypatch: pytest.MonkeyPatch,
+    case: Case, position: int | None, k: int, active: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coverage, "K", k)
     monkeypatch.setattr(coverage, "ACTIVE", active)

@@ -10,13 +10,7 @@ import torch
 from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from precompute.weights.checkpoint import Checkpoint
-from tests.precompute.live import (
-    test_coverage,
-    test_evolution,
-    test_forward,
-    test_neurons,
-    test_patterns,
-)
+from tests.precompute.live import test_coverage, test_evolution, test_forward, test_neurons, test_patterns
 from tests.precompute.live.reference import Case, make_case
 
 FRANCE = "The capital of France is"

@@ -1,13 +1,14 @@
 """Token evolution: the last row is the model's own prediction, every other row its stream read the same way."""
 
 import numpy as np
+import pytest
 import torch
 from torch.testing import assert_close
 
 from precompute.live.evolution import appears
 from precompute.live.vocabulary import sums_of_exponentials
 from precompute.live.wire import EvolutionRow
-from tests.precompute.live.reference import TEXT, Case
+from tests.precompute.live.reference import Case
 
 
 def expected_logits(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], torch.Tensor]:
@@ -44,6 +45,7 @@ def test_every_row_is_the_stream_through_the_final_norm(case: Case) -> None:
             assert abs(row.answer[position] - float(p[position, token])) < 1e-4
             assert row.answer_rank[position] == 1 + int((expected[position] > expected[position, token]).sum())
     assert all(rank == 1 for rank in answer.evolution[-1].answer_rank)
+    assert answer.appears == appears(answer.evolution, answer.position)
     last = answer.evolution[-1].cells[-1]
     assert [likely.id for likely in answer.prediction] == [likely.id for likely in last]
     np.testing.assert_allclose([likely.p for likely in answer.prediction], [likely.p for likely in last], atol=1e-5)
@@ -80,30 +82,17 @@ def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -
     np.testing.assert_allclose([x.p for x in touched.untouched], [x.p for x in plain.prediction], atol=1e-5)
 
 
-def rows(*ranks: int) -> list[EvolutionRow]:
-    steps = [(0, "embedding"), (0, "attention"), (0, "ff"), (1, "attention"), (1, "ff"), (2, "attention"), (2, "ff")]
-    return [
-        EvolutionRow.model_validate({"layer": layer, "after": after, "cells": [], "answer": [0], "answer_rank": [rank]})
-        for (layer, after), rank in zip(steps, ranks, strict=True)
+@pytest.mark.parametrize(("ranks", "layer"), [
+    ((9, 9, 9, 9, 9, 9, 1), 2),
+    ((9, 9, 9, 9, 9, 1, 1), 2),  # it leads already within layer 2, but not after layer 1
+    ((9, 9, 9, 9, 1, 1, 1), 1),
+    ((9, 9, 1, 2, 1, 1, 1), 1),  # it has to stay
+    ((1, 1, 1, 1, 1, 1, 1), 0),
+])  # fmt: skip
+def test_where_the_answer_appears(ranks: tuple[int, ...], layer: int) -> None:
+    steps = [(0, "embedding"), *((at, after) for at in range(3) for after in ("attention", "ff"))]
+    rows = [
+        EvolutionRow.model_validate({"layer": at, "after": after, "cells": [], "answer": [0], "answer_rank": [rank]})
+        for (at, after), rank in zip(steps, ranks, strict=True)
     ]
-
-
-def test_where_the_answer_appears() -> None:
-    assert appears(rows(9, 9, 9, 9, 9, 9, 1), 0) == 2
-    assert appears(rows(9, 9, 9, 9, 9, 1, 1), 0) == 2  # it leads already within layer 2, but not after layer 1
-    assert appears(rows(9, 9, 9, 9, 1, 1, 1), 0) == 1
-    assert appears(rows(9, 9, 1, 2, 1, 1, 1), 0) == 1  # it has to stay
-    assert appears(rows(1, 1, 1, 1, 1, 1, 1), 0) == 0
-
-
-def test_where_the_answer_appears_in_a_run(case: Case) -> None:
-    answer = case.ask(TEXT, panels={"evolution"}, position=3)
-    assert answer.evolution is not None
-    after = {row.layer: row for row in answer.evolution if row.after == "ff"}
-    assert answer.appears is not None
-    for row in answer.evolution:
-        if row.layer > answer.appears or (row.layer == answer.appears and row.after == "ff"):
-            assert row.answer_rank[3] == 1
-    if answer.appears:
-        later = [row for row in answer.evolution if row.layer == answer.appears and row.after == "attention"]
-        assert any(row.answer_rank[3] != 1 for row in [after[answer.appears - 1], *later])
+    assert appears(rows, 0) == layer

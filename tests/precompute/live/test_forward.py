@@ -14,7 +14,7 @@ from precompute.live.forward import Watcher, forward
 from precompute.live.wire import HeadOff, NeuronSet
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close, make_case
-from tests.support.models import _random, _save, hf, tiny_gpt2, tiny_llama
+from tests.support.models import tiny_gpt2, tiny_llama
 
 
 class Everything(Watcher):
@@ -33,11 +33,11 @@ class Everything(Watcher):
         self.coefficients.append(coefficients)
 
 
-def logits_of(case: Case, tokens: tuple[int, ...]) -> Tensor:
-    w = case.engine.weights
+def check_logits(case: Case) -> None:
+    tokens, w = case.engine.words.prompt(TEXT), case.engine.weights
     with torch.inference_mode():
         last = forward(w, torch.tensor([tokens]), [()], Watcher())
-        return w.norm(last[0], "final") @ w.W_U.T
+        close(w.norm(last[0], "final") @ w.W_U.T, case.run(tokens).logits)
 
 
 def test_everything_equals_transformers(case: Case) -> None:
@@ -105,22 +105,12 @@ def test_padding_reaches_no_position_of_the_text(case: Case) -> None:
     close(both[0, : len(short)], alone[0], 1e-5)
 
 
-@pytest.mark.parametrize(
-    "rope",
-    [
-        {"rope_type": "default", "rope_theta": 500.0},
-        {"rope_type": "linear", "factor": 4.0, "rope_theta": 10_000.0},
-        {
-            "rope_type": "llama3",
-            "factor": 8.0,
-            "low_freq_factor": 1.0,
-            "high_freq_factor": 4.0,
-            "original_max_position_embeddings": 32,
-            "rope_theta": 10_000.0,
-        },
-    ],
-    ids=lambda rope: rope["rope_type"],
-)
+@pytest.mark.parametrize("rope", [
+    {"rope_type": "default", "rope_theta": 500.0},
+    {"rope_type": "linear", "factor": 4.0, "rope_theta": 10_000.0},
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+     "original_max_position_embeddings": 32, "rope_theta": 10_000.0},
+], ids=lambda rope: rope["rope_type"])  # fmt: skip
 @pytest.mark.parametrize("older", [False, True])
 def test_rotary_positions_of_every_known_type(tmp_path: Path, rope: dict[str, Any], older: bool) -> None:
     path = tiny_llama(tmp_path, d_head=16) / "config.json"
@@ -132,53 +122,27 @@ def test_rotary_positions_of_every_known_type(tmp_path: Path, rope: dict[str, An
     else:
         config["rope_parameters"] = rope
     path.write_text(json.dumps(config))
-    made = make_case(tmp_path)
-    tokens = made.engine.words.prompt(TEXT)
-    close(logits_of(made, tokens), made.run(tokens).logits)
+    check_logits(make_case(tmp_path))
 
 
-def test_biases_of_the_mlp(tmp_path: Path) -> None:
-    config = hf.LlamaConfig(
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        hidden_size=32,
-        intermediate_size=48,
-        vocab_size=600,
-        mlp_bias=True,
-        max_position_embeddings=64,
-    )
-    _save(_random(hf.LlamaForCausalLM(config), 0, True), tmp_path, torch.float32, "1GB")
-    made = make_case(tmp_path)
-    tokens = made.engine.words.prompt(TEXT)
-    close(logits_of(made, tokens), made.run(tokens).logits)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"scale_attn_weights": False},
-        {"scale_attn_by_inverse_layer_idx": True},
-        {"activation_function": "relu"},
-        {"activation_function": "gelu"},
-        {"layer_norm_epsilon": 0.1},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("changes", [
+    {"scale_attn_weights": False}, {"scale_attn_by_inverse_layer_idx": True}, {"activation_function": "relu"},
+    {"activation_function": "gelu"}, {"layer_norm_epsilon": 0.1},
+], ids=str)  # fmt: skip
 def test_what_a_gpt2_config_may_change(tmp_path: Path, changes: dict[str, Any]) -> None:
     path = tiny_gpt2(tmp_path, biases=True) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    made = make_case(tmp_path)
-    tokens = made.engine.words.prompt(TEXT)
-    close(logits_of(made, tokens), made.run(tokens).logits)
+    check_logits(make_case(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"hidden_act": "mish"}, "the activation 'mish'"),
-        ({"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rotary positions of the type 'yarn'"),
-    ],
-)
+def test_biases_of_a_llamas_mlp(tmp_path: Path) -> None:
+    check_logits(make_case(tiny_llama(tmp_path, biases=True, mlp_biases=True)))
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({"hidden_act": "mish"}, "the activation 'mish'"),
+    ({"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rotary positions of the type 'yarn'"),
+])  # fmt: skip
 def test_what_cannot_be_run_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     path = tiny_llama(tmp_path) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))

@@ -2,7 +2,6 @@
 vocabulary after the first MLP of `transformers`."""
 
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -12,12 +11,11 @@ from precompute.errors import NotFound
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.live import readings
 from precompute.live.faults import Cancelled
-from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk
+from precompute.live.wire import PairsReadingAsk
 from tests.precompute.live.reference import Case, make_case
 from tests.support import brute
 from tests.support.models import tiny_gpt2
 
-Matrix = Literal["vo", "qk"]
 N = 40
 
 
@@ -36,55 +34,28 @@ def normed_factors(case: Case, matrix: str, layer: int, head: int) -> tuple[brut
     return centred(gain * left), centred(gain * right.T)
 
 
-def check(found: PairsReadingAnswer, expected: brute.Ends) -> None:
-    for pairs, (ids, scores) in zip((found.top, found.bottom), expected, strict=True):
-        assert [(pair.source, pair.target) for pair in pairs] == [tuple(pair) for pair in ids.tolist()]
-        np.testing.assert_allclose([pair.score for pair in pairs], scores, rtol=1e-4, atol=1e-5)
-
-
-def presets(
-    case: Case,
-    vocabularies: tuple[brute.Array, brute.Array],
-    factors: tuple[brute.Array, brute.Array],
-    lens: str,
-) -> dict[str, brute.Ends]:
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("matrix", ["vo", "qk"])
+@pytest.mark.parametrize(("reading", "layer"), [("norm", 1), ("mlp", 0)])
+def test_pairs_equal_brute_force(case: Case, reading: str, layer: int, matrix: str, lens: str) -> None:
+    head, block, W_E, W_U = 2, case.blocks[0], case.model.W_E, case.model.W_U
+    if reading == "norm":
+        vocabularies = W_E.numpy(), (W_U if matrix == "vo" else W_E).numpy()
+        factors = normed_factors(case, matrix, layer, head)
+    else:
+        with torch.no_grad():
+            after = (W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))).numpy()
+        left, right = (part[head].numpy() for part in case.model.factors(layer, matrix))
+        vocabularies, factors = (after, after), (left, right.T)
     tokens = token_bytes(case.folder / "tokenizer.json", case.engine.shape.d_vocab)
-    return brute.top_pairs(*vocabularies, *factors, lens, distinct_classes(tokens), whole_words(tokens), N)
-
-
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("matrix", ["vo", "qk"])
-def test_norm_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:
-    layer, head = 1, 3
-    W_E, W_U = case.model.W_E.numpy(), case.model.W_U.numpy()
-    vocabularies = W_E, (W_U if matrix == "vo" else W_E)
-    expected = presets(case, vocabularies, normed_factors(case, matrix, layer, head), lens)
-    for preset in ("all", "distinct", "words"):
-        ask = {
-            "matrix": matrix,
-            "layer": layer,
-            "head": head,
-            "reading": "norm",
-            "preset": preset,
-            "lens": lens,
-            "n": N,
-        }
-        check(case.engine.pairs_reading(PairsReadingAsk.model_validate(ask)), expected[preset])
-
-
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("matrix", ["vo", "qk"])
-def test_mlp_equals_brute_force(case: Case, matrix: Matrix, lens: str) -> None:
-    layer, head = 0, 2
-    block, W_E = case.blocks[0], case.model.W_E
-    with torch.no_grad():
-        after = (W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))).numpy()
-    left, right = (part[head].numpy() for part in case.model.factors(layer, matrix))
-    expected = presets(case, (after, after), (left, right.T), lens)
-    for preset in ("all", "distinct", "words"):
-        ask = {"matrix": matrix, "layer": layer, "head": head, "reading": "mlp", "preset": preset}
-        ask |= {"lens": lens, "n": N}
-        check(case.engine.pairs_reading(PairsReadingAsk.model_validate(ask)), expected[preset])
+    masks = distinct_classes(tokens), whole_words(tokens)
+    expected = brute.top_pairs(*vocabularies, *factors, lens, *masks, N)
+    ask = {"matrix": matrix, "layer": layer, "head": head, "reading": reading, "lens": lens, "n": N}
+    for preset, ends in expected.items():
+        found = case.engine.pairs_reading(PairsReadingAsk.model_validate(ask | {"preset": preset}))
+        for pairs, (ids, scores) in zip((found.top, found.bottom), ends, strict=True):
+            assert [(pair.source, pair.target) for pair in pairs] == [tuple(pair) for pair in ids.tolist()]
+            np.testing.assert_allclose([pair.score for pair in pairs], scores, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("layer", "head", "said"), [(9, 0, "layer 9"), (0, 4, "head 4"), (0, -1, "head -1")])

@@ -95,10 +95,7 @@ def test_the_prediction_is_the_models(case: Case) -> None:
     ids=str,
 )
 def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
-    case: Case,
-    fields: dict[str, Any],
-    kind: type[LexiscopeError],
-    said: str,
+    case: Case, fields: dict[str, Any], kind: type[LexiscopeError], said: str
 ) -> None:
     wrong = PromptAsk.model_construct(**{**PromptAsk(text=TEXT).__dict__, **_typed(fields)})
     bad, good = case.engine.prompts([wrong, PromptAsk(text=TEXT)])

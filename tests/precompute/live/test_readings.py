@@ -60,15 +60,9 @@ def test_the_lens_cosine_takes_centred_directions(case: Case, reading: Reading) 
     check(case.engine.reading(ask), scores, 15, 1e-5)
 
 
-@pytest.mark.parametrize(
-    ("kind", "layer", "index", "said"),
-    [
-        ("ff_wrong", 0, 0, "ff_wrong"),
-        ("ff_key", 9, 0, "layer 9"),
-        ("w_k", 0, 9999, "w_k 9999"),
-        ("w_k", 0, -1, "w_k -1"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "layer", "index", "said"), [
+    ("ff_wrong", 0, 0, "ff_wrong"), ("ff_key", 9, 0, "layer 9"), ("w_k", 0, 9999, "w_k 9999"), ("w_k", 0, -1, "w_k -1"),
+])  # fmt: skip
 def test_what_does_not_exist(case: Case, kind: str, layer: int, index: int, said: str) -> None:
     with pytest.raises(NotFound, match=said):
         case.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm"))

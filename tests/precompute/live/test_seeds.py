@@ -113,20 +113,14 @@ def test_what_every_head_makes_of_the_average(case: Case) -> None:
     assert answer_of(case, ask(EQUATION)).heads == ()
 
 
-@pytest.mark.parametrize(
-    ("question", "kind", "said"),
-    [
-        (ask({"dog": 1.0}, "ff_wrong"), NotFound, "only ff_key"),
-        (ask({"\n": 1.0}), NotFound, "has no tokens"),
-        (ask({"dog": 0.0}), BadRequest, "weight 0"),
-        (SeedsAsk(terms=(Term(word="dog"), Term(word=" dog", weight=-1)), kinds=("w_q",)), BadRequest, "cancel"),
-    ],
-)
+@pytest.mark.parametrize(("question", "kind", "said"), [
+    (ask({"dog": 1.0}, "ff_wrong"), NotFound, "only ff_key"),
+    (ask({"\n": 1.0}), NotFound, "has no tokens"),
+    (ask({"dog": 0.0}), BadRequest, "weight 0"),
+    (SeedsAsk(terms=(Term(word="dog"), Term(word=" dog", weight=-1)), kinds=("w_q",)), BadRequest, "cancel"),
+])  # fmt: skip
 def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
-    case: Case,
-    question: SeedsAsk,
-    kind: type[LexiscopeError],
-    said: str,
+    case: Case, question: SeedsAsk, kind: type[LexiscopeError], said: str
 ) -> None:
     good = ask({"dog": 1.0})
     wrong, right = case.engine.seeds([question, good])

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -98,8 +97,3 @@ def test_similarity_is_the_jaccard_index(n: int, k: int, more: int, seed: int) -
     sets = [[set(tokens.tolist()) for tokens in side] for side in (a, b)]
     naive = [len(x & y) / len(x | y) for x, y in zip(*sets, strict=True)]
     np.testing.assert_allclose(similarity(a, b), naive, rtol=1e-6)
-
-
-@pytest.mark.parametrize(("b", "expected"), [([1, 2], 1.0), ([2, 1], 1.0), ([2, 3], 1 / 3), ([3, 4], 0.0)])
-def test_similarity_of_two_lists(b: list[int], expected: float) -> None:
-    assert similarity(np.array([[1, 2]], np.uint16), np.array([b], np.uint16))[0] == np.float32(expected)

@@ -15,7 +15,7 @@ from precompute.index.index import Index
 from precompute.index.layout import NEAREST
 from precompute.project.embedding import Embedding
 from precompute.project.nearest_tokens import nearest_tokens
-from tests.support.builds import contents, quick_build, small_gpt2
+from tests.support.builds import NEIGHBOURS, copy
 from tests.support.models import load
 
 
@@ -48,9 +48,8 @@ def test_equals_brute_force(seed: int, d_vocab: int, d_model: int, equal: int) -
     check(arrays["neighbours.ids"].astype(np.int64), arrays["neighbours.scores"], brute_force(W_E))
 
 
-def test_an_index_has_them(tmp_path: Path) -> None:
-    source = small_gpt2(tmp_path / "tiny")
-    index = Index.open(quick_build(source, tmp_path / "data"))
+def test_an_index_has_them(source: Path, built: Path) -> None:
+    index = Index.open(built)
     cosines = brute_force(load(source).transformer.wte.weight.detach().numpy())
     found = [index.neighbours(token) for token in range(index.shape.d_vocab)]
     ids, scores = (np.stack([pair[part] for pair in found if pair]) for part in (0, 1))
@@ -59,23 +58,11 @@ def test_an_index_has_them(tmp_path: Path) -> None:
         index.neighbours(index.shape.d_vocab)
 
 
-def test_a_build_without_them_is_completed(tmp_path: Path) -> None:
-    """By an older version, or killed in between."""
-    source = small_gpt2(tmp_path / "tiny")
-    folder = quick_build(source, tmp_path / "data")
-    whole = contents(folder)
-    (folder / "neighbours.safetensors").unlink()
-    assert Index.open(folder).neighbours(0) is None
-    quick_build(source, tmp_path / "data")
-    assert contents(folder) == whole
-
-
-def test_damage_is_named(tmp_path: Path) -> None:
-    folder = quick_build(small_gpt2(tmp_path / "tiny"), tmp_path / "data")
-    path = folder / "neighbours.safetensors"
-    content = bytearray(path.read_bytes())
-    content[-4:] = b"\xff\xff\xff\xff"  # no number
-    path.write_bytes(content)
-    index = Index.open(folder)
+def test_an_index_without_them_or_with_damaged_ones(built: Path, tmp_path: Path) -> None:
+    path = copy(built, tmp_path) / NEIGHBOURS
+    path.write_bytes(path.read_bytes()[:-4] + b"\xff\xff\xff\xff")  # no number
+    index = Index.open(path.parent)
     with pytest.raises(ShardDamaged, match="neighbours"):
         index.neighbours(index.shape.d_vocab - 1)
+    path.unlink()
+    assert Index.open(path.parent).neighbours(0) is None

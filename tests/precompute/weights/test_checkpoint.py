@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,12 +37,6 @@ def test_identity(tmp_path: Path) -> None:
     named = Checkpoint.open(folder, name="gpt2", source="openai-community/gpt2", revision="abc")
     assert (named.name, named.source, named.revision) == ("gpt2", "openai-community/gpt2", "abc")
     assert hash(named) != hash(local)
-
-
-def test_a_relative_folder_is_remembered_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny_gpt2(tmp_path / "here")
-    monkeypatch.chdir(tmp_path)
-    assert Checkpoint.open(Path("here")).source == str(tmp_path / "here")
 
 
 @pytest.mark.parametrize(("text", "name"), [
@@ -84,16 +77,13 @@ def edit_tensor(folder: Path, name: str, change: Callable[[torch.Tensor], torch.
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-@pytest.mark.parametrize(("value", "count"), [(float("nan"), 1), (float("inf"), 1), (-float("inf"), 1)])
-def test_values_that_are_not_finite(tmp_path: Path, value: float, count: int) -> None:
-    def spoil(tensor: torch.Tensor) -> torch.Tensor:
-        tensor[3, 5] = value
-        return tensor
-
-    edit_tensor(tiny_gpt2(tmp_path, dtype=torch.float16), WTE, spoil)
-    checkpoint = Checkpoint.open(tmp_path)
-    with pytest.raises(BadWeights, match=f"{WTE}.* {count} values that are not finite"):
-        checkpoint.tensor(WTE)
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_values_that_are_not_finite(tmp_path: Path, value: float) -> None:
+    edit_tensor(
+        tiny_gpt2(tmp_path, dtype=torch.float16), WTE, lambda tensor: tensor.index_fill(0, torch.tensor(3), value)
+    )
+    with pytest.raises(BadWeights, match=f"{WTE}.* 32 values that are not finite"):
+        Checkpoint.open(tmp_path).tensor(WTE)
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.bool, torch.float8_e4m3fn])
@@ -111,24 +101,13 @@ def test_a_missing_tensor(tmp_path: Path) -> None:
             read(WTE)
 
 
-def truncate(name: str, keep: float) -> Callable[[Path], None]:
+def write(name: str, content: bytes | float) -> Callable[[Path], None]:
+    """Another content, or a share of the one that is there."""
+
     def damage(folder: Path) -> None:
         path = folder / name
-        os.truncate(path, int(path.stat().st_size * keep))
-
-    return damage
-
-
-def write(name: str, content: bytes) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        (folder / name).write_bytes(content)
-
-    return damage
-
-
-def remove(name: str) -> Callable[[Path], None]:
-    def damage(folder: Path) -> None:
-        (folder / name).unlink()
+        old = path.read_bytes()
+        path.write_bytes(content if isinstance(content, bytes) else old[: int(len(old) * content)])
 
     return damage
 
@@ -152,14 +131,14 @@ def index(weight_map: object) -> Callable[[Path], None]:
 
 
 @pytest.mark.parametrize(("damage", "error", "said"), [
-    (truncate("model.safetensors", 0.9), BadWeights, "model.safetensors is not a complete"),
-    (truncate("model.safetensors", 0.001), BadWeights, "not a complete"),
-    (truncate("model.safetensors", 0), BadWeights, "not a complete"),
+    (write("model.safetensors", 0.9), BadWeights, "model.safetensors is not a complete"),
+    (write("model.safetensors", 0.001), BadWeights, "not a complete"),
+    (write("model.safetensors", 0), BadWeights, "not a complete"),
     (write("model.safetensors", b"\xff" * 64), BadWeights, "not a complete"),
     (write("model.safetensors", b"PK\x03\x04" + bytes(64)), BadWeights, "not a complete"),
-    (remove("model.safetensors"), NoSafetensors, "has no model.safetensors"),
+    (lambda folder: (folder / "model.safetensors").unlink(), NoSafetensors, "has no model.safetensors"),
     (only_pickle, NoSafetensors, "only pickled weights.*pytorch_model.bin.*never loaded.*save_pretrained"),
-    (remove("config.json"), SourceNotFound, "no config.json"),
+    (lambda folder: (folder / "config.json").unlink(), SourceNotFound, "no config.json"),
     (only_gguf, SourceNotFound, "model.Q4.gguf"),
     (write("config.json", b"{"), BadWeights, "config.json cannot be read"),
     (write("config.json", b"[]"), BadWeights, "config.json holds list"),

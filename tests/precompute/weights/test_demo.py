@@ -13,7 +13,7 @@ from precompute.weights import demo
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.sources import resolve
-from tests.precompute.weights.small_disk import small_disk
+from tests.support.small_disk import small_disk
 
 
 def wheel(folder: Path, files: dict[str, bytes]) -> Path:

@@ -12,7 +12,7 @@ import pytest
 
 from precompute.errors import DiskFull
 from precompute.weights.folders import make_folder_once, raise_if_disk_full
-from tests.precompute.weights.small_disk import small_disk
+from tests.support.small_disk import small_disk
 
 SLOW_MAKER = """
 import sys, time

@@ -23,8 +23,8 @@ from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.gguf.convert import convert
 from precompute.weights.sources import resolve
 from tests.precompute.weights.gguf_files import write_gguf
-from tests.precompute.weights.small_disk import small_disk
 from tests.support.models import load, tiny_gpt2, tiny_llama
+from tests.support.small_disk import small_disk
 
 TOKENS = torch.tensor([[5, 300, 17, 256, 100, 5, 42]])
 
@@ -45,8 +45,7 @@ def converted(path: Path, folder: Path) -> Path:
     (tiny_llama, {}),
     (tiny_llama, {"tied": False, "n_kv_heads": 4}),
     (tiny_llama, {"n_heads": 3, "n_kv_heads": 1, "d_model": 24, "d_head": 16}),
-    (tiny_llama, {"biases": True}),
-    (tiny_gpt2, {"biases": True}),
+    (tiny_llama, {"biases": True}), (tiny_gpt2, {"biases": True}),
     (tiny_gpt2, {"tied": False, "d_mlp": 40}),
 ])  # fmt: skip
 def test_the_same_logits_and_the_same_tensors(tmp_path: Path, make: Callable[..., Path], sizes: dict[str, Any]) -> None:

@@ -161,8 +161,7 @@ def test_sentencepiece(tmp_path: Path, prefix: bool) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    ({"tokens": [1, 2]}, "tokens for"),
-    ({"tokens": []}, "0 tokens"),
+    ({"tokens": [1, 2]}, "tokens for"), ({"tokens": []}, "0 tokens"),
     ({"tokens": ["a"] * 20_000}, "20000 tokens for 10000"),
     ({"merges": ["a b c"]}, "do not make a tokenizer"),
     ({"merges": 5}, "do not make a tokenizer"),

@@ -11,8 +11,8 @@ from huggingface_hub import constants
 from precompute.errors import BadWeights, DiskFull, NoSafetensors, Offline, SourceNotFound, UnsupportedArchitecture
 from precompute.weights.sources import resolve
 from tests.precompute.weights.hub_server import Hub
-from tests.precompute.weights.small_disk import small_disk
 from tests.support.models import tiny_gpt2, tiny_llama
+from tests.support.small_disk import small_disk
 
 GPT2 = "openai-community/gpt2"
 
@@ -110,8 +110,7 @@ def test_no_network_and_half_cached(hub: Hub, tmp_path: Path, monkeypatch: pytes
     (401, "RepoNotFound", SourceNotFound, "no public Hub model some/model"),
     (401, "", SourceNotFound, "no public Hub model some/model"),
     (403, "GatedRepo", SourceNotFound, "accepted its licence"),
-    (500, "", Offline, "status 500"),
-    (503, "", Offline, "status 503"),
+    (500, "", Offline, "status 500"), (503, "", Offline, "status 503"),
     (403, "", SourceNotFound, "hf auth login"),
     (429, "", Offline, "status 429"),
 ])  # fmt: skip

@@ -57,15 +57,10 @@ def test_vocabularies_at_the_edges_of_strips_and_shells(d_vocab: int, words: int
     check(Head.of("heavy tail", d_vocab, 40, d_vocab, words=words), 50)
 
 
-@pytest.mark.parametrize(
-    ("kind", "d_vocab", "d_head", "tied"),
-    [
-        ("heavy tail", 2500, 64, True),
-        ("random", 1537, 64, False),
-        ("offset", 2049, 33, True),
-        ("integers", 1025, 8, True),
-    ],
-)
+@pytest.mark.parametrize(("kind", "d_vocab", "d_head", "tied"), [
+    ("heavy tail", 2500, 64, True), ("random", 1537, 64, False), ("offset", 2049, 33, True),
+    ("integers", 1025, 8, True),
+])  # fmt: skip
 def test_vocabularies_of_several_shells_and_chunks(kind: str, d_vocab: int, d_head: int, tied: bool) -> None:
     check(Head.of(kind, d_vocab, d_head, 1, tied=tied, words=0.6), 300)
 
@@ -128,24 +123,12 @@ def test_small_weights(scale: tuple[float, float]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["heavy tail", "offset", "integers"])
-@pytest.mark.parametrize(
-    ("embedding", "left", "right"),
-    [
-        (1e-25, 1e-25, 1e5),
-        (0.05, 3e-45, 1e12),
-        (1e-30, 1e-10, 1e12),
-        (1e-30, 1e10, 1e-30),
-        (1e-36, 1e14, 1e-20),
-        (1e30, 1e-44, 1e-31),
-        (1e-38, 1e5, 1e5),
-        (1e-42, 1e12, 1e12),
-        (1.0, 1e-40, 1e-3),
-        (1.0, 1e-22, 1e-22),  # scores at the least that float32 holds
-        (1.0, 1e-23, 3e-23),
-        (1.0, 1e-24, 1e-24),
-        (1e-20, 1e-20, 1e-20),
-    ],
-)
+@pytest.mark.parametrize(("embedding", "left", "right"), [
+    (1e-25, 1e-25, 1e5), (0.05, 3e-45, 1e12), (1e-30, 1e-10, 1e12), (1e-30, 1e10, 1e-30), (1e-36, 1e14, 1e-20),
+    (1e30, 1e-44, 1e-31), (1e-38, 1e5, 1e5), (1e-42, 1e12, 1e12), (1.0, 1e-40, 1e-3),
+    (1.0, 1e-22, 1e-22),  # scores at the least that float32 holds
+    (1.0, 1e-23, 3e-23), (1.0, 1e-24, 1e-24), (1e-20, 1e-20, 1e-20),
+])  # fmt: skip
 def test_factors_that_vanish_in_float32(kind: str, embedding: float, left: float, right: float) -> None:
     """Each score is a float32 all the same, computed in float64: only where that is 0 the list is."""
     head = Head.of(kind, 150, 20, 3, tied=False)

@@ -60,18 +60,10 @@ def hard_pairs(kind: str, d_vocab: int, d_head: int, lens: str) -> brute.Ends:
 
 
 @pytest.mark.parametrize("way", [SCAN, *BYTES, *PREFIXES, EVERYTHING, None])
-@pytest.mark.parametrize(
-    ("kind", "d_vocab", "d_head"),
-    [
-        ("heavy tail", 1300, 48),
-        ("random", 600, 64),
-        ("integers", 400, 33),
-        ("equal halves", 300, 40),
-        ("all equal", 300, 12),
-        ("huge outlier", 257, 20),
-        ("tiny", 90, 5),
-    ],
-)
+@pytest.mark.parametrize(("kind", "d_vocab", "d_head"), [
+    ("heavy tail", 1300, 48), ("random", 600, 64), ("integers", 400, 33), ("equal halves", 300, 40),
+    ("all equal", 300, 12), ("huge outlier", 257, 20), ("tiny", 90, 5),
+])  # fmt: skip
 def test_all_ways_give_the_same_pairs(way: int | None, kind: str, d_vocab: int, d_head: int) -> None:
     """Where all rows are equal all pairs tie: more candidates than there is room for, so parts are searched again."""
     head = hard_head(kind, d_vocab, d_head)

@@ -1,4 +1,5 @@
-"""The build job where an index is already: another one, a damaged one, one whose weights have moved."""
+"""Builds where an index is already: another one, a damaged one, one whose weights have moved; and building anew beside
+one that is in use, then taking its place, killed in between or not."""
 
 import json
 import os
@@ -9,22 +10,19 @@ from typing import Any
 
 import pytest
 
-from precompute.errors import (
-    LexiscopeError,
-    ManifestDamaged,
-    NewerFormat,
-    OldFormat,
-    OptionsDiffer,
-)
+from precompute.build.build_folder import NEXT
+from precompute.errors import LexiscopeError, ManifestDamaged, NewerFormat, OldFormat, OptionsDiffer, ShardDamaged
 from precompute.index.index import Index
+from precompute.index.layout import shard_file
 from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from tests.precompute.build.checks import problems
 from tests.support.builds import (
+    NEIGHBOURS,
     SHARD,
     VOCABULARY,
     Listener,
     contents,
     copy,
+    faults,
     quick_build,
     small_gpt2,
 )
@@ -40,16 +38,13 @@ def _other_tokenizer(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("make", "options", "said"),
-    [
-        (small_gpt2, {"k": 9}, "its k is 8, not 9"),
-        (small_gpt2, {"pairs": 11}, "its pairs is 12, not 11"),
-        (_other_weights, {}, "its weights' hash is"),
-        (_other_tokenizer, {}, "its tokenizer's hash is"),
-        (lambda folder: small_gpt2(folder, n_layers=2), {}, "its n_layers is 3, not 2"),
-    ],
-)
+@pytest.mark.parametrize(("make", "options", "said"), [
+    (small_gpt2, {"k": 9}, "its k is 8, not 9"),
+    (small_gpt2, {"pairs": 11}, "its pairs is 12, not 11"),
+    (_other_weights, {}, "its weights' hash is"),
+    (_other_tokenizer, {}, "its tokenizer's hash is"),
+    (lambda folder: small_gpt2(folder, n_layers=2), {}, "its n_layers is 3, not 2"),
+])  # fmt: skip
 def test_another_build_is_in_the_way(
     built: Path, tmp_path: Path, make: Callable[[Path], Path], options: dict[str, Any], said: str
 ) -> None:
@@ -82,8 +77,11 @@ def _foreign(path: Path) -> None:
     path.write_bytes((path.parent / "layer-2.safetensors").read_bytes())
 
 
-@pytest.mark.parametrize("name", [SHARD, VOCABULARY, TOKENIZER])
-@pytest.mark.parametrize("damage", [Path.unlink, _cut, _flip_header, _foreign])
+@pytest.mark.parametrize(("name", "damage"), [
+    *((name, Path.unlink) for name in (SHARD, VOCABULARY, TOKENIZER, NEIGHBOURS)),
+    *((SHARD, damage) for damage in (_cut, _flip_header, _foreign)),
+    (VOCABULARY, _flip_header), (TOKENIZER, _cut), (NEIGHBOURS, _foreign),
+])  # fmt: skip
 def test_damaged_files_are_made_again(
     source: Path, built: Path, tmp_path: Path, name: str, damage: Callable[[Path], None]
 ) -> None:
@@ -104,14 +102,11 @@ def test_layers_that_were_not_asked_for_are_left_alone(source: Path, built: Path
     assert contents(index) == before
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "error"),
-    [
-        (MANIFEST, (b'"k": 8', b'"k": 7'), ManifestDamaged),
-        (MANIFEST, (b'"format": 2', b'"format": 3'), NewerFormat),
-        (SHARD, (b'"format":"2"', b'"format":"3"'), NewerFormat),
-    ],
-)
+@pytest.mark.parametrize(("name", "change", "error"), [
+    (MANIFEST, (b'"k": 8', b'"k": 7'), ManifestDamaged),
+    (MANIFEST, (b'"format": 2', b'"format": 3'), NewerFormat),
+    (SHARD, (b'"format":"2"', b'"format":"3"'), NewerFormat),
+])  # fmt: skip
 def test_what_cannot_be_repaired_safely_says_what_to_do(
     source: Path, built: Path, tmp_path: Path, name: str, change: tuple[bytes, bytes], error: type[LexiscopeError]
 ) -> None:
@@ -182,4 +177,95 @@ def test_weights_in_the_folder_of_their_index_stay(tmp_path: Path) -> None:
     for force in (False, True):
         quick_build(source, tmp_path, force=force)
         assert weights.items() <= contents(tmp_path / "tiny").items()
-    assert problems(tmp_path / "tiny", source) == []
+    assert faults(tmp_path / "tiny", source) == []
+
+
+def test_rebuild_beside_the_old_index(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    old, before = Index.open(index), contents(index)
+
+    class Reader(Listener):
+        def look(self) -> None:
+            assert before.items() <= contents(index).items() | {(".lock", b"")}
+            assert old.refreshed() is old
+
+    quick_build(source, tmp_path, Reader(), force=True)
+    with pytest.raises(ShardDamaged, match="is missing"):
+        old.shard(1)
+    second = {name.replace(".safetensors", ".g2.safetensors"): data for name, data in contents(built).items()}
+    assert contents(index) == second | {MANIFEST: contents(index)[MANIFEST]}
+    assert old.refreshed().manifest.generation == 2
+
+
+class Killed(Exception):
+    pass
+
+
+class Fragile(Listener):
+    """Ends a build when its first layer is ready."""
+
+    def look(self) -> None:
+        raise Killed
+
+
+def test_killed_rebuild_leaves_the_old_index_and_goes_on(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path / "a")
+    other = small_gpt2(tmp_path / "other" / "tiny", seed=9)
+    with pytest.raises(Killed):
+        quick_build(other, tmp_path / "a", Fragile(), force=True)
+    assert contents(built).items() <= contents(index).items()
+    assert faults(index, source, sample=1) == []
+    listener = Listener()
+    quick_build(source, tmp_path / "a", listener)  # without --force it stays the old one, and the rebuild is kept
+    assert "nothing to do" in listener.text.getvalue()
+    assert "--force" in listener.text.getvalue()
+    listener = Listener()
+    quick_build(other, tmp_path / "a", listener, force=True)
+    assert listener.layers == [1, 0]
+    copy(built, tmp_path / "b")
+    undisturbed = quick_build(other, tmp_path / "b", force=True)
+    assert contents(index) == contents(undisturbed)
+    assert faults(index, other, sample=1) == []
+
+
+def test_rebuild_killed_after_it_took_the_place_is_not_begun_again(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    quick_build(source, tmp_path, force=True)
+    after = contents(index)
+    shutil.copy(index / MANIFEST, index / NEXT)
+    shutil.copy(built / SHARD, index)
+    for force in (True, False):
+        listener = Listener()
+        quick_build(source, tmp_path, listener, force=force)
+        assert listener.layers == []
+        assert contents(index) == after
+        shutil.copy(index / MANIFEST, index / NEXT)
+
+
+@pytest.mark.parametrize(("killed", "then", "rebuilt", "generations"), [
+    (None, (1,), [1], "1 2 1"), (None, (0, 2), [2, 0], "2 1 2"),
+    ((1,), None, [2, 0], "2 2 2"),  # what was kept before is not what is rebuilt now
+    (None, None, [2, 1, 0], "2 2 2"), ((1, 2), (1,), [1], "1 2 2"),
+])  # fmt: skip
+def test_rebuild_of_some_layers_keeps_the_others(
+    source: Path,
+    built: Path,
+    tmp_path: Path,
+    killed: tuple[int, ...] | None,
+    then: tuple[int, ...] | None,
+    rebuilt: list[int],
+    generations: str,
+) -> None:
+    index = copy(built, tmp_path)
+    if killed:
+        with pytest.raises(Killed):
+            quick_build(source, tmp_path, Fragile(), force=True, layers=killed)
+    listener = Listener()
+    quick_build(source, tmp_path, listener, force=True, layers=then)
+    assert listener.layers == rebuilt
+    shards = Manifest.load(index).shards
+    files = {shard_file(layer, generation): generation for layer in range(3) for generation in (1, 2)}
+    assert " ".join(str(files[shards[layer].file]) for layer in range(3)) == generations
+    assert Index.open(index).layers == (0, 1, 2)
+    assert not (index / NEXT).exists()
+    assert len(list(index.glob("*.safetensors"))) == 5
