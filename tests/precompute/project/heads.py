@@ -1,6 +1,6 @@
 """A head's matrix over a small vocabulary, and what brute force says of it: for the tests of the pair search."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from tests.support import brute
 
 Array = NDArray[Any]
 CPU = torch.device("cpu")
+# Factors for W_left and W_right: scores that float32 holds, of rows whose squares it does not.
+SMALL_WEIGHTS = [(6e-35, 1700), (2e5, 4e-34), (8e-34, 0.25), (4e-11, 1.5e-31), (1e-28, 5e-8)]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class Head:
         surface = random.integers(0, masks.get("surfaces", max(1, d_vocab // 2)), d_vocab)
         surface = np.unique(surface, return_inverse=True)[1].astype(np.int32)
         return cls(source, target, W[0], W[1], surface, random.random(d_vocab) < masks.get("words", 0.4))
+
+    def scaled(self, left: float, right: float) -> "Head":
+        return replace(self, W_left=self.W_left * np.float32(left), W_right=self.W_right * np.float32(right))
 
     def matrix(self) -> Matrix:
         source = Embedding.of(torch.from_numpy(self.source), CPU)

@@ -13,7 +13,7 @@ from precompute.errors import BadWeights
 from precompute.project.pairs.head_pairs import top_pairs
 from precompute.project.pairs.masks import LARGE_GROUP, Masks
 from precompute.shape import LENSES, PRESETS
-from tests.precompute.project.heads import Head, same
+from tests.precompute.project.heads import SMALL_WEIGHTS, Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute
 
@@ -108,18 +108,12 @@ def test_opposite_and_equal_factors() -> None:
 @pytest.mark.parametrize("scale", [(1e-25, 1e-25), (1e-15, 1e-7), (1e12, 1e-12), (1e9, 1e9), (1e14, 1e14)])
 def test_scales_of_weights(scale: tuple[float, float]) -> None:
     """Down to where all scores round to nothing, up to near the largest float32."""
-    head = Head.of("random", 150, 10, 0, tied=False)
-    left, right = (np.float32(s) for s in scale)
-    check(replace(head, W_left=head.W_left * left, W_right=head.W_right * right), 60)
+    check(Head.of("random", 150, 10, 0, tied=False).scaled(*scale), 60)
 
 
-@pytest.mark.parametrize("scale", [(6e-35, 1700), (2e5, 4e-34), (8e-34, 0.25), (4e-11, 1.5e-31), (1e-28, 5e-8)])
+@pytest.mark.parametrize("scale", SMALL_WEIGHTS)
 def test_small_weights(scale: tuple[float, float]) -> None:
-    """Scores that float32 holds, of factors whose squares it does not."""
-    head = Head.of("heavy tail", 79, 63, 0, tied=False)
-    head.W_left[:] *= np.float32(scale[0])
-    head.W_right[:] *= np.float32(scale[1])
-    check(head, 20)
+    check(Head.of("heavy tail", 79, 63, 0, tied=False).scaled(*scale), 20)
 
 
 @pytest.mark.parametrize("kind", ["heavy tail", "offset", "integers"])
@@ -150,9 +144,7 @@ def test_one_side_vanishes_by_structure_alone() -> None:
 @pytest.mark.parametrize("scale", [(1e19, 1e19), (1e30, 1e5), (1e30, 1e-30), (1e5, 1e36)])
 @pytest.mark.parametrize("lens", LENSES)
 def test_weights_beyond_float32_are_refused(scale: tuple[float, float], lens: str) -> None:
-    head = Head.of("random", 50, 10, 0)
-    left, right = (np.float32(s) for s in scale)
-    head = replace(head, W_left=head.W_left * left, W_right=head.W_right * right)
+    head = Head.of("random", 50, 10, 0).scaled(*scale)
     with pytest.raises(BadWeights, match="overflow") as caught:
         top_pairs(head.matrix(), head.masks(), lens, 10)
     its_scores_fit = scale == (1e30, 1e-30)

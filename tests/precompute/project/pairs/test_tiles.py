@@ -12,7 +12,7 @@ from precompute.project.pairs.leaderboard import Leaderboard
 from precompute.project.pairs.same_surface import search_large_groups_on_device
 from precompute.project.pairs.tiles import MOST_HITS, TILE_ROWS, search_tiles
 from precompute.shape import LENSES
-from tests.precompute.project.heads import Head, same
+from tests.precompute.project.heads import SMALL_WEIGHTS, Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute
 
@@ -47,19 +47,12 @@ def test_edges_of_tiles(d_vocab: int) -> None:
 
 @pytest.mark.parametrize("scale", [1e-19, 1e-21, 1e-22, 1e-25])
 def test_scores_at_the_lower_end_of_float32(scale: float) -> None:
-    head = Head.of("random", 60, 30, 0)
-    head.W_left[:] *= np.float32(scale)
-    head.W_right[:] *= np.float32(scale)
-    check(head, 40)
+    check(Head.of("random", 60, 30, 0).scaled(scale, scale), 40)
 
 
-@pytest.mark.parametrize("scale", [(6e-35, 1700), (2e5, 4e-34), (8e-34, 0.25), (4e-11, 1.5e-31), (1e-28, 5e-8)])
+@pytest.mark.parametrize("scale", SMALL_WEIGHTS)
 def test_small_weights(scale: tuple[float, float]) -> None:
-    """Scores that float32 holds, of factors whose squares it does not."""
-    head = Head.of("heavy tail", 79, 63, 0, tied=False)
-    head.W_left[:] *= np.float32(scale[0])
-    head.W_right[:] *= np.float32(scale[1])
-    check(head, 20)
+    check(Head.of("heavy tail", 79, 63, 0, tied=False).scaled(*scale), 20)
 
 
 def test_more_hits_than_are_moved_at_once() -> None:
