@@ -45,7 +45,7 @@ class Settings(BaseSettings):
         "more answers 503",
     )  # fmt: skip
     streams: int = Field(
-        default=64, ge=1, le=65536,
+        default=32, ge=1, le=65536,
         description="long answers (CSV, events) on their way at once; one more answers 503",
     )  # fmt: skip
     layer_rows: int = Field(default=50, ge=1, le=1000, description="neurons on a page of a layer")

@@ -145,7 +145,9 @@ def seed_ranking_view(
                 "layer": result.layer,
                 "index": result.index,
                 "score": result.score,
-                "top": first_tokens(index, result.kind, result.layer, result.index, FIRST),
+                "top": read_first_tokens(index, result.kind, result.layer, result.index, FIRST)
+                if result.layer in index.manifest.shards
+                else [],
             }
             for result in results
         ],
@@ -161,10 +163,14 @@ def from_worker(index: Index, entries: tuple[Scored, ...]) -> list[ScoredToken]:
 
 
 def first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
-    """Of a stored list; none while its layer is not built, or while its file is damaged."""
+    """The beginning of a stored list; none while its layer is not built, or while its file is damaged."""
     try:
-        lists = index.shard(layer).vector(kind, row, "dot")
+        return read_first_tokens(index, kind, layer, row, n, end)
     except (IndexFault, NotFound):
         return []
+
+
+def read_first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
+    lists = index.shard(layer).vector(kind, row, "dot")
     ids = lists.top_ids if end == "top" else lists.bottom_ids
     return tokens_of(index.tokens, ids[:n].tolist())

@@ -298,6 +298,11 @@ def test_seeds(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) 
     code, _, err = run(capsys, "seeds", "tiny", "do\udcffg", "--data", "data")
     assert code == 1
     assert "is no text" in err
+    for shard in index.glob("layer-*"):
+        shard.write_bytes(shard.read_bytes()[:-1])
+    code, _, err = run(capsys, "seeds", "tiny", "dog", "--data", "data")
+    assert code == 1
+    assert "bytes" in err  # a damaged layer is not told as one that is not built
     (index / TOKENIZER).unlink()
     code, _, err = run(capsys, "seeds", "tiny", "dog", "--data", "data")
     assert code == 1
