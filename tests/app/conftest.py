@@ -1,4 +1,4 @@
-"""A real engine that tests of workers can hold up, loaded once."""
+"""A real engine that tests of workers can hold up, loaded once; asynchronous tests run on asyncio."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,11 @@ from tests.support.site import GPT2
 
 if TYPE_CHECKING:
     from tests.support.workers import HeldEngine
+
+
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    return "asyncio"
 
 
 @pytest.fixture(scope="session")

@@ -31,13 +31,6 @@ def test_requests_are_counted_by_route_and_status() -> None:
     assert buckets == [2, 3, 3, 3, 3, 4, 4, 4, 4, 4, 5]
 
 
-def test_two_apps_do_not_mix() -> None:
-    one, other = Metrics(), Metrics()
-    one.count("neuron", 200, 0.1)
-    assert b"neuron" in one.text()
-    assert b"neuron" not in other.text()
-
-
 def test_the_page_of_metrics(client: TestClient) -> None:
     client.get(f"/{GPT2}/ff/1/5")
     client.get('/no/such/page/"\\')

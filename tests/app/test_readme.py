@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from app.cli import main, make_parser
-from app.commands import demo
 from tests.support.models import tiny_gpt2
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -66,8 +65,3 @@ def test_the_pictures_are_there() -> None:
     assert len(pictures) >= 10 - 1
     for picture in pictures:
         assert (Path(__file__).parents[2] / picture).stat().st_size < 150_000
-
-
-def test_the_tour_is_of_commands() -> None:
-    for _, command in demo.TOUR:
-        assert callable(make_parser().parse_args(command.split()).run)

@@ -1,6 +1,7 @@
 """Our commands as processes, the way people start them."""
 
 import os
+import re
 import subprocess
 import sys
 import urllib.request
@@ -43,3 +44,10 @@ def serving(*words: str | Path, **environment: str) -> Iterator[tuple["subproces
 def get(url: str) -> tuple[int, bytes]:
     with urllib.request.urlopen(url, timeout=30) as answer:
         return answer.status, answer.read()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+    except (FileNotFoundError, ProcessLookupError):
+        return False

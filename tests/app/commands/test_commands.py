@@ -6,20 +6,19 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from app.cli import main, make_parser
+from app.cli import make_parser
 from app.commands import demo
 from app.commands.weights import find_weights
 from precompute.errors import OptionsDiffer, SourceNotFound
 from precompute.files import PARTIAL
 from precompute.index.index import Index
 from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER, Manifest
+from tests.app.commands.conftest import Refused, Run
 from tests.support.builds import SMALL, command, contents, copy, quick_build, small_gpt2
 from tests.support.models import tiny_llama
 
@@ -47,37 +46,25 @@ def slow_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small_gpt2(tmp_path_factory.mktemp("slow") / "slow", n_layers=160)
 
 
-def run(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, str, str]:
-    try:
-        code = main([str(word) for word in words])
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 1
-    captured = capsys.readouterr()
-    assert "Traceback" not in captured.err
-    return code, captured.out, captured.err
-
-
 # Building
 
 
-def test_build_then_again(capsys: pytest.CaptureFixture[str], source: Path, built: Path, tmp_path: Path) -> None:
-    code, out, err = run(capsys, "precompute", source, "--data", "data", *SMALL)
+def test_build_then_again(run: Run, source: Path, built: Path, tmp_path: Path) -> None:
+    code, out, err = run("precompute", source, "--data", "data", *SMALL)
     assert (code, out) == (0, "")
     assert "layer 1 is ready; 1 of 2 layers" in err
     assert contents(tmp_path / "data" / "tiny") == contents(built)
-    code, out, err = run(capsys, "precompute", "tiny", "--data", "data")  # an index knows its source and its options
+    code, out, err = run("precompute", "tiny", "--data", "data")  # an index knows its source and its options
     assert (code, out) == (0, "")
     assert "nothing to do" in err
 
 
-def test_one_of_several_fails(capsys: pytest.CaptureFixture[str], source: Path) -> None:
-    code, _, err = run(capsys, "precompute", "./missing", source, "./lost", "--data", "data", *SMALL)
-    assert code == 1
+def test_one_of_several_fails(refused: Refused, source: Path) -> None:
+    err = refused("precompute", "./missing", source, "./lost", "--data", "data", *SMALL)
     assert "lexiscope: ./missing: There is no folder" in err
     assert "lexiscope: ./lost: There is no folder" in err
     assert Index.open(Path("data/tiny")).layers == (0, 1)
-    code, _, err = run(capsys, "precompute", "./missing", "--data", "data")
-    assert code == 1
+    err = refused("precompute", "./missing", "--data", "data")
     assert err.count("There is no folder") == 1
 
 
@@ -95,11 +82,11 @@ def test_one_of_several_fails(capsys: pytest.CaptureFixture[str], source: Path) 
     (("--k", "9"), 1, "its k is 8, not 9"),
 ])  # fmt: skip
 def test_options_that_make_no_sense(
-    capsys: pytest.CaptureFixture[str], source: Path, built: Path, words: tuple[str, str], code: int, said: str
+    run: Run, source: Path, built: Path, words: tuple[str, str], code: int, said: str
 ) -> None:
     before = contents(built)
     flag, value = words
-    got, _, err = run(capsys, "precompute", source, "--data", built.parent, f"{flag}={value}")
+    got, _, err = run("precompute", source, "--data", built.parent, f"{flag}={value}")
     assert got == code
     assert said in err
     assert contents(built) == before
@@ -112,35 +99,27 @@ def test_layers(text: str, layers: tuple[int, ...]) -> None:
     assert make_parser().parse_args(["precompute", "x", "--layers", text]).layers == layers
 
 
-def test_data_that_is_a_file(capsys: pytest.CaptureFixture[str], source: Path) -> None:
+def test_data_that_is_a_file(refused: Refused, source: Path) -> None:
     Path("file").write_text("")
-    code, _, err = run(capsys, "precompute", source, "--data", "file")
-    assert code == 1
-    assert "--data file is a file" in err
-    code, _, err = run(capsys, "precompute", source, "--data", "file/below")
-    assert code == 1
-    assert "cannot build in file/below/tiny: Not a directory" in err
+    assert "--data file is a file" in refused("precompute", source, "--data", "file")
+    assert "cannot build in file/below/tiny: Not a directory" in refused("precompute", source, "--data", "file/below")
 
 
 def test_data_that_cannot_be_written(
-    capsys: pytest.CaptureFixture[str], source: Path, built: Path, monkeypatch: pytest.MonkeyPatch
+    refused: Refused, source: Path, built: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK or Path(path) != built.parent)
-    code, _, err = run(capsys, "precompute", source, "--data", built.parent)
-    assert code == 1
-    assert "cannot be written to" in err
+    assert "cannot be written to" in refused("precompute", source, "--data", built.parent)
 
 
 # Which weights are meant
 
 
 @pytest.mark.parametrize("name", ["layer-1.safetensors", "vocabulary.safetensors", TOKENIZER])
-def test_name_of_an_index_is_enough_to_repair_it(
-    capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path, name: str
-) -> None:
+def test_name_of_an_index_is_enough_to_repair_it(run: Run, built: Path, tmp_path: Path, name: str) -> None:
     index = copy(built, tmp_path / "data")
     (index / name).unlink()
-    code, _, err = run(capsys, "precompute", "tiny", "--data", "data")
+    code, _, err = run("precompute", "tiny", "--data", "data")
     assert code == 0, err
     assert contents(index) == contents(built)
 
@@ -165,23 +144,20 @@ def test_index_of_another_owner_is_not_taken_for_this_one(built: Path, tmp_path:
 
 @pytest.mark.parametrize("name", ["tiny", "mine"])
 def test_manifest_that_knows_no_source(
-    capsys: pytest.CaptureFixture[str], source: Path, built: Path, tmp_path: Path, name: str
+    run: Run, refused: Refused, source: Path, built: Path, tmp_path: Path, name: str
 ) -> None:
     index = copy(built, tmp_path / "data")
     if name == "tiny":
         (index / MANIFEST).write_text("{}")
     else:
         index.rename(tmp_path / "data" / "mine")
-    code, _, err = run(capsys, "precompute", name, "--data", "data")
-    assert code == 1
+    err = refused("precompute", name, "--data", "data")
     assert f"data/{name}/{MANIFEST}" in err
     assert f"{name!r} alone does not lead to the weights" in err
     if name == "tiny":
-        code, _, err = run(capsys, "precompute", source, "--data", "data")
-        assert code == 1
-        assert "Delete the folder" in err
+        assert "Delete the folder" in refused("precompute", source, "--data", "data")
         shutil.rmtree(index)
-        assert run(capsys, "precompute", source, "--data", "data", *SMALL)[0] == 0
+        assert run("precompute", source, "--data", "data", *SMALL)[0] == 0
         assert contents(index) == contents(built)
 
 
@@ -222,53 +198,41 @@ def test_second_build_stops_and_a_kill_frees_the_place(slow_source: Path, tmp_pa
         third.wait_for("to build, upper layers first")
 
 
-@pytest.mark.slow
-def test_real_process_speaks_on_stderr(source: Path, tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "app.cli", "precompute", str(source), "--data", str(tmp_path), *SMALL]
-    root = Path(__file__).parents[3]
-    done = subprocess.run(words, cwd=root, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, "")
-    assert "layer 0 is ready; 2 of 2 layers" in done.stderr
-
-
 # Checking and asking
 
 
-def test_verify(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) -> None:
+def test_verify(run: Run, built: Path, tmp_path: Path) -> None:
     index = copy(built, tmp_path / "data")
-    code, out, _ = run(capsys, "verify", "tiny", "--data", "data")
+    code, out, _ = run("verify", "tiny", "--data", "data")
     assert code == 0
     assert out.rstrip().endswith("everything is as it should be")
     seed = re.search(r"--seed (\d+)", out)
     assert seed
-    assert run(capsys, "verify", "tiny", "--data", "data", "--seed", seed[1]) == (0, out, "")
+    assert run("verify", "tiny", "--data", "data", "--seed", seed[1]) == (0, out, "")
     shard = index / "layer-0.safetensors"
     content = bytearray(shard.read_bytes())
     content[-1] ^= 1
     shard.write_bytes(content)
-    code, out, _ = run(capsys, "verify", "tiny", "--data", "data", "--sums-only")
+    code, out, _ = run("verify", "tiny", "--data", "data", "--sums-only")
     assert code == 1
     assert f"{shard.relative_to(tmp_path)} is damaged" in out
     assert "Delete this file and run `lexiscope precompute tiny`" in out
     assert out.rstrip().endswith("1 problem")
 
 
-def test_verify_when_the_weights_are_gone(capsys: pytest.CaptureFixture[str], source: Path, tmp_path: Path) -> None:
+def test_verify_when_the_weights_are_gone(run: Run, refused: Refused, source: Path, tmp_path: Path) -> None:
     moved = Path(shutil.copytree(source, tmp_path / "elsewhere" / "tiny"))
     quick_build(moved, tmp_path / "data")
     shutil.rmtree(moved)
-    code, out, err = run(capsys, "verify", "tiny", "--data", "data")
+    code, out, err = run("verify", "tiny", "--data", "data")
     assert code == 1
     assert "layer-1.safetensors: ok" in out
     assert str(moved) in err
     small_gpt2(moved, n_layers=3)
-    code, _, err = run(capsys, "verify", "tiny", "--data", "data")
-    assert code == 1
-    assert "holds another model than the index" in err
+    assert "holds another model than the index" in refused("verify", "tiny", "--data", "data")
     small_gpt2(moved, n_layers=2, seed=5)  # the same shape
     for words in (("verify", "tiny"), ("seeds", "tiny", "dog")):
-        code, _, err = run(capsys, *words, "--data", "data")
-        assert code == 1
+        err = refused(*words, "--data", "data")
         assert f"{moved} holds other weights than the index" in err
         assert "`lexiscope precompute tiny --force`" in err
     with pytest.raises(SourceNotFound):
@@ -278,34 +242,30 @@ def test_verify_when_the_weights_are_gone(capsys: pytest.CaptureFixture[str], so
 @pytest.mark.parametrize(
     "words", [("show", "nobody", "ff", "0", "0"), ("seeds", "nobody", "dog"), ("verify", "nobody"), ("verify", "a b")]
 )
-def test_models_that_are_not_built(capsys: pytest.CaptureFixture[str], built: Path, words: tuple[str, ...]) -> None:
-    code, out, err = run(capsys, *words, "--data", built.parent)
+def test_models_that_are_not_built(run: Run, built: Path, words: tuple[str, ...]) -> None:
+    code, out, err = run(*words, "--data", built.parent)
     assert (code, out) == (1, "")
     assert f"no index of {words[1]!r}" in err
     assert "built: tiny" in err
 
 
-def test_seeds(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) -> None:
+def test_seeds(run: Run, refused: Refused, built: Path, tmp_path: Path) -> None:
     index = copy(built, tmp_path / "data")
-    code, out, _ = run(capsys, "seeds", "tiny", "dog", "horse", "--k", "3", "--data", "data")
+    code, out, _ = run("seeds", "tiny", "dog", "horse", "--k", "3", "--data", "data")
     assert code == 0
     assert len(re.findall("ff_value  ", out)) == 3
-    code, out, _ = run(capsys, "seeds", "tiny", "dog", "--kind", "w_q", "--kind", "w_k", "--json", "--data", "data")
+    code, out, _ = run("seeds", "tiny", "dog", "--kind", "w_q", "--kind", "w_k", "--json", "--data", "data")
     assert code == 0
     assert out.startswith("{")
     twice = ("--kind", "w_q", "--kind", "w_q", "--kind", "w_k", "--json")
-    assert json.loads(run(capsys, "seeds", "tiny", "dog", *twice, "--data", "data")[1]) == json.loads(out)
-    code, _, err = run(capsys, "seeds", "tiny", "do\udcffg", "--data", "data")
-    assert code == 1
-    assert "is no text" in err
+    assert json.loads(run("seeds", "tiny", "dog", *twice, "--data", "data")[1]) == json.loads(out)
+    assert "is no text" in refused("seeds", "tiny", "do\udcffg", "--data", "data")
     for shard in index.glob("layer-*"):
         shard.write_bytes(shard.read_bytes()[:-1])
-    code, _, err = run(capsys, "seeds", "tiny", "dog", "--data", "data")
-    assert code == 1
-    assert "bytes" in err  # a damaged layer is not told as one that is not built
+    damaged = refused("seeds", "tiny", "dog", "--data", "data")
+    assert "bytes" in damaged  # a damaged layer is not told as one that is not built
     (index / TOKENIZER).unlink()
-    code, _, err = run(capsys, "seeds", "tiny", "dog", "--data", "data")
-    assert code == 1
+    err = refused("seeds", "tiny", "dog", "--data", "data")
     assert f"{TOKENIZER} cannot be read" in err
     assert "`lexiscope precompute tiny`" in err
 
@@ -319,28 +279,28 @@ def test_seeds(capsys: pytest.CaptureFixture[str], built: Path, tmp_path: Path) 
     (('"dog lion"',), [("dog lion", 1)]),
 ])  # fmt: skip
 def test_seeds_are_written_as_on_their_page(
-    capsys: pytest.CaptureFixture[str], built: Path, words: tuple[str, ...], meant: list[tuple[str, float]]
+    run: Run, built: Path, words: tuple[str, ...], meant: list[tuple[str, float]]
 ) -> None:
-    code, out, _ = run(capsys, "seeds", "tiny", *words, "--json", "--data", built.parent)
+    code, out, _ = run("seeds", "tiny", *words, "--json", "--data", built.parent)
     assert code == 0
     assert [(seed["word"], seed["weight"]) for seed in json.loads(out)["seeds"]] == meant
 
 
-def test_seeds_that_say_nothing(capsys: pytest.CaptureFixture[str], built: Path) -> None:
+def test_seeds_that_say_nothing(run: Run, built: Path) -> None:
     for words, said in (("dog -", "missing at the end"), (",", "no words"), ("dog - dog", "cancel each other out")):
-        code, out, err = run(capsys, "seeds", "tiny", words, "--data", built.parent)
+        code, out, err = run("seeds", "tiny", words, "--data", built.parent)
         assert (code, out) == (1, "")
         assert said in err
 
 
-def test_tour_of_the_demo_parses(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tour_of_the_demo_parses(run: Run) -> None:
     parser = make_parser()
     for _, words in demo.TOUR:
         step = parser.parse_args([*words.split(), "--data", "nowhere"])
         assert getattr(step, "model", "demo") == "demo"
     demo_args, precompute_args = (vars(parser.parse_args(words)) for words in (["demo"], ["precompute", "demo"]))
     assert precompute_args.keys() - demo_args.keys() == {"models"}
-    code, out, _ = run(capsys, "demo", "--help")
+    code, out, _ = run("demo", "--help")
     assert code == 0
     assert "--revision" not in out  # there is one demo
 

@@ -1,15 +1,12 @@
 """`lexiscope serve` and the server of `lexiscope demo` as processes: addresses, signals, raw bytes, memory, no torch.
-What pages show is for test_server.py."""
+What pages show is for routes/test_pages.py."""
 
-import json
-import os
 import re
 import resource
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -51,12 +48,6 @@ def raw(url: str, request: bytes) -> bytes:
 def server(site_data: Path) -> Iterator[str]:
     with serving("--data", site_data) as (_, url):
         yield url
-
-
-def test_it_serves(server: str) -> None:
-    status, body = get(f"{server}/{GPT2}/ff/1/5.json")
-    assert (status, json.loads(body)["neuron"]) == (200, 5)
-    assert b"<!doctype html>" in get(server)[1]
 
 
 @pytest.mark.parametrize(("target", "statuses"), [
@@ -183,12 +174,6 @@ def test_an_address_to_open(host: str, shown: str) -> None:
         assert browser_address(listener).startswith(shown)
 
 
-@pytest.mark.parametrize("made", [True, False])
-def test_an_empty_or_missing_data_folder(tmp_path: Path, made: bool) -> None:
-    with serving("--data", tmp_path if made else tmp_path / "later") as (_, url):
-        assert b"lexiscope precompute" in get(url)[1]
-
-
 def test_no_torch_and_little_memory(site_data: Path) -> None:
     paths = ["/", f"/{GPT2}", f"/{GPT2}/ff/1/5", f"/{LLAMA}/token/300", f"/{GPT2}/search?q=xyzzy", f"/{LLAMA}/head/0/1"]
     with serving("--data", site_data) as (process, url):
@@ -201,19 +186,18 @@ def test_no_torch_and_little_memory(site_data: Path) -> None:
         assert 0 < resident < 200e6
 
 
-def test_the_demo_serves_while_it_builds(site_data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_demo_serves_while_it_builds(
+    site_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The part of the demo that is not another command: a server that ends with it."""
     with listen("127.0.0.1", 0) as taken:
         port = str(taken.getsockname()[1])
-        os.environ["LEXISCOPE_PORT"] = port
-        try:
-            args = make_parser().parse_args(["demo", "--data", str(site_data)])
-            with demo.serve_meanwhile(args) as (child, said):
-                url = said.split()[3]
-                assert url != f"http://127.0.0.1:{port}"  # taken: another one
-                assert get(f"{url}/{GPT2}.json")[0] == 200
-        finally:
-            del os.environ["LEXISCOPE_PORT"]
+        monkeypatch.setenv("LEXISCOPE_PORT", port)
+        args = make_parser().parse_args(["demo", "--data", str(site_data)])
+        with demo.serve_meanwhile(args) as (child, said):
+            url = said.split()[3]
+            assert url != f"http://127.0.0.1:{port}"  # taken: another one
+            assert get(f"{url}/{GPT2}.json")[0] == 200
     assert child.returncode == 0
     assert said in capsys.readouterr().out
 
@@ -223,17 +207,3 @@ def test_the_demo_stops_serving_when_the_build_fails(site_data: Path) -> None:
     with pytest.raises(ZeroDivisionError), demo.serve_meanwhile(args) as (child, _):
         raise ZeroDivisionError
     assert child.returncode == 0
-
-
-def test_a_visitor_waits_while_it_starts(site_data: Path) -> None:
-    """The address is printed when connections are taken, not later."""
-    with serving("--data", site_data) as (_, url):
-        started = time.perf_counter()
-        answers: list[int] = []
-        visitors = [threading.Thread(target=lambda: answers.append(get(url)[0])) for _ in range(8)]
-        for visitor in visitors:
-            visitor.start()
-        for visitor in visitors:
-            visitor.join()
-        assert answers == [200] * 8
-        assert time.perf_counter() - started < 30

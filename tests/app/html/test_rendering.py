@@ -1,7 +1,6 @@
 """Pages as they are made: what every one of them has, links that lead somewhere, hostile tokens as text."""
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -11,14 +10,12 @@ from app.addresses import turned
 from app.html.assets import folder
 from app.html.glossary import TERMS
 from app.html.numbers import BAR_STEPS, HEAT_STEPS
-from app.html.rendering import PageRequest, Renderer
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
-PARTIAL = {"HX-Request": "true", "HX-Request-Type": "partial", "HX-Target": "div#page"}
 LINKS = 40  # of each page, evenly spread
 
 
@@ -34,6 +31,10 @@ def test_every_page_says_what_it_is(client: "TestClient", path: str) -> None:
     for table in re.findall(r"<table.*?</table>", client.get(path).text, re.DOTALL):
         assert "<caption" in table or "cards" in table
         assert "scope" in table
+    assert all("src" in script.attributes for script in page.all("script"))  # and no token has become one
+    assert not page.all("style")
+    for element in page.elements:
+        assert not [name for name in element.attributes if name == "style" or name.startswith(("on", "hx-on"))]
 
 
 def live(link: str) -> bool:
@@ -53,23 +54,6 @@ def test_links_lead_somewhere(client: "TestClient", path: str) -> None:
             assert answer.status_code in (200, 303), link
         if address.fragment:
             assert address.fragment in parsed(answer.text).ids(), link
-
-
-@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_a_partial_is_the_inside_of_the_page(client: "TestClient", path: str) -> None:
-    whole, part = client.get(path).text, client.get(path, headers=PARTIAL).text
-    assert not {"html", "head", "body", "script"} & {element.tag for element in parsed(part).elements}
-    assert parsed(part).all("title")[0].text == parsed(whole).all("title")[0].text
-    assert part[part.index("<main") :].rstrip() in whole
-
-
-@pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)
-def test_tokens_are_text(client: "TestClient", path: str) -> None:
-    page = parsed(client.get(path).text)
-    assert all("src" in script.attributes for script in page.all("script"))
-    assert not page.all("style")
-    for element in page.elements:
-        assert not [name for name in element.attributes if name == "style" or name.startswith(("on", "hx-on"))]
 
 
 def test_a_hostile_token_in_title_heading_and_description(client: "TestClient") -> None:
@@ -126,22 +110,9 @@ def test_turned(address: str, changes: dict[str, object], expected: str) -> None
     assert turned(address, **changes) == expected
 
 
-def test_every_term_is_explained_on_the_help_page(client: "TestClient") -> None:
-    ids = parsed(client.get("/-/help").text).ids()
-    assert set(TERMS) <= set(ids)
-
-
-def test_the_help_page_lists_its_parts(client: "TestClient") -> None:
+def test_the_help_page_lists_its_parts_and_explains_every_term(client: "TestClient") -> None:
     html = client.get("/-/help").text
     contents = html[html.index('<nav class="contents"') :].partition("</nav>")[0]
     headings = [heading.attributes["id"] for heading in parsed(html).all("h2")]
     assert sorted(parsed(contents).links()) == sorted(f"#{heading}" for heading in headings)
-
-
-def test_home_without_models(tmp_path: Path) -> None:
-    from app.library.library import Library
-    from app.views.home import home_view
-
-    html = Renderer().page("home", False, home_view(Library(tmp_path / "none")), PageRequest("/", "/"))
-    assert "lexiscope demo" in html
-    assert parsed(html).all("section", **{"hx-trigger": "every 3s"})
+    assert set(TERMS) <= set(parsed(html).ids())

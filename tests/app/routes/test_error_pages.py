@@ -100,16 +100,6 @@ def test_bad_input(client: TestClient, path: str, status: int, said: str) -> Non
         assert "Accept" in answer.headers["vary"]
 
 
-@pytest.mark.parametrize(("path", "location"), [
-    (f"/{GPT2}/", f"http://testserver/{GPT2}"),
-    (f"/{GPT2}/ff/1/5/?k=3", f"http://testserver/{GPT2}/ff/1/5?k=3"),
-    ("//evil.example/", "http://testserver//evil.example"),
-])  # fmt: skip
-def test_a_slash_too_many(client: TestClient, path: str, location: str) -> None:
-    answer = ask(client, path)
-    assert (answer.status, answer.headers.get("location")) in ((307, location), (404, None))
-
-
 @pytest.mark.parametrize("format", ["json", "csv", "md", "tex"])
 def test_errors_of_data_are_data(client: TestClient, format: str) -> None:
     for path, status in (
@@ -154,29 +144,16 @@ def test_a_page_that_takes_a_form_says_so(client: TestClient) -> None:
     assert client.delete(f"/{GPT2}/prompt.json").headers["allow"] == "GET, HEAD"
 
 
-def shard(data: Path, model: str, layer: int) -> Path:
-    return data / model / Manifest.load(data / model).shards[layer].file
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("harm", ["vanish", "truncate", "garbage"])
-def test_a_shard_is_lost_while_serving(site_data: Path, tmp_path: Path, harm: str) -> None:
+def test_a_shard_is_lost_while_serving(site_data: Path, tmp_path: Path) -> None:
+    """test_library.py has the other ways to lose one."""
     data = copied(site_data, tmp_path)
     with visit(data, refresh=0) as visitor:
-        lost, other = f"/{GPT2}/ff/1/5", f"/{GPT2}/ff/2/5"
+        lost = f"/{GPT2}/ff/1/5"
         before = visitor.get(lost)
-        assert before.status_code == visitor.get(other).status_code == 200
-        file = shard(data, GPT2, 1)
+        file = data / GPT2 / Manifest.load(data / GPT2).shards[1].file
         whole = file.read_bytes()
-        match harm:
-            case "vanish":
-                file.unlink()
-            case "truncate":
-                os.truncate(file, len(whole) // 2)
-            case "garbage":
-                beside = tmp_path / "garbage"
-                beside.write_bytes(os.urandom(len(whole)))
-                beside.rename(file)
+        os.truncate(file, len(whole) // 2)
         held = {"If-None-Match": before.headers["etag"]}
         for path in (lost, f"/{GPT2}/head/1/0", f"/{GPT2}/head/1/0/vo", f"/{GPT2}/head/1/0/sub/1", f"/{GPT2}/layer/1"):
             answer = visitor.get(path, headers=held)
@@ -184,12 +161,10 @@ def test_a_shard_is_lost_while_serving(site_data: Path, tmp_path: Path, harm: st
             assert file.name in answer.text
             assert "precompute" in answer.text
             assert visitor.get(f"{path}.json").json()["error"]["status"] == 503
-            assert HEADERS.items() <= answer.headers.items()
-        for path in (other, "/", f"/{GPT2}", f"/{GPT2}/token/300", f"/{GPT2}/search?q=dog", f"/{LLAMA}/ff/1/5"):
+        for path in (f"/{GPT2}/ff/2/5", "/", f"/{GPT2}", f"/{GPT2}/token/300", f"/{GPT2}/search?q=dog", f"/{LLAMA}"):
             assert visitor.get(path).status_code == 200, path
-        beside = tmp_path / "whole"
-        beside.write_bytes(whole)
-        beside.rename(file)
+        file.with_suffix(".whole").write_bytes(whole)
+        file.with_suffix(".whole").rename(file)
         assert visitor.get(lost).content == before.content
 
 
@@ -212,12 +187,7 @@ def test_a_data_folder_that_cannot_be_read() -> None:
         assert visitor.get("/-/help").status_code == 200
 
 
-@pytest.mark.parametrize(("accept", "media_type"), [
-    ("text/html", "text/html; charset=utf-8"), ("application/json", "application/json"),
-])  # fmt: skip
-def test_a_failure_is_a_500_with_all_headers(
-    site_data: Path, caplog: pytest.LogCaptureFixture, accept: str, media_type: str
-) -> None:
+def test_a_failure_is_a_500_with_all_headers(site_data: Path, caplog: pytest.LogCaptureFixture) -> None:
     site = app_without_routes(Settings(data=site_data))
     site.include_router(system.router)
 
@@ -227,10 +197,11 @@ def test_a_failure_is_a_500_with_all_headers(
 
     app = with_middleware(site)
     with TestClient(app, raise_server_exceptions=False) as visitor:
-        answer = visitor.get("/-/fail", headers={"Accept": accept})
-        assert (answer.status_code, answer.headers["content-type"]) == (500, media_type)
-        assert "nobody foresaw" not in answer.text
-        assert HEADERS.items() <= answer.headers.items()
-        assert 'lexiscope_requests_total{route="fail",status="500"} 1' in visitor.get("/-/metrics").text
+        for media_type in ("text/html", "application/json"):
+            answer = visitor.get("/-/fail", headers={"Accept": media_type})
+            assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (500, media_type)
+            assert "nobody foresaw" not in answer.text
+            assert HEADERS.items() <= answer.headers.items()
+        assert 'lexiscope_requests_total{route="fail",status="500"} 2' in visitor.get("/-/metrics").text
     assert "ZeroDivisionError at" in caplog.text
     assert "nobody foresaw" not in caplog.text  # a message may quote a visitor

@@ -1,6 +1,7 @@
 """Pages of a prompt, over HTTP with a real worker: data, tables, panels, changes and events.
 Runs themselves are tested in tests/precompute/live."""
 
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -123,62 +124,47 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     view = live.get(f"/{GPT2}/prompt.json?{query}").json()
     found = rows(live, f"/{GPT2}/prompt.csv?{query}")
 
-    def listed(*names: str, **wanted: str) -> list[tuple[str, ...]]:
-        return [tuple(row[name] for name in names) for row in found if wanted.items() <= row.items()]
+    def check(names: str, expected: Iterable[tuple[Any, ...]], **wanted: str) -> None:
+        listed = [tuple(row[name] for name in names.split()) for row in found if wanted.items() <= row.items()]
+        assert listed == [tuple(map(str, row)) for row in expected], wanted
 
-    assert listed("position", "token", panel="tokens") == [
-        (str(at), token["token"]) for at, token in enumerate(view["tokens"])
-    ]
-    assert listed("layer", "head", "neuron", "value", panel="changes") == [("1", "0", "", "0.0")]
+    check("position token", ((at, token["token"]) for at, token in enumerate(view["tokens"])), panel="tokens")
+    check("layer head neuron value", [(1, 0, "", 0.0)], panel="changes")
     for panel, cell in (("prediction", view["prediction"]), ("prediction_untouched", view["untouched"])):
-        assert listed("position", "rank", "token_id", "measure", "value", panel=panel) == [
-            ("1", str(rank), str(token["id"]), "p", str(token["p"])) for rank, token in enumerate(cell, 1)
-        ]
+        expected = ((1, rank, token["id"], "p", token["p"]) for rank, token in enumerate(cell, 1))
+        check("position rank token_id measure value", expected, panel=panel)
     for panel in ("evolution", "evolution_untouched"):
-        assert listed("layer", "part", "position", "token_id", "value", panel=panel) == [
-            (str(row["layer"]), row["after"], str(at), str(token["id"]), str(token["p"]))
-            for row in view[panel]
-            for at, cell in enumerate(row["cells"])
-            for token in cell
-        ]
-        assert listed("rank", "token_id", "value", panel=f"{panel}_answer") == [
-            (str(row["answer_rank"][at]), str(view[panel][-1]["cells"][at][0]["id"]), str(row["answer"][at]))
-            for row in view[panel]
-            for at in range(len(view["tokens"]))
-        ]
-    assert listed("layer", "head", "position", "to_position", "value", panel="attention") == [
-        (str(head["layer"]), str(head["head"]), str(at), str(to), str(weight))
-        for head in view["attention"]
-        for at, row in enumerate(head["weights"])
-        for to, weight in enumerate(row)
-    ]
-    assert listed("layer", "head", "token_id", "value", panel="patterns") == [
-        ("1", str(head["head"]), str(token["id"]), str(token["score"]))
-        for head in view["patterns"]
-        for token in head["pattern"]
-    ]
+        check("layer part position token_id value", (
+            (row["layer"], row["after"], at, token["id"], token["p"])
+            for row in view[panel] for at, cell in enumerate(row["cells"]) for token in cell
+        ), panel=panel)  # fmt: skip
+        check("rank token_id value", (
+            (row["answer_rank"][at], view[panel][-1]["cells"][at][0]["id"], row["answer"][at])
+            for row in view[panel] for at in range(len(view["tokens"]))
+        ), panel=f"{panel}_answer")  # fmt: skip
+    check("layer head position to_position value", (
+        (head["layer"], head["head"], at, to, weight)
+        for head in view["attention"] for at, row in enumerate(head["weights"]) for to, weight in enumerate(row)
+    ), panel="attention")  # fmt: skip
+    patterns = (
+        (1, head["head"], token["id"], token["score"]) for head in view["patterns"] for token in head["pattern"]
+    )
+    check("layer head token_id value", patterns, panel="patterns")
     messages = [(head["head"], message) for head in view["patterns"] for message in head["messages"]]
-    assert listed("head", "to_position", "value", panel="messages", measure="weight") == [
-        (str(head), str(message["position"]), str(message["weight"])) for head, message in messages
-    ]
-    assert listed("token_id", "value", panel="messages", measure="score") == [
-        (str(token["id"]), str(token["score"])) for _, message in messages for token in message["tokens"]
-    ]
+    weights = ((head, message["position"], message["weight"]) for head, message in messages)
+    check("head to_position value", weights, panel="messages", measure="weight")
+    scores = ((token["id"], token["score"]) for _, message in messages for token in message["tokens"])
+    check("token_id value", scores, panel="messages", measure="score")
     for measure in ("coefficient", "strength"):
-        assert listed("layer", "neuron", "rank", "value", panel="neurons", measure=measure) == [
-            (str(neuron["layer"]), str(neuron["neuron"]), str(rank), str(neuron[measure]))
-            for rank, neuron in enumerate(view["neurons"], 1)
-        ]
-    assert listed("layer", "neuron", "value", panel="neurons", measure="first_only") == [
-        (str(neuron["layer"]), str(neuron["neuron"]), str(int(neuron["first_only"]))) for neuron in view["neurons"]
-    ]
-    assert sorted(listed("position", "value", panel="neuron", measure="coefficient")) == [
-        (str(at), str(value)) for at, value in enumerate(view["neuron"]["coefficients"])
-    ]
-    assert listed("token_id", panel="neuron", part="key") == [(str(t["id"]),) for t in view["neuron"]["key"]]
-    assert listed("layer", "part", "value", panel="coverage", measure="covered") == [
-        (str(row["layer"]), row["kind"], str(row["covered"])) for row in view["coverage"]
-    ]
+        neurons = ((n["layer"], n["neuron"], rank, n[measure]) for rank, n in enumerate(view["neurons"], 1))
+        check("layer neuron rank value", neurons, panel="neurons", measure=measure)
+    first_only = ((n["layer"], n["neuron"], int(n["first_only"])) for n in view["neurons"])
+    check("layer neuron value", first_only, panel="neurons", measure="first_only")
+    for at, value in enumerate(view["neuron"]["coefficients"]):
+        check("value", [(value,)], panel="neuron", measure="coefficient", position=str(at))
+    check("token_id", ((token["id"],) for token in view["neuron"]["key"]), panel="neuron", part="key")
+    covered = ((row["layer"], row["kind"], row["covered"]) for row in view["coverage"])
+    check("layer part value", covered, panel="coverage", measure="covered")
     assert {row["model"] for row in found} == {GPT2}
     assert {row["panel"] for row in found if row["convention"] == "final"} == {"patterns", "messages"}
     assert {row["convention"] for row in found} == {"final", ""}

@@ -1,29 +1,14 @@
 """The home page's data."""
 
-import json
 from pathlib import Path
 
 from starlette.testclient import TestClient
 
 from app import addresses
-from app.formats.json_format import json_bytes
-from app.library.library import Library
-from app.views.home import home_view
 from tests.support.pages import parsed
 from tests.support.site import GPT2 as TINY
 from tests.support.site import visit
-from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
-
-
-def test_home(tmp_path: Path) -> None:
-    write_index(tmp_path / "tiny", make_manifest(GPT2, "tiny"), (3,))
-    write_index(tmp_path / "small", make_manifest(LLAMA, "small"), ())
-    (tmp_path / "small" / "vocabulary.safetensors").unlink()
-    content = json.loads(json_bytes(home_view(Library(tmp_path))))
-    small, tiny = content["models"]
-    assert (tiny["model"], tiny["layers"], tiny["n_layers"], tiny["faults"]) == ("tiny", [3], 4, [])
-    assert (small["model"], small["layers"], small["n_layers"]) == ("small", [], 0)
-    assert "is missing" in small["faults"][0]
+from tests.support.synthetic import GPT2, make_manifest, write_index
 
 
 def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:

@@ -46,11 +46,6 @@ def test_provenance(index: Index) -> None:
     assert (provenance.k, provenance.pairs, provenance.source) == (manifest.k, manifest.pairs, manifest.source)
 
 
-def test_made_once(index: Index) -> None:
-    assert model_view(index) is model_view(index, "dot", "all")
-    assert model_view(index) is not model_view(index, "cosine")
-
-
 def test_random_neurons_are_of_ready_layers(index: Index) -> None:
     found = {random_neuron(index) for _ in range(300)}
     assert {layer for layer, _ in found} == set(index.layers)

@@ -44,14 +44,9 @@ def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> d
 def test_ff(index: Index) -> None:
     arrays = shard_arrays(GPT2, seed=1)
     assert decoded(neuron_view(index, 1, 4, "cosine")) == {
-        "model": "gpt2-like",
-        "layer": 1,
-        "neuron": 4,
-        "lens": "cosine",
-        "key": expected_vector(arrays, "ff_key", 4, 1),
-        "value": expected_vector(arrays, "ff_value", 4, 1),
-        "similarity": arrays["ff.similarity"][4, 1].item(),
-    }
+        "model": "gpt2-like", "layer": 1, "neuron": 4, "lens": "cosine", "key": expected_vector(arrays, "ff_key", 4, 1),
+        "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": arrays["ff.similarity"][4, 1].item(),
+    }  # fmt: skip
 
 
 def test_ff_has_up_where_neurons_are_gated(indexes: dict[str, Index]) -> None:
@@ -75,15 +70,9 @@ def test_pairs(index: Index, matrix: str, lens: str, lens_at: int, preset: str, 
         return [{"from": a, "to": b, "score": score} for (a, b), score in zip(tokens, scores, strict=False)]
 
     assert decoded(pairs_view(index, matrix, 3, 1, lens, preset)) == {
-        "model": "gpt2-like",
-        "layer": 3,
-        "head": 1,
-        "matrix": matrix,
-        "lens": lens,
-        "preset": preset,
-        "top": expected(0),
-        "bottom": expected(1),
-    }
+        "model": "gpt2-like", "layer": 3, "head": 1, "matrix": matrix, "lens": lens, "preset": preset,
+        "top": expected(0), "bottom": expected(1),
+    }  # fmt: skip
 
 
 def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
@@ -92,16 +81,10 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
     for head in (2, 3):
         view = subhead_view(indexes["llama-like"], 2, head, 1, "dot")
         assert decoded(view) == {
-            "model": "llama-like",
-            "layer": 2,
-            "head": head,
-            "subhead": 1,
-            "lens": "dot",
-            "q": expected_vector(arrays, "w_q", head * 3 + 1, 0),
-            "k": expected_vector(arrays, "w_k", 1 * 3 + 1, 0),
-            "v": expected_vector(arrays, "w_v", 1 * 3 + 1, 0),
-            "o": expected_vector(arrays, "w_o", head * 3 + 1, 0),
-        }
+            "model": "llama-like", "layer": 2, "head": head, "subhead": 1, "lens": "dot",
+            "q": expected_vector(arrays, "w_q", head * 3 + 1, 0), "k": expected_vector(arrays, "w_k", 1 * 3 + 1, 0),
+            "v": expected_vector(arrays, "w_v", 1 * 3 + 1, 0), "o": expected_vector(arrays, "w_o", head * 3 + 1, 0),
+        }  # fmt: skip
         assert "Heads 2 to 3 share" in view.note
         assert "mix channel 1 with 2:" in view.note
 

@@ -33,16 +33,13 @@ def matches(name: str, words: list[list[int]], lens: str, kind: str | None) -> l
             found.append((order, of_kind, layer, number, end, best))
     return [
         {
-            "kind": of_kind,
-            "layer": layer,
-            "index": number,
-            "end": end,
+            "kind": of_kind, "layer": layer, "index": number, "end": end,
             "ranks": [rank for rank, _ in best],  # type: ignore[misc]
             "tokens": [token(t) for _, t in best],  # type: ignore[misc]
         }
         | owner(shape, of_kind, number)
         for _, of_kind, layer, number, end, best in sorted(found, key=lambda entry: entry[0])
-    ]
+    ]  # fmt: skip
 
 
 @given(

@@ -59,17 +59,11 @@ def pairs(name: str, number: int, lens: str, preset: str, matrices: tuple[str, .
                     found.append((order, e, side))
     return [
         {
-            "matrix": e.matrix,
-            "layer": e.layer,
-            "head": e.head,
-            "side": ("from", "to")[side],
-            "end": e.end,
-            "rank": e.rank,
-            "score": e.score,
-            "other": token(e.pair[1 - side]),
+            "matrix": e.matrix, "layer": e.layer, "head": e.head, "side": ("from", "to")[side], "end": e.end,
+            "rank": e.rank, "score": e.score, "other": token(e.pair[1 - side]),
         }
         for _, e, side in sorted(found)
-    ]
+    ]  # fmt: skip
 
 
 questions = {

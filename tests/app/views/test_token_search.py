@@ -1,12 +1,9 @@
 """Finding tokens by text, against looking at every one of them."""
 
-import time
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.token_search import TokenSearch, token_search
+from app.views.token_search import TokenSearch
 from precompute.index.tokens import TokenTable
 from tests.support.synthetic import raw_tokens
 
@@ -48,31 +45,3 @@ def test_tokens_of_a_text(text: str) -> None:
     if not surface(text):
         expected = [token for token, other in enumerate(TEXTS) if other == text and other][:1]
     assert list(SEARCH.tokens(text)) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "variants"), [(" dog", [" Dog", "dog"]), ("dog", [" dog", " Dog"]), (" ", []), ("\\xe2", []), ("", [])]
-)
-def test_variants(text: str, variants: list[str]) -> None:
-    assert [TEXTS[token] for token in SEARCH.variants(TEXTS.index(text))] == variants
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n", "\uffff", "no such token"])
-def test_nothing_is_like(text: str) -> None:
-    assert SEARCH.like(text, 20) == []
-
-
-def test_a_vocabulary_is_read_once() -> None:
-    assert token_search(TABLE) is token_search(TABLE)
-
-
-def test_fast_enough_to_suggest() -> None:
-    """Generous: what takes half a millisecond must not take five on a busy machine."""
-    table = TokenTable.of([f" {chr(97 + n % 26)}{n:x}".encode() for n in range(50_000)])
-    search = TokenSearch(table)
-    times = []
-    for text in ("a", "c350", "fff", "none like it"):
-        start = time.process_time()
-        search.like(text, 20)
-        times.append(time.process_time() - start)
-    assert max(times) < 0.005

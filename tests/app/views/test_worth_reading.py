@@ -23,16 +23,8 @@ LETTERS = [f" {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 WORDS = [" " + "".join(letters) for letters in itertools.product("bdfgk", "ae", "lmnr", "io")]  # 80 of 4 letters
 FORMS = [" tempera", "Temperature", " temperatures", "temperatur", " TEMPERED", " temperate"]
 PIECES = [
-    " merchand",
-    " merchandise",
-    " burden",
-    " burdens",
-    " quick",
-    " quickly",
-    " caffein",
-    "caffeinated",
-    "Caffein",
-]
+    " merchand", " merchandise", " burden", " burdens", " quick", " quickly", " caffein", "caffeinated", "Caffein",
+]  # fmt: skip
 ODD = ["nameOfThing", "<script>", "日本", " 12", " it", "don't", "."]
 DULL = [" dull" + word.strip() for word in WORDS[:8]]  # with an embedding that training has not moved
 TEXTS = [*LETTERS, *WORDS, *FORMS, *PIECES, *ODD, *DULL]

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from app.worker.limits import Limits
 from app.workers.errors import LiveDown, LiveFailed, LiveFull
 from precompute.live.wire import PromptAsk
 
+pytestmark = pytest.mark.anyio
 ASK = PromptAsk(text="x", k=5)
 
 
@@ -36,10 +37,6 @@ class Computer:
 def limits(**changes: Any) -> Limits:
     chosen: dict[str, Any] = {"queue": 8, "seconds": 30.0, "batch_wait": 0.05, "batch_size": 4, **changes}
     return Limits(prompt_tokens=256, seeds=64, **chosen)
-
-
-def run(test: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(test, 30))
 
 
 class Line:
@@ -77,16 +74,13 @@ class Line:
     ("aaaaaa", ["aaaa", "aa"]),  # batch_size 4
     ("baaaaa", ["b", "aaaa", "a"]),
 ])  # fmt: skip
-def test_those_of_one_key_leave_together(arriving: str, batches: list[str]) -> None:
-    async def test() -> None:
-        async with Line() as line:
-            await line.busy()
-            jobs = [line.put(key) for key in arriving]
-            line.computer.free.set()
-            await asyncio.gather(*(job.answer for job in jobs))
-        assert ["".join(batch) for batch in line.computer.batches[1:]] == batches
-
-    run(test())
+async def test_those_of_one_key_leave_together(arriving: str, batches: list[str]) -> None:
+    async with Line() as line:
+        await line.busy()
+        jobs = [line.put(key) for key in arriving]
+        line.computer.free.set()
+        await asyncio.gather(*(job.answer for job in jobs))
+    assert ["".join(batch) for batch in line.computer.batches[1:]] == batches
 
 
 @pytest.fixture
@@ -96,110 +90,86 @@ def crowd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("crowd")
-def test_those_who_come_soon_after_are_waited_for() -> None:
-    async def test() -> None:
-        async with Line(batch_wait=0.5) as line:
-            first = line.put("a")
-            await asyncio.sleep(0.02)
-            assert await line.put("a").answer == await first.answer == b"2"
-
-    run(test())
+async def test_those_who_come_soon_after_are_waited_for() -> None:
+    async with Line(batch_wait=0.5) as line:
+        first = line.put("a")
+        await asyncio.sleep(0.02)
+        assert await line.put("a").answer == await first.answer == b"2"
 
 
 @pytest.mark.usefixtures("crowd")
-def test_nobody_is_waited_for_long() -> None:
-    async def test() -> None:
-        async with Line(batch_wait=1.0) as line:
-            started = time.monotonic()
+async def test_nobody_is_waited_for_long() -> None:
+    async with Line(batch_wait=1.0) as line:
+        started = time.monotonic()
+        await line.put("a").answer
+        assert 0.4 < time.monotonic() - started < 0.9  # not the whole wait: nobody else came
+
+
+async def test_who_is_alone_need_not_wait() -> None:
+    async with Line(batch_wait=1.0) as line:
+        started = time.monotonic()
+        for _ in range(3):
             await line.put("a").answer
-            assert 0.4 < time.monotonic() - started < 0.9  # not the whole wait: nobody else came
-
-    run(test())
-
-
-def test_who_is_alone_need_not_wait() -> None:
-    async def test() -> None:
-        async with Line(batch_wait=1.0) as line:
-            started = time.monotonic()
-            for _ in range(3):
-                await line.put("a").answer
-            assert time.monotonic() - started < 0.4
-            first = line.put("a")
-            await asyncio.sleep(0)
-            await asyncio.gather(first.answer, line.put("b").answer)  # from here on others are waited for
-            await line.put("a").answer
-            assert time.monotonic() - started > 0.4
-
-    run(test())
+        assert time.monotonic() - started < 0.4
+        first = line.put("a")
+        await asyncio.sleep(0)
+        await asyncio.gather(first.answer, line.put("b").answer)  # from here on others are waited for
+        await line.put("a").answer
+        assert time.monotonic() - started > 0.4
 
 
-def test_long_prompts_fill_a_batch() -> None:
-    async def test() -> None:
-        async with Line(cost_limit=100) as line:
-            await line.busy()
-            jobs = [line.put("a", cost) for cost in (40, 40, 40, 500, 10)]
-            line.computer.free.set()
-            assert [int(await job.answer) for job in jobs] == [2, 2, 1, 1, 1]
-
-    run(test())
+async def test_long_prompts_fill_a_batch() -> None:
+    async with Line(cost_limit=100) as line:
+        await line.busy()
+        jobs = [line.put("a", cost) for cost in (40, 40, 40, 500, 10)]
+        line.computer.free.set()
+        assert [int(await job.answer) for job in jobs] == [2, 2, 1, 1, 1]
 
 
-def test_slow_prompts_leave_in_batches_that_end_in_time() -> None:
+async def test_slow_prompts_leave_in_batches_that_end_in_time() -> None:
     """A few at first, as long as nobody knows how slow they are; then a third of the time limit at most."""
 
-    async def test() -> None:
-        async with Line(queue=40, batch_size=32, seconds=3.0) as line:
-            line.computer.seconds = 0.2
-            await line.busy()
-            jobs = [line.put("a", 1) for _ in range(14)]
-            line.computer.free.set()
-            sizes = [int(await job.answer) for job in jobs]
-            assert sizes[:UNTRIED] == [UNTRIED] * UNTRIED
-            assert 1 <= max(sizes[UNTRIED:]) <= 5
-
-    run(test())
+    async with Line(queue=40, batch_size=32, seconds=3.0) as line:
+        line.computer.seconds = 0.2
+        await line.busy()
+        jobs = [line.put("a", 1) for _ in range(14)]
+        line.computer.free.set()
+        sizes = [int(await job.answer) for job in jobs]
+        assert sizes[:UNTRIED] == [UNTRIED] * UNTRIED
+        assert 1 <= max(sizes[UNTRIED:]) <= 5
 
 
-def test_the_line_is_bounded() -> None:
-    async def test() -> None:
-        async with Line(queue=3) as line:
-            await line.busy()
-            for key in "abc":
-                line.put(key)
-            with pytest.raises(LiveFull, match="3 requests wait already") as caught:
-                line.put("d")
-            assert 1 <= (caught.value.retry_after or 0) <= 60
-            assert line.batcher.waiting == 3
-
-    run(test())
+async def test_the_line_is_bounded() -> None:
+    async with Line(queue=3) as line:
+        await line.busy()
+        for key in "abc":
+            line.put(key)
+        with pytest.raises(LiveFull, match="3 requests wait already") as caught:
+            line.put("d")
+        assert 1 <= (caught.value.retry_after or 0) <= 60
+        assert line.batcher.waiting == 3
 
 
-def test_who_leaves_is_not_computed() -> None:
-    async def test() -> None:
-        async with Line() as line:
-            await line.busy()
-            gone, stays = line.put("gone"), line.put("stays")
-            line.batcher.drop(gone)
-            line.computer.free.set()
-            await stays.answer
-            assert not gone.wanted
-        assert line.computer.batches == [["first"], ["stays"]]
-
-    run(test())
+async def test_who_leaves_is_not_computed() -> None:
+    async with Line() as line:
+        await line.busy()
+        gone, stays = line.put("gone"), line.put("stays")
+        line.batcher.drop(gone)
+        line.computer.free.set()
+        await stays.answer
+        assert not gone.wanted
+    assert line.computer.batches == [["first"], ["stays"]]
 
 
 @pytest.mark.usefixtures("crowd")
-def test_all_may_leave_while_they_are_gathered() -> None:
-    async def test() -> None:
-        async with Line(batch_wait=0.05) as line:
-            job = line.put("a")
-            await asyncio.sleep(0.001)
-            line.batcher.drop(job)
-            await asyncio.sleep(0.1)
-            assert await line.put("b").answer == b"1"
-        assert line.computer.batches == [["b"]]
-
-    run(test())
+async def test_all_may_leave_while_they_are_gathered() -> None:
+    async with Line(batch_wait=0.05) as line:
+        job = line.put("a")
+        await asyncio.sleep(0.001)
+        line.batcher.drop(job)
+        await asyncio.sleep(0.1)
+        assert await line.put("b").answer == b"1"
+    assert line.computer.batches == [["b"]]
 
 
 class Panic(BaseException):
@@ -207,36 +177,30 @@ class Panic(BaseException):
 
 
 @pytest.mark.parametrize(("batch", "error"), [("a", LiveFailed), ("aa", LiveDown)])
-def test_what_ends_the_thread_is_raised_and_everybody_is_told(batch: str, error: type[Exception]) -> None:
+async def test_what_ends_the_thread_is_raised_and_everybody_is_told(batch: str, error: type[Exception]) -> None:
     """Whoever ended it alone is not told to ask again."""
 
     def panic(_: Sequence[Job]) -> list[bytes | Exception]:
         raise Panic
 
-    async def test() -> None:
-        batcher = Batcher(panic, limits(), 1000)
-        jobs = [Job(ASK, key) for key in (*batch, "another")]
-        for job in jobs:
-            batcher.put(job)
-        with pytest.raises(Panic):
-            await batcher.run()
-        for job in jobs[:-1]:
-            with pytest.raises(error):
-                await job.answer
-        with pytest.raises(LiveDown):
-            await jobs[-1].answer
-
-    run(test())
-
-
-def test_whoever_waits_when_it_ends_is_told() -> None:
-    async def test() -> None:
-        async with Line() as line:
-            await line.busy()
-            job = line.put("a")
-        with pytest.raises(LiveDown, match="ending"):
+    batcher = Batcher(panic, limits(), 1000)
+    jobs = [Job(ASK, key) for key in (*batch, "another")]
+    for job in jobs:
+        batcher.put(job)
+    with pytest.raises(Panic):
+        await batcher.run()
+    for job in jobs[:-1]:
+        with pytest.raises(error):
             await job.answer
-        with pytest.raises(LiveDown, match="ending"):
-            line.put("a")
+    with pytest.raises(LiveDown):
+        await jobs[-1].answer
 
-    run(test())
+
+async def test_whoever_waits_when_it_ends_is_told() -> None:
+    async with Line() as line:
+        await line.busy()
+        job = line.put("a")
+    with pytest.raises(LiveDown, match="ending"):
+        await job.answer
+    with pytest.raises(LiveDown, match="ending"):
+        line.put("a")

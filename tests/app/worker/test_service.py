@@ -70,31 +70,21 @@ JSON = {"content-type": "application/json"}
 MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("/seeds", b"", 422, "Field required"),
     ("/seeds", b"{", 422, "JSON decode error"),
-    ("/seeds", b"\xff\xfe", 422, ""),
-    ("/seeds", b"null", 422, ""),
     ("/seeds", b"[" * 100_000, 400, ""),
-    ("/seeds", b"{}", 422, "terms: Field required"),
-    ("/seeds", b'{"terms": [], "kinds": ["ff_key"]}', 422, "terms"),
     ("/seeds", b'{"terms": [{"word": ""}], "kinds": ["ff_key"]}', 422, "terms.0.word"),
     ("/seeds", b'{"terms": [{"word": "   "}], "kinds": ["ff_key"]}', 404, "has no tokens"),
     ("/seeds", b'{"terms": [{"word": "\\ud800"}], "kinds": ["ff_key"]}', 422, ""),
     ("/seeds", b'{"terms": [{"word": "dog", "weight": NaN}], "kinds": ["ff_key"]}', 422, "terms.0.weight"),
-    ("/seeds", b'{"terms": [{"word": "dog", "weight": 1e999}], "kinds": ["ff_key"]}', 422, "terms.0.weight"),
     ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["w_z"]}', 404, "w_z"),
     ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["ff_key"], "n": 1000000}', 422, "n: "),
-    ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["ff_key"], "more": 1}', 422, "more"),
     ("/seeds", b" " * 1_100_000, 413, "1048576 bytes (the setting body_limit)"),
     ("/seeds", json.dumps({**SEEDS, "terms": [{"word": "dog"}] * 9}).encode(), 413, "9 words: up to 8"),
     ("/prompt", json.dumps({"text": LONG}).encode(), 413, "tokens: up to 60 are read (the setting prompt_tokens)"),
-    ("/prompt", b'{"text": ""}', 422, "text"),
     ("/prompt", b'{"text": "dog", "position": 99}', 404, "99"),
-    ("/prompt", b'{"text": "dog", "position": -1}', 404, "-1"),
     ("/prompt", b'{"text": "dog", "layer": 1%s}' % (b"0" * 30), 404, "layer"),
     ("/prompt", b'{"text": "dog", "panels": ["everything"]}', 422, "panels"),
     ("/prompt", b'{"text": "dog", "interventions": [{"kind": "head", "layer": 0, "head": 99}]}', 404, "head 99"),
-    ("/prompt", b'{"text": "dog", "interventions": [{"kind": "layer"}]}', 422, "interventions"),
     ("/prompt/events", b'{"text": ""}', 422, "text"),
-    ("/relation", b'{"pairs": []}', 422, "pairs"),
     ("/reading", b'{"kind": "ff_key", "layer": 99, "index": 0, "reading": "norm"}', 404, "99"),
     ("/nothing", b"{}", 404, "POST /seeds"),
 ]
@@ -137,18 +127,6 @@ def test_prompts_of_like_length_run_together(worker: str, engine: HeldEngine) ->
         assert isinstance(expected, PromptAnswer)
         assert got.tokens == expected.tokens
         assert [each.id for each in got.prediction] == [each.id for each in expected.prediction]
-
-
-def test_a_stream_tells_how_far_it_is(worker: str, engine: HeldEngine) -> None:
-    body = post(f"{worker}/prompt/events", PROMPT)
-    assert body.headers["content-type"].startswith("text/event-stream")
-    events = [part.split("\n") for part in body.text.strip().split("\n\n")]
-    names = [event.removeprefix("event: ") for event, _ in events]
-    assert set(names[:-1]) == {"progress"}
-    assert json.loads(events[0][1].removeprefix("data: ")) == {"stage": "waiting", "share": 0.0}
-    assert names[-1] == "result"
-    run = PromptAnswer.model_validate_json(events[-1][1].removeprefix("data: "))
-    assert [run] == engine.prompts([PromptAsk.model_validate(PROMPT)])
 
 
 def test_what_takes_too_long_ends(loaded: tuple[HeldEngine, str], engine: HeldEngine) -> None:

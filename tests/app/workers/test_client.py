@@ -1,7 +1,6 @@
 """Bad luck behind live pages, over HTTP: the worker killed, frozen, flooded, gone, another one, or ended by a panic.
 The server answers throughout, with the right page, and recovers by itself."""
 
-import contextlib
 import json
 import os
 import signal
@@ -18,7 +17,7 @@ from starlette.datastructures import State
 from app.workers.keeper import Keeper
 from precompute.live.wire import SeedsAnswer
 from tests.support.builds import quick_build, small_gpt2
-from tests.support.processes import serving
+from tests.support.processes import alive, serving
 from tests.support.site import GPT2, LLAMA
 from tests.support.workers import (
     PROMPT,
@@ -48,11 +47,6 @@ def own(site_data: Path) -> Iterator[tuple[str, State]]:
     assert not site.live.supervisor.running()
 
 
-def keeper_of(site: State) -> Keeper:
-    keeper: Keeper = site.live.supervisor.running()[GPT2]
-    return keeper
-
-
 def recovered(url: str) -> None:
     """As a page that retries by itself: it has an answer in the end, and is told to wait until then."""
     deadline = time.monotonic() + 60
@@ -69,7 +63,7 @@ def test_frozen_and_killed(own: tuple[str, State]) -> None:
     url, site = own
     assert site.live.serves(GPT2)
     recovered(url)  # the first visitor waits for the worker to start
-    keeper = keeper_of(site)
+    keeper: Keeper = site.live.supervisor.running()[GPT2]
     first = keeper.pid
     assert first
 
@@ -98,7 +92,7 @@ def test_frozen_and_killed(own: tuple[str, State]) -> None:
     after = found[0].headers["retry-after"]
     assert f'<meta http-equiv="refresh" content="{after}">' in shown[0].text
     until(lambda: keeper.pid not in (None, first, second))  # by itself; nobody has asked again
-    assert keeper_of(site) is keeper
+    assert site.live.supervisor.running()[GPT2] is keeper
 
 
 def test_the_other_model_has_another_worker(own: tuple[str, State], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,14 +106,7 @@ def test_the_other_model_has_another_worker(own: tuple[str, State], monkeypatch:
     assert (loading.status_code, loading.headers["retry-after"]) == (503, "2")
     assert "is loading the model" in loading.json()["error"]["detail"]
     assert list(site.live.supervisor.running()) == [LLAMA]
-    until(lambda: not _exists(old or 0))
-
-
-def _exists(pid: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, 0)
-        return True
-    return False
+    until(lambda: not alive(old or 0))
 
 
 @pytest.fixture(scope="module")

@@ -25,7 +25,7 @@ from app.workers.keeper import Keeper
 from precompute.errors import ServeError
 from precompute.index.manifest import Manifest
 from tests.support.builds import quick_build, small_gpt2
-from tests.support.processes import serving
+from tests.support.processes import alive, serving
 from tests.support.site import GPT2
 from tests.support.workers import SEEDS, asking_site, listening, post, until
 
@@ -115,13 +115,6 @@ def children(pid: int) -> list[int]:
     for task in Path(f"/proc/{pid}/task").iterdir():
         found += map(int, (task / "children").read_text().split())
     return found
-
-
-def alive(pid: int) -> bool:
-    try:
-        return not re.search(r"^State:\s+[ZX]", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def run_instead(monkeypatch: pytest.MonkeyPatch, code: str) -> None:

@@ -44,10 +44,7 @@ def test_csv_of_pairs(client: TestClient) -> None:
 
 
 @pytest.mark.parametrize(("path", "total"), [
-    (f"/{GPT2}/layer/1", lambda view: view["total"]),
     (f"/{GPT2}/token/300", lambda view: sum(role["total"] for role in view["roles"]) + view["pairs_total"]),
-    (f"/{GPT2}/search?q=dog", lambda view: view["total"] + view["pairs_total"]),
-    (f"/{GPT2}/search?q=e&lens=cosine", lambda view: view["total"] + view["pairs_total"]),
     (f"/{GPT2}/head/1/2", lambda view: sum(
         [len(view[m][e]) for m in ("vo", "qk") for e in ("top", "bottom")]
         + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]

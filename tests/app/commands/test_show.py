@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli import COMMANDS, main
+from app.cli import COMMANDS
 from app.formats.json_format import ascii_json
 from app.formats.terminal import isolated, print_models, print_seeds, print_view, size
 from app.views.neuron import neuron_view
@@ -26,9 +26,9 @@ from precompute.index.index import Index
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
 from precompute.live.seed_ranking import Ranked, Seed
+from tests.app.commands.conftest import Refused, Run
+from tests.support.processes import ROOT
 from tests.support.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, write_index
-
-ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +41,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def wide_terminal(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
-    monkeypatch.setenv("COLUMNS", "200")
+def data_folder(monkeypatch: pytest.MonkeyPatch, data: Path) -> None:
     monkeypatch.setenv("LEXISCOPE_DATA", str(data))
-
-
-def run(capsys: pytest.CaptureFixture[str], command: str) -> tuple[int, str, str]:
-    try:
-        code = main(command.split())
-    except SystemExit as stop:  # argparse
-        code = int(stop.code or 0)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
 
 
 def drawn(view: Any, width: int = 200) -> str:
@@ -64,30 +54,26 @@ def drawn(view: Any, width: int = 200) -> str:
 
 
 @pytest.mark.parametrize(("command", "view"), [
-    ("show tiny ff 1 4", lambda index: neuron_view(index, 1, 4)),
-    ("show tiny ff 3 0 --lens cosine --k 2", lambda index: neuron_view(index, 3, 0, "cosine", 2)),
-    ("show tiny vo 3 1", lambda index: pairs_view(index, "vo", 3, 1)),
-    (
-        "show tiny qk 3 0 --lens cosine --preset words",
-        lambda index: pairs_view(index, "qk", 3, 0, "cosine", "words"),
-    ),
-    ("show tiny vo 3 0 --preset distinct --k 3", lambda index: pairs_view(index, "vo", 3, 0, "dot", "distinct", 3)),
-    ("show tiny sub 1 1 3", lambda index: subhead_view(index, 1, 1, 3)),
-    ("show tiny sub 1 0 2 --lens cosine", lambda index: subhead_view(index, 1, 0, 2, "cosine")),
+    ("ff 1 4", lambda index: neuron_view(index, 1, 4)),
+    ("ff 3 0 --lens cosine --k 2", lambda index: neuron_view(index, 3, 0, "cosine", 2)),
+    ("vo 3 1", lambda index: pairs_view(index, "vo", 3, 1)),
+    ("qk 3 0 --lens cosine --preset words", lambda index: pairs_view(index, "qk", 3, 0, "cosine", "words")),
+    ("vo 3 0 --preset distinct --k 3", lambda index: pairs_view(index, "vo", 3, 0, "dot", "distinct", 3)),
+    ("sub 1 0 2 --lens cosine", lambda index: subhead_view(index, 1, 0, 2, "cosine")),
 ])  # fmt: skip
-def test_json_is_the_view(capsys: pytest.CaptureFixture[str], data: Path, command: str, view: Any) -> None:
+def test_json_is_the_view(run: Run, data: Path, command: str, view: Any) -> None:
     expected = ascii_json(view(Index.open(data / "tiny")))
-    assert run(capsys, f"{command} --json") == (0, expected + "\n", "")
+    assert run(f"show tiny {command} --json") == (0, expected + "\n", "")
 
 
-def test_json_is_whole_unless_k_says_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_is_whole_unless_k_says_otherwise(run: Run) -> None:
     for options, n in (("", D_VOCAB), ("--k 5", 5)):
-        _, out, _ = run(capsys, f"show long ff 0 0 --json {options}")
+        _, out, _ = run(f"show long ff 0 0 --json {options}")
         assert len(json.loads(out)["key"]["top"]) == n
 
 
-def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path) -> None:
-    code, out, err = run(capsys, "show tiny ff 1 4 --lens cosine")
+def test_a_neuron_in_the_terminal(run: Run, data: Path) -> None:
+    code, out, err = run("show tiny ff 1 4 --lens cosine")
     assert (code, err) == (0, "")
     view = neuron_view(Index.open(data / "tiny"), 1, 4, "cosine")
     assert "tiny  layer 1  neuron 4  lens cosine" in out
@@ -98,27 +84,17 @@ def test_a_neuron_in_the_terminal(capsys: pytest.CaptureFixture[str], data: Path
         assert any(isolated(entry["token"]) in line and f"{entry['score']:.3f}" in line for line in out.splitlines())
 
 
-def test_a_gated_neuron_has_three_vectors(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "show demo ff 0 1")
-    for title in ("key (the gate): reads", "up: sets strength and sign", "value: writes"):
-        assert title in out
-
-
 @pytest.mark.parametrize(("command", "columns"), [
+    ("show demo ff 0 1", ("key (the gate): reads", "up: sets strength and sign", "value: writes")),
     ("show tiny vo 1 0", ("top: reads -> writes", "bottom: reads -> writes")),
     ("show tiny qk 1 0", ("top: query -> key", "bottom: query -> key", "Positions are learned, and left out")),
     ("show demo qk 1 0", ("top: query -> key", "scores at distance zero only")),
     ("show demo sub 1 0 2", ("q: query, reads", "k: key, reads", "v: reads", "o: writes", "Heads 0 to 1 share")),
 ])  # fmt: skip
-def test_heads_label_their_columns(capsys: pytest.CaptureFixture[str], command: str, columns: tuple[str, ...]) -> None:
-    code, out, _ = run(capsys, command)
-    assert code == 0
-    for text in columns:
-        assert text in out
-
-
-def test_vo_says_nothing_of_positions(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "osition" not in run(capsys, "show demo vo 1 0")[1]
+def test_columns_have_labels(run: Run, command: str, columns: tuple[str, ...]) -> None:
+    out = run(command)[1]
+    assert all(text in out for text in columns)
+    assert "osition" not in run("show demo vo 1 0")[1]
 
 
 def test_an_empty_list_says_so(data: Path) -> None:
@@ -127,21 +103,20 @@ def test_an_empty_list_says_so(data: Path) -> None:
     assert drawn(view).count("no pairs") == 2
 
 
-def test_long_lists_are_cut_and_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    _, out, _ = run(capsys, "show long vo 0 0")
-    assert "At most 20 entries of each list are shown, up to 60 are stored: see --k." in out
-    _, out, _ = run(capsys, "show long vo 0 0 --k 60")
-    assert "At most" not in out
-    _, out, _ = run(capsys, f"show tiny ff 1 0 --k {K - 1}")
-    assert f"At most {K - 1} entries" in out
-    assert "At most" not in run(capsys, f"show tiny vo 1 0 --k {PAIRS}")[1]
+@pytest.mark.parametrize(("command", "said"), [
+    ("long vo 0 0", "At most 20 entries of each list are shown, up to 60 are stored: see --k."),
+    ("long vo 0 0 --k 60", None), (f"tiny ff 1 0 --k {K - 1}", f"At most {K - 1} entries"),
+    (f"tiny vo 1 0 --k {PAIRS}", None),
+])  # fmt: skip
+def test_long_lists_are_cut_and_say_so(run: Run, command: str, said: str | None) -> None:
+    out = run(f"show {command}")[1]
+    assert said in out if said else "At most" not in out
 
 
-@pytest.mark.parametrize(("command", "rows"), [("show tiny ff 1 0 --k 3", 3), ("show tiny vo 1 0 --k 4", 4)])
-def test_ranks_count_from_one(capsys: pytest.CaptureFixture[str], command: str, rows: int) -> None:
-    _, out, _ = run(capsys, command)
-    ranks = {int(number) for number in re.findall(r"^ *(\d+)  ", out, re.MULTILINE)}
-    assert ranks == set(range(1, rows + 1))
+@pytest.mark.parametrize("matrix_or_ff", ["ff", "vo"])
+def test_ranks_count_from_one(run: Run, matrix_or_ff: str) -> None:
+    out = run(f"show tiny {matrix_or_ff} 1 0 --k 3")[1]
+    assert {*re.findall(r"^ *(\d+)  ", out, re.MULTILINE)} == {"1", "2", "3"}
 
 
 @pytest.mark.parametrize("words", ["show tiny ff 1 0", "models", "--version", "show tiny ff 1 0 --json"])
@@ -151,10 +126,8 @@ def test_ranks_count_from_one(capsys: pytest.CaptureFixture[str], command: str, 
 def test_nowhere_to_print(words: str, where: str, said: str) -> None:
     command = f"exec {sys.executable} -m app.cli {words} {where}"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.startswith("lexiscope: ")
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, line.startswith("lexiscope: "), said in line) == (1, True, True)
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])
@@ -221,34 +194,28 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
     ("show tiny xx 1 2", 2, "invalid choice: 'xx'"),
     ("show", 2, "required: MODEL"), ("", 2, "required: COMMAND"), ("explode", 2, "invalid choice: 'explode'"),
 ])  # fmt: skip
-def test_mistakes_are_explained(capsys: pytest.CaptureFixture[str], command: str, code: int, said: str) -> None:
-    found, out, err = run(capsys, command)
+def test_mistakes_are_explained(run: Run, command: str, code: int, said: str) -> None:
+    found, out, err = run(*command.split())
     assert (found, out) == (code, "")
     assert said in err
-    assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("command", ["--help", "show --help", "models --help", "--version"])
-def test_help(capsys: pytest.CaptureFixture[str], command: str) -> None:
-    code, out, err = run(capsys, command)
-    assert (code, err) == (0, "")
-    assert out.startswith(("usage: lexiscope", "lexiscope "))
-
-
-def test_every_command_describes_itself(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_describes_itself(run: Run) -> None:
     for module in COMMANDS:
         command = module.__name__.rpartition(".")[2]
-        code, out, err = run(capsys, f"{command} --help")
+        code, out, err = run(f"{command} --help")
         assert (code, err) == (0, "")
         usage, description, *_ = out.split("\n\n")
         assert usage.startswith(f"usage: lexiscope {command}")
         assert description.endswith(".")
         assert not description.startswith(("positional", "options"))
-    assert "needs the weights" in " ".join(run(capsys, "seeds --help")[1].split())
+    assert run("--version")[1].startswith("lexiscope ")
+    assert run("--help")[1].startswith("usage: lexiscope")
+    assert "needs the weights" in " ".join(run("seeds --help")[1].split())
 
 
-def test_models(capsys: pytest.CaptureFixture[str], data: Path) -> None:
-    code, out, err = run(capsys, "models")
+def test_models(run: Run, data: Path) -> None:
+    code, out, err = run("models")
     assert (code, err) == (0, "")
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert "2 of 4 (1, 3)" in lines["tiny"]
@@ -256,37 +223,32 @@ def test_models(capsys: pytest.CaptureFixture[str], data: Path) -> None:
     assert size(sum(path.stat().st_size for path in (data / "tiny").glob("*.safetensors"))) in lines["tiny"]
 
 
-def test_models_with_faults(capsys: pytest.CaptureFixture[str], data: Path, tmp_path: Path) -> None:
+def test_models_with_faults(run: Run, refused: Refused, data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)
     (tmp_path / "tiny" / shard_file(3, 1)).write_bytes(b"")
     (tmp_path / "long" / MANIFEST).write_text('{"format": 3}')
-    code, out, _ = run(capsys, f"models --data {tmp_path}")
+    code, out, _ = run(f"models --data {tmp_path}")
+    cut_short = f"tiny: {tmp_path / 'tiny' / shard_file(3, 1)} is cut short."
+    assert all(said in out for said in ("1 of 4 (1)", cut_short, "unusable", "Upgrade lexiscope", "3 of 3"))
     assert code == 0
-    assert "1 of 4 (1)" in out
-    assert f"tiny: {tmp_path / 'tiny' / shard_file(3, 1)} is cut short." in out
-    assert "unusable" in out
-    assert "Upgrade lexiscope" in out
-    assert "3 of 3" in out
-    code, _, err = run(capsys, f"show tiny ff 3 0 --data {tmp_path}")
-    assert code == 1
-    assert "is cut short" in err
-    assert run(capsys, f"show tiny ff 1 0 --data {tmp_path}")[0] == 0
+    assert "is cut short" in refused(f"show tiny ff 3 0 --data {tmp_path}")
+    assert run(f"show tiny ff 1 0 --data {tmp_path}")[0] == 0
 
 
-def test_no_models(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    code, out, _ = run(capsys, f"models --data {tmp_path / 'none'}")
+def test_no_models(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run(f"models --data {tmp_path / 'none'}")
     assert code == 0
     assert "No index in" in out
     assert "`lexiscope precompute demo`" in out
 
 
 def test_data_is_in_the_working_folder_by_default(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, data: Path, tmp_path: Path
+    run: Run, monkeypatch: pytest.MonkeyPatch, data: Path, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("LEXISCOPE_DATA")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(data)
-    assert run(capsys, "show tiny ff 1 0")[0] == 0
+    assert run("show tiny ff 1 0")[0] == 0
 
 
 def test_names_in_tables_are_not_markup() -> None:
@@ -330,25 +292,13 @@ def test_a_terminal_that_knows_ascii_only(options: tuple[str, ...]) -> None:
         }
 
 
-def test_showing_needs_no_torch() -> None:
+@pytest.mark.parametrize(("call", "unwanted"), [
+    ("main(['show', 'tiny', 'ff', '1', '0'])", "torch tokenizers transformers numba safetensors gguf"),
+    ("print(make_parser().format_help())", "torch numpy pydantic rich"),
+])  # fmt: skip
+def test_a_command_imports_only_what_it_needs(call: str, unwanted: str) -> None:
     script = (
-        "import sys\n"
-        "from app.cli import main\n"
-        "code = main(['show', 'tiny', 'ff', '1', '0'])\n"
-        "heavy = {'torch', 'tokenizers', 'transformers', 'numba', 'safetensors', 'gguf'} & sys.modules.keys()\n"
-        "sys.exit(code or ' '.join(heavy) or 0)\n"
+        f"import sys; from app.cli import main, make_parser; {call}; print({{*{unwanted.split()}}} & {{*sys.modules}})"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_help_needs_nothing_at_all() -> None:
-    script = (
-        "import sys\n"
-        "from app.cli import make_parser\n"
-        "make_parser().format_help()\n"
-        "heavy = {'torch', 'numpy', 'pydantic', 'rich'} & sys.modules.keys()\n"
-        "sys.exit(' '.join(heavy) or 0)\n"
-    )
-    done = subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=ROOT, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", "set()")
