@@ -17,6 +17,9 @@ from tests.support.site import GPT2, LLAMA, PAIRS, K, visit
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads of torch would only get in each other's way
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 settings.register_profile("lexiscope", deadline=None, derandomize=True)
 settings.load_profile("lexiscope")
 
