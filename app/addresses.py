@@ -16,11 +16,18 @@ FORMATS = {
     "md": "text/markdown",
     "tex": "application/x-tex",
 }  # and their media types
-DATA_FORMATS = ("json", "csv", "md", "tex")  # they have an address of their own, which ends in .json and so on
+DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # their addresses end in .json and so on
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 SEED_KIND = "ff_value"
 LONG_TEXT = 1200  # characters, escaped for an address
+
+_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
+    return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(tuple(f".{f}" for f in DATA_FORMATS))
 
 
 def home() -> str:

@@ -13,7 +13,10 @@ from app.html.assets import fingerprint, folder, load_assets
 from app.html.rendering import Renderer
 from app.library.library import Library
 from app.metrics import Metrics
-from app.middleware.stack import wrap_app
+from app.middleware.bodies import BodyLimit
+from app.middleware.failures import Failures, HeadAsGet
+from app.middleware.request_log import RequestLog
+from app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
 from app.middleware.streams import StreamLimit
 from app.routes import events, live_pages, pages, system
 from app.routes.api_docs import DESCRIPTION
@@ -55,6 +58,16 @@ def app_without_routes(settings: Settings) -> FastAPI:
 
 def with_middleware(app: FastAPI) -> ASGIApp:
     return wrap_app(app, app.state.settings, app.state.metrics, partial(error_page, app.state))
+
+
+def wrap_app(app: ASGIApp, settings: Settings, metrics: Metrics, error_page: ErrorPage) -> ASGIApp:
+    """Puts the middleware around the finished app, innermost first. add_middleware does not see unhandled errors."""
+    app = BodyLimit(app, settings.body_limit, settings.body_seconds)
+    app = AddressCheck(app, settings.url_limit, error_page)
+    app = Failures(app, error_page)
+    app = RequestLog(app, metrics, settings.access_log)
+    app = HeadAsGet(app)
+    return SecurityHeaders(app)
 
 
 @asynccontextmanager

@@ -15,3 +15,10 @@ def pick_device(asked: str) -> torch.device:
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise BuildError(f"device {asked!r} cannot be used here ({why}); try auto or cpu") from None
     return device
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether memory ran out; most of torch's errors say so in their text alone."""
+    text = str(error)
+    known = isinstance(error, MemoryError | torch.OutOfMemoryError)
+    return known or "not enough memory" in text or "can't allocate memory" in text or "out of memory" in text

@@ -1,4 +1,5 @@
-"""Text that may come from a hostile file, made safe to print: nothing in it moves the cursor or hides what follows."""
+"""Text as people read it. What may come from a hostile file is made safe to print: nothing in it moves the cursor or
+hides what follows."""
 
 import unicodedata
 
@@ -22,3 +23,12 @@ def escaped(character: str) -> str:
     """\\xNN from 80 on would look like a byte that is no character, as TokenTable writes it."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def file_size(n_bytes: float) -> str:
+    """1234567 -> "1.23 MB"."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 999.5:
+            return f"{n_bytes:.3g} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:.3g} TB"

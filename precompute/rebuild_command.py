@@ -21,7 +21,7 @@ def unless_running(source: str) -> str:
 
 
 def rebuild_command_for(folder: Path) -> str:
-    """Of an index that may be damaged: by the name of its folder if its manifest does not tell."""
+    """The command for an index that may be damaged; the name of its folder is used if its manifest does not tell."""
     try:
         source = json.loads((folder / MANIFEST).read_bytes())["source"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):

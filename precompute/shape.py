@@ -8,6 +8,8 @@ LENSES = ("dot", "cosine")
 ENDS = ("top", "bottom")
 PRESETS = ("all", "distinct", "words")
 MATRICES = ("vo", "qk")
+GROUPED_KINDS = ("w_k", "w_v")  # grouped heads share them
+HUB_FACTOR = 10  # a hub is a token in this many times more lists than if tokens were drawn at random
 
 # The kinds of vectors whose matrices a head's matrix is the product of: W_V W_O and W_Q W_Kᵀ.
 FACTORS: dict[str, tuple[str, str]] = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
@@ -47,18 +49,18 @@ class Shape:
         """How many vectors of a kind one layer has."""
         if kind.startswith("ff_"):
             return self.d_mlp
-        heads = self.n_kv_heads if kind in ("w_k", "w_v") else self.n_heads
+        heads = self.n_kv_heads if kind in GROUPED_KINDS else self.n_heads
         return heads * self.d_head
 
     def row(self, kind: str, head: int, subhead: int) -> int:
         """Where subhead j of a head stands among the vectors of its kind; grouped heads share w_k and w_v."""
-        if kind in ("w_k", "w_v"):
+        if kind in GROUPED_KINDS:
             head = head * self.n_kv_heads // self.n_heads
         return head * self.d_head + subhead
 
     def head_and_subhead(self, kind: str, row: int) -> tuple[int, int]:
         """The way back from `row`; of heads that share w_k and w_v, the first."""
         head, subhead = divmod(row, self.d_head)
-        if kind in ("w_k", "w_v"):
+        if kind in GROUPED_KINDS:
             head *= self.n_heads // self.n_kv_heads
         return head, subhead

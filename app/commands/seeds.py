@@ -4,6 +4,7 @@ Needs the weights, which it finds as precompute does, and the index for the word
 import argparse
 from typing import TYPE_CHECKING
 
+from app.addresses import SEED_KIND
 from app.commands import options
 from precompute.shape import SIDES
 
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
     from app.commands.options import Subparsers
     from precompute.index.index import Index
-
-DEFAULT_KIND = "ff_value"
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -31,7 +30,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         help='words, as on the page of seeds: horse dog lion, "king - man + woman", "2*dog"',
     )
     parser.add_argument(
-        "--kind", action="append", choices=tuple(SIDES), help=f"which vectors ({DEFAULT_KIND}); may be repeated"
+        "--kind", action="append", choices=tuple(SIDES), help=f"which vectors ({SEED_KIND}); may be repeated"
     )
     parser.add_argument("--k", metavar="N", type=options.positive, default=20, help="how many to show (default: 20)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -48,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from precompute.live.seed_ranking import find_seed, rank_by_seeds
 
     index = open_model(args.data, args.model)
-    kinds = list(dict.fromkeys(args.kind or [DEFAULT_KIND]))
+    kinds = list(dict.fromkeys(args.kind or [SEED_KIND]))
     tokenizer = _tokenizer(index)
     seeds = [find_seed(tokenizer, term.word, term.weight) for term in parse_terms(" ".join(args.words))]
     if not seeds:

@@ -1,9 +1,11 @@
 """Where the weights of a model are: of one that a user names, and of one whose index knows where it came from."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from precompute.errors import BadWeights, IndexFault, IndexMissing, ManifestDamaged, WeightsError
+from app.addresses import is_reserved
+from precompute.errors import BadWeights, IndexFault, IndexMissing, WeightsError
 
 if TYPE_CHECKING:
     from precompute.index.index import Index
@@ -18,7 +20,13 @@ def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkp
     """The weights that a user names: a source, or an index that is to be completed, from where it came from.
 
     A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
+    A model whose page would have the address of another page gets another name.
     """
+    checkpoint = _find_weights(asked, data, revision)
+    return replace(checkpoint, name=f"{checkpoint.name[:90]}-model") if is_reserved(checkpoint.name) else checkpoint
+
+
+def _find_weights(asked: str, data: Path, revision: str | None) -> "Checkpoint":
     from precompute.weights.sources import ALIASES, resolve
 
     cache = data / CACHE
@@ -61,7 +69,7 @@ def weights_of_index(index: "Index") -> "Model":
 
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":
     """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
-    from precompute.index.manifest import MANIFEST, MODEL_NAME, Manifest, model_name
+    from precompute.index.manifest import MODEL_NAME, Manifest, model_name
 
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name):  # a path
@@ -70,9 +78,5 @@ def _manifest_of(asked: str, data: Path) -> "Manifest | None":
         manifest = Manifest.load(data / name)
     except IndexMissing:
         return None
-    if manifest.model != name:
-        raise ManifestDamaged(
-            f"{data / name / MANIFEST} is of another model, {manifest.model}: rename the folder to that, or delete it "
-            f"and run `lexiscope precompute {asked}` again"
-        )
+    manifest.check_folder(data / name, asked)
     return manifest

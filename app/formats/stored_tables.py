@@ -8,6 +8,7 @@ from app.formats.table import Column, Table, constant, csv_order
 from app.views.home import HomeView
 from app.views.layer import FIRST, LayerView
 from app.views.model import ModelView
+from app.views.parse_address import vector_name
 from app.views.search import SearchView
 from app.views.token import Role, TokenView
 from app.views.token_text import visible
@@ -84,14 +85,7 @@ def _data(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name, audience="programs") for name in names)
 
 
-def _where(row: Any) -> str:
-    """L29N808, or L25H2.49."""
-    if row["head"] is None:
-        return f"L{row['layer']}N{row['index']}"
-    return f"L{row['layer']}H{row['head']}.{row['subhead']}"
-
-
-VECTOR_COLUMNS = (Column("where", get=_where, audience="people"), *_data("layer", "index", "head", "subhead"))
+VECTOR_COLUMNS = (Column("where", get=vector_name, audience="people"), *_data("layer", "index", "head", "subhead"))
 HEAD_COLUMNS = (
     Column("where", get=lambda row: f"L{row['layer']}H{row['head']}", audience="people"),
     *_data("layer", "head"),

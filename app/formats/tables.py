@@ -1,13 +1,15 @@
-"""Which tables a view has, and what a file of them is about."""
+"""Which tables a view has, what a file of them is about, and the file itself: CSV, Markdown or LaTeX."""
 
+from collections.abc import Iterator
 from typing import Any
 
-from app.formats.csv_format import defused
+from app.formats.csv_format import csv_chunks, defused
 from app.formats.live_tables import relation_tables, seeds_tables
 from app.formats.parameter_tables import head_tables, neuron_tables, pairs_tables, subhead_tables
 from app.formats.prompt_tables import prompt_tables
 from app.formats.stored_tables import home_tables, layer_tables, model_tables, search_tables, token_tables
 from app.formats.table import Table
+from app.formats.text_formats import Source, as_latex, as_markdown
 from app.views.head import HeadView
 from app.views.home import HomeView
 from app.views.layer import LayerView
@@ -21,6 +23,19 @@ from app.views.seeds import SeedsView
 from app.views.subhead import SubheadView
 from app.views.token import TokenView
 from app.views.tokens import View
+from precompute.index.index import Index
+
+
+def view_csv(view: View) -> Iterator[str]:
+    """The CSV of a view, in chunks of rows: a token may stand in a hundred thousand lists."""
+    return csv_chunks(tables(view), about(view))
+
+
+def view_text(format: str, view: View, url: str, index: Index | None) -> str:
+    """The Markdown (`md`) or LaTeX (`tex`) of a view. It says which page it is of, and which weights and index."""
+    build = f"weights {index.manifest.weights_sha256[:12]}, index {index.manifest.build[:12]}" if index else ""
+    write = {"md": as_markdown, "tex": as_latex}[format]
+    return write(tables(view), Source(url, build))
 
 
 def tables(view: View) -> list[Table]:

@@ -20,7 +20,7 @@ from app.views.token_text import visible
 from app.views.vectors import Vector
 from precompute.index.data_folder import ModelSummary
 from precompute.index.index import ranges
-from precompute.plain_text import plain
+from precompute.plain_text import file_size, plain
 from precompute.shape import ENDS, Shape
 
 
@@ -109,20 +109,11 @@ def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
         if 0 < len(model.layers) < model.n_layers:
             ready += f" ({ranges(model.layers)})"
         unusable = not model.n_layers
-        table.add_row(Text(model.name), "unusable" if unusable else ready, "" if unusable else size(model.n_bytes))
+        table.add_row(Text(model.name), "unusable" if unusable else ready, "" if unusable else file_size(model.n_bytes))
     console.print(table)
     for model in models:
         for fault in model.faults:
             console.print(Text(plain(f"{model.name}: {fault}"), style="red"), soft_wrap=True)
-
-
-def size(n_bytes: float) -> str:
-    """1234567 -> "1.2 MB"."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 1000:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.3g} TB"
 
 
 def _print_heading(console: Console, what: str, how: str) -> None:

@@ -7,18 +7,6 @@ from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
 from app.views.search import PairMatch, VectorMatch
 from app.views.token import Listing, PairListing, RoleList
 from precompute.index.index import Index
-from precompute.shape import Shape
-
-_SHARED_BY_HEADS = ("w_k", "w_v")  # where heads are grouped
-
-
-def name(listing: Listing | VectorMatch, shape: Shape | None = None) -> str:
-    """L10N2361, L8H11.5, or L8H0–2.5 of what grouped heads share: what the search understands."""
-    if listing["head"] is None:
-        return f"L{listing['layer']}N{listing['index']}"
-    group = shape.n_heads // shape.n_kv_heads if shape and listing["kind"] in _SHARED_BY_HEADS else 1
-    heads = f"{listing['head']}–{listing['head'] + group - 1}" if group > 1 else f"{listing['head']}"
-    return f"L{listing['layer']}H{heads}.{listing['subhead']}"
 
 
 def peak(roles: Iterable[RoleList]) -> float:

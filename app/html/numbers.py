@@ -52,15 +52,6 @@ def short_rank(rank: float) -> str:
     return f"{rank / 1000:.1f}k" if rank < 9950 else f"{rank / 1000:.0f}k"
 
 
-def size(n_bytes: float) -> str:
-    """1234567 -> "1.23 MB"."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if n_bytes < 999.5:
-            return f"{n_bytes:.3g} {unit}"
-        n_bytes /= 1000
-    return f"{n_bytes:.3g} TB"
-
-
 def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
     """The largest score in size; lists begin with theirs."""
     return max((abs(entries[0]["score"]) for entries in lists if entries), default=0.0)

@@ -18,6 +18,7 @@ from app.views import lengths, parse_address, terms
 from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
 from precompute.index.index import Index, ranges
+from precompute.plain_text import file_size
 from precompute.rebuild_command import rebuild_command
 from precompute.shape import LENSES, PRESETS
 
@@ -53,10 +54,6 @@ class Renderer:
         """The whole document, or only what changes from page to page: the inside of #page, with a title."""
         return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
 
-    def fragment(self, name: str, view: Any, request: PageRequest) -> str:
-        """A template that is no page, such as `_suggestions`."""
-        return self.page(name, True, view, request)
-
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
     """What is made of one value is a filter; all else that templates call is a global."""
@@ -89,7 +86,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "score": numbers.score,
         "seed_words": tokens.seed_words,
         "short_rank": numbers.short_rank,
-        "size": numbers.size,
+        "size": file_size,
         "thousands": numbers.thousands,
         "tip": glossary.tip,
         "visible": visible,

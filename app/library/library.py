@@ -9,12 +9,13 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
+from app.addresses import is_reserved
 from app.library.card import ModelCard
 from app.library.fault_text import for_visitors
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardUnreadable
 from precompute.files import Stamp, read_regular, stamp_of
 from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST, MODEL_NAME, TOKENIZER, FileEntry, has_manifest, is_reserved
+from precompute.index.manifest import MODEL_NAME, TOKENIZER, FileEntry, has_manifest
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,8 @@ class Library:
         if seen := self._seen.get(name):
             wait(seen.checks)
 
-    def version(self, name: str | None = None) -> str:
-        """Another one whenever a page of this model, or without a name the home page, may show something else."""
-        if name is not None:
-            return self.index(name).version
+    def version(self) -> str:
+        """Another one whenever the home page may show something else."""
         return " ".join(f"{card.model}:{self._version(card.model)}" for card in self.cards())
 
     def names(self) -> tuple[str, ...]:
@@ -108,11 +107,7 @@ class Library:
             )
         known = before.index if before and isinstance(before.index, Index) else None
         index = known.refreshed() if known else Index.open(self.data / name)
-        if index.manifest.model != name:
-            raise ManifestDamaged(
-                f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
-                f"or delete it and run `lexiscope precompute {name}` again"
-            )
+        index.manifest.check_folder(index.folder, name)
         if index is known:
             return _Seen(time.monotonic(), index)
         faults, running = self._checksums.faults(index)

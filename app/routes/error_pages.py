@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -22,12 +21,11 @@ from app.library.fault_text import for_visitors
 from app.routes.dependencies import model_names
 from app.routes.page_answer import NotModified
 from app.routes.requests import is_partial, origin_of
-from app.workers.errors import LiveError
+from app.workers.errors import LiveError, status_of, title_of
 from precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
 
 DATA_ENDINGS = (*(f".{format}" for format in DATA_FORMATS), "/-/health", "/-/metrics")
-UNAVAILABLE = 503
-_TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}
+RETRY_SECONDS = 10  # after which a layer may have been built, or a file of an index put right
 
 logger = logging.getLogger("lexiscope")
 
@@ -39,20 +37,19 @@ def add_error_pages(app: FastAPI) -> None:
 
     @app.exception_handler(LexiscopeError)
     async def known(request: Request, error: LexiscopeError) -> Response:
+        detail, retry_after = str(error), None
         match error:
             case NotBuilt():
-                return await error_page(app.state, request, 404, str(error), {"retry-after": "10"})
-            case NotFound():
-                return await error_page(app.state, request, 404, str(error))
-            case BadRequest():
-                return await error_page(app.state, request, 422, str(error))
-            case LiveError():  # nothing is logged: it may quote what a visitor typed
-                after = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
-                return await error_page(app.state, request, error.status, str(error), after)
-            case _:
+                retry_after = RETRY_SECONDS
+            case LiveError():
+                retry_after = error.retry_after
+            case NotFound() | BadRequest():
+                pass
+            case _:  # a fault of an index; the others are not logged, because they may quote what a visitor typed
                 logger.warning("%s: %s", request.url.path, error)
-                detail = for_visitors(error, app.state.library.data)
-                return await error_page(app.state, request, UNAVAILABLE, detail, {"retry-after": "10"})
+                detail, retry_after = for_visitors(error, app.state.library.data), RETRY_SECONDS
+        headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+        return await error_page(app.state, request, status_of(error), detail, headers)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -84,8 +81,7 @@ def add_error_pages(app: FastAPI) -> None:
 async def error_page(
     state: State, request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    title = _TITLES.get(status) or HTTPStatus(status).phrase
-    error = {"error": {"status": status, "title": title, "detail": detail}}
+    error = {"error": {"status": status, "title": title_of(status), "detail": detail}}
     headers = {"cache-control": "no-cache", "vary": "Accept, HX-Request, HX-Request-Type", **(headers or {})}
     if wants_data(request):
         return Response(orjson.dumps(error), status, headers, "application/json")

@@ -21,7 +21,7 @@ from app.views.lengths import PAIR_ENTRIES
 from app.views.pairs import pairs_view, with_pairs_reading
 from app.views.prompt import prompt_view
 from app.views.tokens import View
-from app.workers.errors import LiveError, status_of
+from app.workers.errors import status_of
 from app.workers.protocol import Progress
 from precompute.errors import BadRequest, LexiscopeError
 
@@ -97,5 +97,4 @@ async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent
         html = answer.html(run.template, run.view(report), partial=True)
         yield ServerSentEvent(event="page", data={"html": html, "canonical": answer.address})
     except LexiscopeError as error:
-        status = error.status if isinstance(error, LiveError) else status_of(error)
-        yield ServerSentEvent(event="fault", data={"status": status, "detail": str(error)})
+        yield ServerSentEvent(event="fault", data={"status": status_of(error), "detail": str(error)})

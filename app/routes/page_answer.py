@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from app.addresses import DATA_FORMATS, FORMATS, content_type, format_address
 from app.formats.json_format import json_bytes
-from app.formats.view_text import view_csv, view_text
+from app.formats.tables import view_csv, view_text
 from app.html.rendering import PageRequest
 from app.routes.api_docs import Responses, data_responses, page_responses
 from app.routes.dependencies import ServedIndex, model_names

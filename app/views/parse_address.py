@@ -1,13 +1,14 @@
-"""Reads what a person types or pastes to name a parameter: L10, L10N2361, 8.11, L8H11.5, or the URL of a page."""
+"""Reads what a person types or pastes to name a parameter: L10, L10N2361, 8.11, L8H11.5, or the URL of a page; and
+writes such a name."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from app import addresses
 from precompute.index.manifest import MODEL_NAME
-from precompute.shape import MATRICES, Shape
+from precompute.shape import GROUPED_KINDS, MATRICES, Shape
 
 _LAYER = re.compile(r"(?:L|layer\s*)(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NEURON = re.compile(r"L(\d{1,9})N(\d{1,9})", re.ASCII | re.IGNORECASE)
@@ -25,6 +26,17 @@ _ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page take
     addresses.subhead: ("lens", "k", "reading"),
 }
 _PAGES = ("layer", "ff", "head", "token", "search")
+
+
+def vector_name(vector: Mapping[str, Any], shape: Shape | None = None) -> str:
+    """L10N2361 or L8H11.5. With a shape, a vector that grouped heads share names them all, L8H0–2.5; without, the
+    first."""
+    layer, head = vector["layer"], vector["head"]
+    if head is None:
+        return f"L{layer}N{vector['index']}"
+    group = shape.n_heads // shape.n_kv_heads if shape and vector["kind"] in GROUPED_KINDS else 1
+    heads = f"{head}–{head + group - 1}" if group > 1 else f"{head}"
+    return f"L{layer}H{heads}.{vector['subhead']}"
 
 
 def parse_address(model: str, shape: Shape, text: str) -> str | None:

@@ -15,7 +15,7 @@ from precompute.index.lookup import look_up_token
 from precompute.index.lookup.pairs import PairListings
 from precompute.index.lookup.vectors import VectorListings
 from precompute.index.shard_reader import position
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
+from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 ROLES: dict[tuple[str, str], Role] = {
@@ -27,7 +27,6 @@ ROLES: dict[tuple[str, str], Role] = {
     ("ff_up", "bottom"): "negative",
 }
 FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
-HUB = 10  # a hub is in this many times more lists than if tokens were drawn at random; so for coherence, too
 
 
 class Listing(TypedDict):
@@ -153,7 +152,7 @@ def _hub(index: Index, n_layers: int, total: int) -> float | None:
     shape = index.shape
     n_lists = n_layers * sum(map(shape.count, shape.kinds)) * len(ENDS)
     usual = n_lists * index.manifest.k / shape.d_vocab
-    return total / usual if total > HUB * usual else None
+    return total / usual if total > HUB_FACTOR * usual else None
 
 
 def _role_lists(shape: Shape, found: dict[tuple[str, str], VectorListings]) -> list[RoleList]:

@@ -1,7 +1,6 @@
 """What a worker answers when it has no answer: a Fault, with the status of the error, whatever went wrong."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -9,7 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.workers.errors import LiveFailed, status_of
+from app.workers.errors import LiveFailed, TimedOut, status_of, title_of
 from app.workers.protocol import ENDPOINTS, Fault
 from precompute.errors import LexiscopeError
 
@@ -24,24 +23,25 @@ def add_fault_handlers(app: FastAPI) -> None:
 
 
 def make_fault(error: LexiscopeError) -> Fault:
-    status = status_of(error)
-    return Fault(status=status, title=_title(status), detail=str(error))
+    status = _status(error)
+    return Fault(status=status, title=title_of(status), detail=str(error))
 
 
 async def fault_page(_: Request, status: int, detail: str, headers: Mapping[str, str]) -> Response:
-    fault = Fault(status=status, title=_title(status), detail=detail)
+    fault = Fault(status=status, title=title_of(status), detail=detail)
     return Response(fault.model_dump_json(), status, dict(headers), "application/json")
 
 
-def _title(status: int) -> str:
-    return "Nobody waits" if status == 499 else HTTPStatus(status).phrase
+def _status(error: LexiscopeError) -> int:
+    """What a visitor is told, but 504 where time ran out: the server must know that from a worker that is full."""
+    return 504 if isinstance(error, TimedOut) else status_of(error)
 
 
 async def _known(request: Request, error: Exception) -> Response:
     assert isinstance(error, LexiscopeError)
     retry_after = getattr(error, "retry_after", None)
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-    return await fault_page(request, status_of(error), str(error), headers)
+    return await fault_page(request, _status(error), str(error), headers)
 
 
 async def _malformed(request: Request, error: Exception) -> Response:

@@ -11,8 +11,12 @@ LexiscopeError (precompute/errors.py)
     └── VisitorGone  499  nobody reads the answer
 """
 
+from http import HTTPStatus
+
 from app.workers.protocol import Fault
 from precompute.errors import BadRequest, LexiscopeError, NotFound
+
+TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}  # others have HTTP's own phrase
 
 
 class LiveError(LexiscopeError):
@@ -55,17 +59,20 @@ class VisitorGone(LiveError):
 
 
 def status_of(error: LexiscopeError) -> int:
+    """The HTTP status that tells a visitor of an error."""
     match error:
         case NotFound():
             return 404
         case BadRequest():
             return 422
-        case TimedOut():  # between worker and server; a visitor sees 503
-            return 504
         case LiveError():
             return error.status
         case _:
             return 503
+
+
+def title_of(status: int) -> str:
+    return TITLES.get(status) or HTTPStatus(status).phrase
 
 
 def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:

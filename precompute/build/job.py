@@ -14,11 +14,11 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.build.build_folder import BuildFolder, load_current, read_build_state
-from precompute.build.layer import BuildContext, layer_arrays
+from precompute.build.layer import BuildContext, make_layer
 from precompute.build.lock import build_lock
 from precompute.build.progress import Progress
 from precompute.build.shard_writer import write_neighbours, write_shard, write_vocabulary
-from precompute.device import pick_device
+from precompute.device import is_out_of_memory, pick_device
 from precompute.errors import BuildError, NotFound
 from precompute.files import sha256_of
 from precompute.index.layout import shard_size
@@ -118,11 +118,9 @@ def check_size(manifest: Manifest) -> None:
 
 
 def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
-    """BuildError if that is what `error` is; of the errors of torch only the text tells."""
-    said = str(error)
-    known = isinstance(error, MemoryError | torch.OutOfMemoryError)
-    if known or "not enough memory" in said or "can't allocate memory" in said:
-        first = said.splitlines()[0] if said else "no more is given"
+    """Raises a BuildError that says what to do if `error` is that memory ran out."""
+    if is_out_of_memory(error):
+        first = str(error).splitlines()[0] if str(error) else "no more is given"
         raise BuildError(
             f"not enough memory to build {manifest.model} ({first}): use smaller lists (--pairs {manifest.pairs} and "
             f"--k {manifest.k} now) or fewer --threads; finished layers are kept"
@@ -131,7 +129,7 @@ def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
 
 @contextmanager
 def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
-    """A pool for layer_arrays. On the CPU each of its threads computes alone; float32 products stay float32."""
+    """A pool for make_layer. On the CPU each of its threads computes alone; float32 products stay float32."""
     before = torch.get_num_threads()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(1)
@@ -163,7 +161,7 @@ def _make(
         manifest = _add_neighbours(manifest, build_folder, context, progress)
     for layer in missing:
         build_folder.check()
-        arrays = layer_arrays(context, layer, progress.step)
+        arrays = make_layer(context, layer, progress.step)
         manifest = manifest.with_shard(layer, write_shard(build_folder.folder, manifest, layer, arrays))
         build_folder.save(manifest)
         progress.layer_done(layer)

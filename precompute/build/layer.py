@@ -71,7 +71,7 @@ class BuildContext:
         return self.projectors[SIDES[kind]].embedding
 
 
-def layer_arrays(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
+def make_layer(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
     """All arrays of a layer, as FORMAT.md lists them."""
     shape = context.model.shape
     vectors = {kind: context.model.vectors(layer, kind) for kind in shape.kinds}

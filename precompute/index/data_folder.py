@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from precompute.errors import IndexFault, LexiscopeError, NotFound
 from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST, MODEL_NAME, has_manifest, model_name
+from precompute.index.manifest import MODEL_NAME, has_manifest, model_name
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,7 @@ def _folders(data: Path) -> list[Path]:
 def _open_own(folder: Path, asked: str) -> Index:
     """The index in a folder, which must be that of the model whose name the folder has."""
     index = Index.open(folder)
-    if index.manifest.model != folder.name:
-        raise ManifestDamaged(
-            f"{index.folder / MANIFEST} is of another model, {index.manifest.model}: rename the folder to that, "
-            f"or delete it and run `lexiscope precompute {asked}` again"
-        )
+    index.manifest.check_folder(folder, asked)
     return index
 
 

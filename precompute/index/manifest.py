@@ -42,8 +42,6 @@ IDENTITY = (
 _MAX_BYTES = 1 << 24
 _LARGEST = 1 << 32
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
-_RESERVED = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-")
-_FORMATS = (".json", ".csv", ".md", ".tex")
 
 PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
 Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
@@ -138,6 +136,14 @@ class Manifest(_Record):
     def with_shard(self, layer: int, entry: FileEntry) -> Self:
         return self.with_changes(shards={**self.shards, layer: entry})
 
+    def check_folder(self, folder: Path, asked: str) -> None:
+        """ManifestDamaged if the folder it was read from has another model's name; `asked` is what a user called it."""
+        if self.model != folder.name:
+            raise ManifestDamaged(
+                f"{folder / MANIFEST} is of another model, {self.model}: rename the folder to that, or delete it and "
+                f"run `lexiscope precompute {asked}` again"
+            )
+
     def to_json(self) -> bytes:
         """No times, no places: two equal builds have equal manifests."""
         content = self.model_dump() | {"build": self.build}
@@ -209,11 +215,6 @@ def has_manifest(folder: Path) -> bool:
 def model_name(asked: str) -> str:
     """The name of the index a person means by `demo`, a Hub id (owner/name) or a name."""
     return DEMO_NAME if asked == "demo" else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
-
-
-def is_reserved(name: str) -> bool:
-    """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
-    return name in _RESERVED or name.startswith("favicon.") or name.endswith(_FORMATS)
 
 
 def read_old_fields(folder: Path) -> Mapping[str, Any]:

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from precompute.device import is_out_of_memory
 from precompute.errors import LexiscopeError
-from precompute.live.faults import NoMemory, out_of_memory
+from precompute.live.faults import NoMemory
 
 PASS_TOKENS = 4096  # of one pass, padding included
 PADDING_SHARE = 0.25  # of a pass that may be padding
@@ -39,7 +40,7 @@ def halving(
     try:
         return list(run(jobs))
     except (MemoryError, RuntimeError) as error:
-        if not out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         why = (str(error).splitlines() or ["no more is given"])[0]
     retry()  # outside of `except`: the error holds on to the tensors of the run

@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.project.embedding import Embedding, Float32
+from precompute.shape import HUB_FACTOR
 
 DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
 FIRST_TOKENS = 20  # tokens that count for coherence: the first that are not hubs
-HUB_FACTOR = 10  # a hub is in this many times more lists than if tokens were drawn at random
 
 Ids = NDArray[np.integer]
 

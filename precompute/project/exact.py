@@ -1,8 +1,9 @@
 """The score itself: computed in float64 in a fixed order, rounded once to float32. Searches only propose candidates.
 
-Because every stored score comes from here, lists do not depend on device, block size or number of threads, equal
-embeddings get equal scores, and a brute-force computation in float64 gives the same lists, up to what the order of its
-sums does to the last bit.
+Scores of pairs are made here (`pair_scores`). A vector's scores are made in vector_kernel.py from the `dot` of this
+module, also under the cosine lens: there (dot - dot with the mean) / norm. Both depend on vector and tokens alone, so
+lists do not depend on device, block size or number of threads, equal embeddings get equal scores, and a brute-force
+computation in float64 gives the same lists, up to what the order of its sums does to the last bit.
 """
 
 import numpy as np

@@ -12,7 +12,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from precompute.errors import BadWeights, NoSafetensors, SourceNotFound
-from precompute.index.manifest import is_reserved
 from precompute.weights.tokenizer_file import find_tokenizer
 
 SINGLE_FILE = "model.safetensors"
@@ -108,11 +107,11 @@ class Checkpoint:
 def safe_name(text: str) -> str:
     """A model name that is safe in a URL and as a folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 96 characters.
 
-    Never `demo`, which stands for another model, nor the name of a page that is no model's.
+    Never `demo`, which stands for another model.
     """
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
     name = re.sub(r"^[^A-Za-z0-9]+", "", name)[:96].rstrip("-.") or "model"
-    return f"{name[:90]}-model" if name == "demo" or is_reserved(name) else name
+    return f"{name[:90]}-model" if name == "demo" else name
 
 
 def _encodable(path: str) -> str:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-VOID = {"meta", "link", "input", "br", "hr", "img", "path", "rect"}
-
 
 @dataclass
 class Element:

@@ -136,6 +136,17 @@ def test_another_folder_of_the_same_name_is_not_taken_for_the_index(built: Path,
     assert find_weights("tiny", tmp_path / "data").source == Manifest.load(built).source
 
 
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("docs", "docs-model"), ("docs2", "docs2"), ("index", "index-model"), ("favicon.ico", "favicon.ico-model"),
+        ("robots.txt", "robots.txt-model"), ("a.json", "a.json-model"), ("a.tex", "a.tex-model"), ("a.txt", "a.txt"),
+    ],
+)  # fmt: skip
+def test_a_model_is_not_named_like_another_page(tmp_path: Path, folder: str, name: str) -> None:
+    assert find_weights(str(small_gpt2(tmp_path / folder)), tmp_path / "data").name == name
+
+
 def test_index_of_another_owner_is_not_taken_for_this_one(built: Path, tmp_path: Path) -> None:
     copy(built, tmp_path / "data")
     with pytest.raises(Exception, match="someone/tiny"):

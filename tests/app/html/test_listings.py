@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.html import listings
+from app.views.parse_address import vector_name
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K
 from tests.support.synthetic import LLAMA as GROUPED
@@ -88,4 +88,4 @@ def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> N
 def test_names(kind: str, head: int | None, name: str) -> None:
     """Of four heads, each two share keys and values."""
     place = {"kind": kind, "layer": 5, "index": 7, "head": head, "subhead": None if head is None else 3}
-    assert listings.name(place, GROUPED) == name  # type: ignore[arg-type]
+    assert vector_name(place, GROUPED) == name

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.formats.view_text import view_csv
+from app.formats.tables import view_csv
 from app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
 from precompute.index.index import Index
 from precompute.live.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, HUB, token_view
+from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, token_view
 from precompute.build.inverted import invert_pairs
 from precompute.errors import NotFound
 from precompute.index import tensor_file
 from precompute.index.index import Index
 from precompute.index.lookup import layers as lookup_layers
-from precompute.project import coherence
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES
 from tests.support.builds import quick_build, small_gpt2
 from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
 from tests.support.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, write_index
@@ -176,8 +175,7 @@ def test_a_token_in_very_many_lists_is_a_hub(tmp_path: Path) -> None:
     for number in range(index.shape.d_vocab):
         view = token_view(index, number)
         times = sum(role.total for role in view.roles) / (lists * index.manifest.k / index.shape.d_vocab)
-        assert view.hub == (pytest.approx(times) if times > HUB else None)
-    assert HUB == coherence.HUB_FACTOR
+        assert view.hub == (pytest.approx(times) if times > HUB_FACTOR else None)
 
 
 def test_nearest_tokens(indexes: dict[str, Index], tmp_path: Path) -> None:

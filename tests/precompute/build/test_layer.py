@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from precompute.build.inverted import invert_lists, invert_pairs
-from precompute.build.layer import Arrays, BuildContext, layer_arrays
+from precompute.build.layer import Arrays, BuildContext, make_layer
 from precompute.index.layout import misfits, shard_layout
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.project.coherence import FIRST_TOKENS
@@ -50,7 +50,7 @@ def make(model: Model, tokens: list[bytes], threads: int, k: int = K, pairs: int
     steps: list[float] = []
     with ThreadPoolExecutor(threads) as pool:
         context = BuildContext.of(model, tokens, k, pairs, torch.device("cpu"), pool)
-        return layer_arrays(context, LAYER, steps.append), steps
+        return make_layer(context, LAYER, steps.append), steps
 
 
 @pytest.fixture(scope="module", params=MODELS)

@@ -17,7 +17,7 @@ from precompute.files import PARTIAL
 from precompute.index import layout, tensor_file
 from precompute.index.manifest import IDENTITY, MANIFEST, TOKENIZER, Manifest
 from precompute.project import coherence
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES, Shape
+from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
 from precompute.verify import brute_coherence
 from precompute.verify import sample as verify
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
@@ -69,11 +69,11 @@ def test_similarity_and_coherence() -> None:
     text = " ".join(section("Shard").split())
     assert f"from the first {coherence.DEPTH} tokens of a list" in text
     assert f"first {coherence.FIRST_TOKENS} tokens that are not hubs" in text
-    assert f"more than {coherence.HUB_FACTOR} times as many" in text
-    assert f"{coherence.HUB_FACTOR} × {coherence.DEPTH} / d_vocab" in text
+    assert f"more than {HUB_FACTOR} times as many" in text
+    assert f"{HUB_FACTOR} × {coherence.DEPTH} / d_vocab" in text
     assert verify.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
     assert brute_coherence.FIRST_TOKENS == coherence.FIRST_TOKENS
-    assert brute_coherence.HUB_FACTOR == coherence.HUB_FACTOR
+    assert brute_coherence.HUB_FACTOR == HUB_FACTOR
 
 
 def test_container() -> None:

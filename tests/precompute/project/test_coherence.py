@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from precompute.project.coherence import (
     FIRST_TOKENS,
-    HUB_FACTOR,
     Directions,
     coherence,
     hubs,
@@ -18,6 +17,7 @@ from precompute.project.coherence import (
     similarity,
 )
 from precompute.project.embedding import Embedding
+from precompute.shape import HUB_FACTOR
 from tests.precompute.project.vocabularies import vocabulary
 from tests.support import brute
 
