@@ -32,7 +32,7 @@ class LexiscopeError(Exception):
     """Something the user can act on; its text is shown as it is, without a traceback."""
 
     def bare(self) -> Self:
-        """To be kept: without its traceback and causes, whose frames would keep files open."""
+        """This error to be kept: without its traceback and causes, whose frames would keep files open."""
         return type(self)(str(self))
 
 

@@ -43,6 +43,25 @@ def test_commands_exist(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert command in capsys.readouterr().out
 
 
+def test_architecture_names_what_exists() -> None:
+    """A file is named by the end of its path; `file.py: name, other` names what stands in one of these files."""
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    invented = "app/views/thing.py"  # its recipe for a page
+    for path, names in re.findall(r"`([\w/]+\.py)(?:: ([^`]+))?`", DOCUMENTS["ARCHITECTURE.md"]):
+        files = [ROOT / file for file in tracked if f"/{file}".endswith(f"/{path}")]
+        assert files or path == invented, path
+        sources = [file.read_text(encoding="utf-8") for file in files]
+        for name in filter(None, names.split(", ")):
+            pattern = _definition(name)
+            assert any(re.search(pattern, source, re.MULTILINE) for source in sources), f"{path}: {name}"
+
+
+def _definition(name: str) -> str:
+    """A pattern of the line that defines a name, or the method of Class.method. An ellipsis stands for any part."""
+    escaped = re.escape(name.rpartition(".")[2]).replace("…", r"\w*")
+    return rf"^\s*(?:async )?(?:def|class) {escaped}\b|^{escaped}(?:: .+)? = "
+
+
 def test_make_alone_lists_every_target() -> None:
     said = subprocess.run(["make", "-s", "-C", ROOT], capture_output=True, text=True, check=True).stdout
     assert re.findall(r"^  make ([a-z]+) ", said, re.MULTILINE) == [

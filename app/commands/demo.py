@@ -72,7 +72,7 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
 
 
 def show_tour(data: Path) -> None:
-    """With --layers some of what it shows may not be built; the rest is shown."""
+    """Prints the tour; what it would show of layers that are not built (--layers) is left out."""
     from app.cli import make_parser
 
     for question, words in TOUR:

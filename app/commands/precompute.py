@@ -64,7 +64,7 @@ def _build(model: str, args: argparse.Namespace) -> None:
 
 
 def _check_folder(data: Path) -> None:
-    """Before anything is fetched or computed for it."""
+    """Checks the data folder before anything is fetched or computed for it."""
     if data.exists() and not data.is_dir():
         raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
     if data.exists() and not os.access(data, os.W_OK | os.X_OK):
@@ -73,7 +73,7 @@ def _check_folder(data: Path) -> None:
 
 @contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """On Ctrl-C, SIGTERM or a closed terminal say how to go on and leave with the exit code that a shell expects.
+    """Says how to go on, on Ctrl-C, SIGTERM or a closed terminal, and leaves with the exit code that a shell expects.
 
     Threads that still search cannot be interrupted and Python would wait for them; they have nothing to lose.
     """

@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _checked_hash(checkpoint: "Checkpoint", data: Path) -> str:
-    """Of the weights: those that the index of this name was made from, if there is one."""
+    """The hash of the weights, which must be those that the index of this name was made from, if there is one."""
     from precompute.errors import BadWeights, IndexFault
     from precompute.index.manifest import Manifest
 
@@ -112,7 +112,7 @@ def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
 
 
 def _exit(socket_path: Path | None) -> None:
-    """At once, and without the socket and its folder: a parent that was killed could not remove them."""
+    """Ends the process at once and removes the socket and its folder: a parent that was killed could not."""
     if socket_path:
         with contextlib.suppress(OSError):
             socket_path.unlink(missing_ok=True)

@@ -9,12 +9,12 @@ from pydantic.fields import FieldInfo
 
 
 def json_bytes(view: Any) -> bytes:
-    """Of a frozen dataclass of plain data, such as a View."""
+    """The JSON of a frozen dataclass of plain data, such as a View."""
     return orjson.dumps(view, default=_json_fields, option=orjson.OPT_PASSTHROUGH_DATACLASS)
 
 
 def ascii_json(view: Any) -> str:
-    """Whatever the encoding of the terminal or the pipe, it arrives as it left."""
+    """JSON in ASCII alone: it arrives as it left, whatever the encoding of the terminal or the pipe."""
     return json.dumps(orjson.loads(json_bytes(view)))
 
 

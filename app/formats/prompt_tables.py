@@ -31,7 +31,7 @@ COLUMNS = (
 
 
 def prompt_tables(view: PromptView) -> list[Table]:
-    """Only patterns and messages have a convention."""
+    """The tables of a prompt; only patterns and messages have a convention."""
     no_convention = ("convention",)
     return [
         Table("", COLUMNS, _run(view), "programs", no_convention),

@@ -1,5 +1,4 @@
-"""Prints views as tables for a terminal, with tokens that show what they hold and can do no harm.
-What is in a view is for views.py."""
+"""Prints views as tables for a terminal, with tokens that show what they hold and can do no harm."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -132,7 +131,7 @@ def _print_vectors(console: Console, vectors: dict[str, Vector]) -> None:
 
 
 def _print_side_by_side(console: Console, tables: Sequence[RenderableType]) -> None:
-    """As many in a row as the terminal is wide."""
+    """Prints as many tables in a row as the terminal is wide."""
     console.print(Columns(tables, padding=(0, 3)))
 
 

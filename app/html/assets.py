@@ -30,7 +30,7 @@ def folder(name: str) -> Path:
 
 
 def load_assets(folder: Path) -> Mapping[str, Asset]:
-    """By name; only these can be asked for, so that no path leads to another file."""
+    """The assets by name; only these can be asked for, so that no path leads to another file."""
     return {path.name: _load(path) for path in sorted(folder.iterdir()) if _is_asset(path)}
 
 

@@ -63,12 +63,12 @@ def largest(values: Iterable[float]) -> float:
 
 
 def bar(value: float, peak: float) -> int:
-    """For data-bar: the length of a bar, `peak` being the longest."""
+    """The length of a bar (data-bar), `peak` being the longest."""
     return round(abs(value) * (BAR_STEPS / peak)) if peak else 0
 
 
 def heat(value: float | None, hottest: float = 1.0) -> int:
-    """For data-heat: the strength of a colour; 0 is also what has no number."""
+    """The strength of a colour (data-heat); 0 is also what has no number."""
     return 0 if value is None else round(HEAT_STEPS * min(1.0, max(0.0, value) / hottest))
 
 
@@ -79,7 +79,8 @@ def hottest(rows: Iterable[LayerRow], matrix: str) -> float:
 
 
 def rank_heat(rank: float, d_vocab: int) -> int:
-    """For data-heat, by the magnitude of a rank: 1 is the hottest, a twentieth of the vocabulary has no colour."""
+    """The strength of a colour (data-heat) by the magnitude of a rank: rank 1 is the hottest, a twentieth of the
+    vocabulary has no colour."""
     return round(HEAT_STEPS * max(0.0, 1 - log(max(rank, 1.0)) / log(max(d_vocab / 20, 2.0))))
 
 

@@ -53,7 +53,7 @@ class Library:
         raise type(seen.index)(str(seen.index))
 
     def wait_for_checks(self, name: str) -> None:
-        """Until the files of a model that were touched have been hashed."""
+        """Waits until the files of a model that were touched have been hashed."""
         self.index(name)
         if seen := self._seen.get(name):
             wait(seen.checks)
@@ -178,7 +178,7 @@ class Checksums:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checksums")
 
     def faults(self, index: Index) -> tuple[dict[int, IndexFault], tuple[Future[None], ...]]:
-        """Of the layers whose files are not known to be right, and the checks that are still running."""
+        """Faults of the layers whose files are not known to be right, and the checks that are still running."""
         faults: dict[int, IndexFault] = {}
         running: list[Future[None]] = []
         for layer in index.layers:

@@ -34,13 +34,13 @@ class BodyLimit:
             except TimeoutError:
                 if answered:
                     return {"type": "http.disconnect"}
-                said = f"the body of this request did not arrive within {self._seconds:g} s (the setting body_seconds)"
-                raise HTTPException(408, said) from None
+                late = f"the body of this request did not arrive within {self._seconds:g} s (the setting body_seconds)"
+                raise HTTPException(408, late) from None
             n_bytes += len(message.get("body", b""))
             complete = not message.get("more_body", False)
             if n_bytes > self._limit and not answered:
-                said = f"the body of this request has more than {self._limit} bytes (the setting body_limit)"
-                raise HTTPException(413, said)
+                detail = f"the body of this request has more than {self._limit} bytes (the setting body_limit)"
+                raise HTTPException(413, detail)
             return message
 
         async def send_and_close(message: Message) -> None:

@@ -19,8 +19,8 @@ class StreamLimit:
     def slot(self) -> Iterator[None]:
         """Counts one stream; 503 if there are as many as there may be."""
         if self._running >= self._limit:
-            said = f"{self._limit} long answers are on their way already (the setting streams): ask again soon"
-            raise HTTPException(503, said, {"retry-after": str(RETRY_SECONDS)})
+            detail = f"{self._limit} long answers are on their way already (the setting streams): ask again soon"
+            raise HTTPException(503, detail, {"retry-after": str(RETRY_SECONDS)})
         self._running += 1
         try:
             yield

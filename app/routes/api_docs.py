@@ -32,7 +32,7 @@ _LIVE_ERRORS = {
 
 
 def data_responses(name: str, view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
-    """Of the data of a page: JSON of the shape of its view, or one of the other formats."""
+    """Responses of a page's data: JSON of the shape of its view, or one of the other formats."""
     content = {FORMATS[format]: _TEXT for format in formats if format != "json"}
     content["application/json"] = {"example": EXAMPLES[name]}
     errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
@@ -41,7 +41,7 @@ def data_responses(name: str, view: type[View], formats: tuple[str, ...], live: 
 
 
 def page_responses(live: bool = False) -> Responses:
-    """Of a page for people, whose errors are pages, too, unless data are asked for with Accept."""
+    """Responses of a page for people; its errors are pages, too, unless data are asked for with Accept."""
     shape = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorView"}}}
     return {
         status: {"description": text, "content": {"text/html": _TEXT, **shape}}

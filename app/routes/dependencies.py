@@ -17,7 +17,7 @@ from precompute.index.index import Index
 
 
 def model_names(library: Library) -> tuple[str, ...]:
-    """Of the models that can be read; none while the data folder cannot."""
+    """Names of the models that can be read; none while the data folder cannot."""
     try:
         return tuple(card.model for card in library.cards() if card.n_layers)
     except IndexFault:
@@ -51,7 +51,7 @@ async def index_of(model: Model, request: Request) -> Index:
 
 
 async def live_of_model(model: Model, request: Request) -> LiveClient:
-    """Also a page that only asks for words says at once that nobody will answer."""
+    """The client, if a worker answers for the model: also a page that only asks for words says at once if none will."""
     live: LiveClient = request.app.state.live
     if not live.serves(model):
         raise LiveOff(live.why_off(model))

@@ -108,8 +108,8 @@ def explain(faults: Sequence[Mapping[str, Any]]) -> str:
 
 def _allowed(request: Request) -> list[str]:
     """What some route takes at this address: a page that is read may also take a form. HEAD is answered as GET."""
-    taken = [method for method in ("GET", "POST") if _routed({**request.scope, "method": method}, request.app.routes)]
-    return ["GET", "HEAD", *taken[1:]] if "GET" in taken else taken
+    methods = [method for method in ("GET", "POST") if _routed({**request.scope, "method": method}, request.app.routes)]
+    return ["GET", "HEAD", *methods[1:]] if "GET" in methods else methods
 
 
 def _routed(scope: Scope, routes: Sequence[BaseRoute]) -> bool:

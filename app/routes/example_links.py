@@ -17,7 +17,7 @@ ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no 
 
 
 def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
-    """By path; a page that nothing served here has is left out."""
+    """Example addresses by path; a page that nothing served here has is left out."""
     index = _first(state.library)
     live = index is not None and state.live.serves(index.manifest.model)
     links: dict[str, str] = {}
@@ -28,12 +28,12 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
         numbers = _numbers(index) if index else {}
         query = {}
         for asked in operation.get("parameters", ()):
-            said = example(asked)
+            sample = example(asked)
             if asked["in"] == "path":
-                value = numbers.get(asked["name"], said)
-                path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, said))))
+                value = numbers.get(asked["name"], sample)
+                path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
             elif asked["name"] in ASKED:
-                query[asked["name"]] = ",".join(said) if isinstance(said, list) else said
+                query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
         links[each["path"]] = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
     return links
 
@@ -57,7 +57,7 @@ def _numbers(index: Index) -> dict[str, Any]:
     return {"model": index.manifest.model, "layer": index.layers, **ranges}
 
 
-def _within(allowed: Any, said: Any) -> Any:
+def _within(allowed: Any, sample: Any) -> Any:
     if isinstance(allowed, str | int):
         return allowed
-    return said if said in allowed else allowed[-1]
+    return sample if sample in allowed else allowed[-1]

@@ -34,7 +34,7 @@ def _split(values: tuple[str, ...]) -> list[str]:
 
 
 def _rewrite(rewrite: Callable[[str], str]) -> AfterValidator:
-    """Of several values together, as one text."""
+    """Rewrites several values together, as one text."""
     return AfterValidator(lambda values: tuple(_split((rewrite(",".join(values)),))))
 
 

@@ -150,7 +150,7 @@ class PageAnswer:
         return rendered
 
     def redirect(self, address: str) -> Response:
-        """To another page, in the format that was asked for."""
+        """Leads to another page, in the format that was asked for."""
         headers = {"cache-control": "no-cache", "vary": VARY}
         return RedirectResponse(format_address(address, self.format), 303, headers)
 

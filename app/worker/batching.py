@@ -74,7 +74,7 @@ class Batcher:
 
     @property
     def busy_seconds(self) -> float | None:
-        """For how long the batch under way has been computed; None: there is none."""
+        """How long the batch under way has been computed; None: there is none."""
         return None if self._busy_since is None else time.monotonic() - self._busy_since
 
     def put(self, job: Job) -> None:
@@ -95,7 +95,7 @@ class Batcher:
             self._waiting.remove(job)
 
     async def run(self) -> None:
-        """For as long as the worker lives; raises what ended the computing thread."""
+        """Computes batches for as long as the worker lives; raises what ended the computing thread."""
         try:
             while True:
                 await self._compute_batch(await self._next_batch())
@@ -162,7 +162,7 @@ class Batcher:
         return batch, bool(batch) and len(batch) >= self._most_together(batch[0])
 
     def _most_together(self, job: Job) -> int:
-        """So many that all of them can be answered in time."""
+        """How many such jobs one batch may hold so that all of them are answered in time."""
         if not job.cost:
             return self._limits.batch_size
         seconds = self._seconds_of.get(job.key)

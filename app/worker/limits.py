@@ -43,7 +43,7 @@ class Limits:
                 self._check("a run", len(ask.interventions), "changes")
 
     def check_text(self, text: str, longest_token: int) -> None:
-        """Before it is split: a text that cannot be short enough is not worth the work."""
+        """Refuses, before it is split into tokens, a text that cannot be short enough."""
         if len(text) > self.prompt_tokens * longest_token:
             raise TooLarge(
                 f"this prompt has {len(text)} characters, too many for {self.prompt_tokens} tokens, which are the most "
@@ -51,14 +51,14 @@ class Limits:
             )
 
     def check_tokens(self, tokens: int, n_positions: int) -> None:
-        """Of a prompt. A model may have fewer positions than the setting allows."""
+        """Refuses a prompt of too many tokens. A model may have fewer positions than the setting allows."""
         if tokens > min(self.prompt_tokens, n_positions):
             of = "the setting prompt_tokens" if self.prompt_tokens <= n_positions else "the model's positions"
             limit = min(self.prompt_tokens, n_positions)
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
 
     def check_attention(self, tokens: int, heads: int) -> None:
-        """Of the heads that an answer has: it grows with the square of the prompt."""
+        """Refuses too much attention in an answer: each head's grows with the square of the prompt."""
         if heads * tokens * (tokens + 1) // 2 > ATTENTION_NUMBERS:
             most = max(n for n in range(tokens) if heads * n * (n + 1) // 2 <= ATTENTION_NUMBERS)
             raise TooLarge(

@@ -96,7 +96,7 @@ class WorkerProcess:
             self._process.wait()
 
     def close(self) -> None:
-        """After its end: reads what it still said."""
+        """Reads what the process still said after its end."""
         self._reader.join(GRACE)
         assert self._process.stdin
         with contextlib.suppress(OSError):

@@ -21,7 +21,7 @@ class Supervisor:
         self._count = 0
 
     def keeper(self, model: str) -> Keeper:
-        """Of a model that exists; its worker is started unless it runs. Never waits."""
+        """The keeper of a model that exists; its worker is started unless it runs. Never waits."""
         keeper = self._keepers.pop(model, None) or self._new_keeper(model)
         self._keepers[model] = keeper
         return keeper
@@ -60,7 +60,7 @@ class Supervisor:
 
 
 def _private_folder() -> Path:
-    """Only this user can reach what is in it."""
+    """Makes a folder that only this user can look into."""
     folder = Path(tempfile.mkdtemp(prefix="lexiscope-"))
     if len(bytes(folder)) > LONGEST_FOLDER:
         with contextlib.suppress(OSError):

@@ -100,7 +100,7 @@ def identify(model: Model, weights_sha256: str, options: Options, k: int = K, pa
 
 
 def _lengths(current: Manifest | None, old: Mapping[str, Any]) -> tuple[int, int]:
-    """Of the lists of the index that is there, in this format or an older one; else the usual ones."""
+    """Lengths k and pairs of the index that is there, in this format or an older one; else the usual ones."""
     if current:
         return current.k, current.pairs
     k, pairs = old.get("k"), old.get("pairs")

@@ -90,7 +90,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """As exact as anyone cares: 0.4 s, 12 s, 3 min, 2.5 h."""
+    """A time as exact as anyone cares: 0.4 s, 12 s, 3 min, 2.5 h."""
     if seconds < 99.5:
         return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""What is on disk, read with numpy alone."""
+"""What is on disk, read with numpy and pydantic alone."""
 
 from precompute.index.index import Index
 

@@ -33,7 +33,7 @@ def open_model(data: Path, asked: str) -> Index:
 
 
 def _folders(data: Path) -> list[Path]:
-    """Those in a data folder that hold a manifest, by name; nothing is opened."""
+    """Folders in a data folder that hold a manifest, by name; nothing is opened."""
     try:
         folders = sorted(path for path in data.iterdir() if MODEL_NAME.fullmatch(path.name))
     except (FileNotFoundError, NotADirectoryError):

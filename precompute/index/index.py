@@ -221,6 +221,6 @@ def _change(file: TensorFile, entry: FileEntry) -> ShardDamaged:
     except OSError as error:
         return unreadable(file.path, error)
     if n_bytes != entry.bytes:
-        said = f"has {n_bytes} bytes, the manifest says {entry.bytes}: it changed while it was served"
-        return damaged(file.path, said)
+        change = f"has {n_bytes} bytes, the manifest says {entry.bytes}: it changed while it was served"
+        return damaged(file.path, change)
     return ShardDamaged(f"{file.path} was replaced while it was served. Ask again: it is checked and opened anew")

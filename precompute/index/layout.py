@@ -69,7 +69,7 @@ def _file_name(stem: str, generation: int) -> str:
 
 
 def number_dtype(count: int) -> str:
-    """For numbers from 0 to count - 1: token ids, and vectors of a layer."""
+    """The type of numbers from 0 to count - 1: token ids, and vectors of a layer."""
     return "uint16" if count <= 1 << 16 else "uint32"
 
 

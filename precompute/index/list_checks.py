@@ -1,5 +1,5 @@
 """Whether lists can be what was built: known tokens, none twice in a row, finite scores that fall from rank to rank.
-Cheap enough for every list that is read; whether they are the right ones is for verify.py."""
+Cheap enough for every list that is read; whether they are the right ones is for verify/."""
 
 from typing import Any
 
@@ -12,7 +12,8 @@ _PAIR = {2: "<u4", 4: "<u8"}  # two ids as one number, by the bytes of an id
 
 
 def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool:
-    """Of many lists, (..., n) tokens or (..., n, 2) pairs; False also where scores tie: `fault` looks closer."""
+    """Whether many lists, (..., n) tokens or (..., n, 2) pairs, are sound; False also where scores tie: `fault` looks
+    closer."""
     if not falling.size:
         return True
     entries = ids if ids.ndim == falling.ndim else ids.view(_PAIR[ids.itemsize])[..., 0]
@@ -22,7 +23,7 @@ def sound(ids: NDArray[Any], falling: NDArray[np.float32], d_vocab: int) -> bool
 
 
 def _all(flags: NDArray[np.bool_]) -> bool:
-    """Of so few, in a fifth of the time that numpy takes."""
+    """Whether all flags are set; for so few this takes a fifth of numpy's time."""
     return b"\0" not in flags.tobytes()
 
 

@@ -57,7 +57,7 @@ class Shard:
         return norm
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
-        """Of a vector's top and bottom."""
+        """The coherence of a vector's top and of its bottom."""
         return self._coherences(f"{kind} {index}", self._column(f"{kind}.coherence")[index, LENSES.index(lens)])
 
     def similarity(self, neuron: int, lens: str) -> float:
@@ -71,8 +71,8 @@ class Shard:
     def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
         at = position("end", end, ENDS)
         ids, scores, (top, _) = self.both_ends(matrix, head, lens, preset)
-        part = slice(top, None) if at else slice(top)
-        return Pairs(ids[part], scores[part], self.pair_coherences(matrix, head, lens, preset)[at])
+        entries = slice(top, None) if at else slice(top)
+        return Pairs(ids[entries], scores[entries], self.pair_coherences(matrix, head, lens, preset)[at])
 
     def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
         stored = self._column(f"{matrix}.coherence")[head, LENSES.index(lens), PRESETS.index(preset)]
@@ -142,7 +142,7 @@ class Shard:
         return self.file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), 1)[:, 0]
 
     def first_pairs(self, matrix: str, lens: str, preset: str, count: int) -> tuple[Array, Floats, Array]:
-        """Of every head the first pairs of its top list: ids (n_heads, count, 2), scores (n_heads, count), and how many
+        """The first pairs of every head's top list: ids (n_heads, count, 2), scores (n_heads, count), and how many
         of them there are (n_heads,), behind which both are zeros."""
         ids, counts = self._first_pairs(matrix, lens, preset, count, self._heads)
         scores = self.file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), ids.shape[1])

@@ -218,7 +218,7 @@ def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
 
 
 def _in_order(described: Described) -> list[str]:
-    """As safetensors itself orders arrays: by type, wide ones first, so that all are aligned; then by name."""
+    """Names in the order of safetensors itself: by type, wide ones first, so that all are aligned; then by name."""
     return sorted(described, key=lambda name: (_PLACE[described[name][0]], name))
 
 

@@ -58,7 +58,7 @@ def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
 
 
 def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
-    """By kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
+    """Vectors by kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
     coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
     neurons, channels = _largest(coefficients), _largest(subheads)
     keys, values = (w.vectors[kind][layer, neurons] for kind in ("ff_key", "ff_value"))
@@ -78,7 +78,7 @@ def _largest(coefficients: Tensor) -> Tensor:
 
 
 def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:
-    """Of each (n, d_model) the ids (n, K) of the tokens with the largest products; all in few large products."""
+    """Ids (n, K) of the tokens with the largest products, for each (n, d_model); all in few large products."""
     reads = {name: rows for name, rows in vectors.items() if SIDES.get(name[0]) == "reads"}
     others = {name: rows for name, rows in vectors.items() if name not in reads}
     first: dict[OfLayer, Tensor] = {}

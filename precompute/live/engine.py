@@ -85,7 +85,7 @@ class Engine:
         return len(self.words.prompt(text))
 
     def attention_heads(self, tokens: int) -> int:
-        """Of how many heads the answer to a prompt of so many tokens has the attention."""
+        """How many heads' attention the answer to a prompt of so many tokens holds."""
         return len(attention_layers(self.shape, tokens, 0)) * self.shape.n_heads
 
     @torch.inference_mode()

@@ -19,7 +19,7 @@ class Watcher:
     """Sees a run; a subclass keeps what it needs. B prompts of T tokens, padding included."""
 
     def layer(self, layer: int) -> None:
-        """Before each layer; what it raises ends the run."""
+        """Called before each layer; what it raises ends the run."""
 
     def stream(self, layer: int, after: str, x: Tensor) -> None:
         """x (B, T, d_model), after the embedding (layer 0), a layer's attention or its ff."""

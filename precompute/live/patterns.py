@@ -31,8 +31,8 @@ def pattern_of(w: Weights, layer: int, x: Tensor) -> Tensor:
 
 
 def exact_pattern(w: Weights, layer: int, x: Tensor, position: int, at: Tensor) -> tuple[Tensor, Tensor]:
-    """For every head (n_heads, d_model) and (n_heads,): pattern · x' + constant is the score the model gives to a
-    normed state x' at position at[head], for the normed state x (d_model) at `position`.
+    """Pattern (n_heads, d_model) and constant (n_heads,) of every head: pattern · x' + constant is the score that the
+    model gives to a normed state x' at position at[head], for the normed state x (d_model) at `position`.
     """
     s = w.shape
     q = w.every_head("w_q", layer) @ x  # (n_heads, d_head)
@@ -100,7 +100,7 @@ def patterns(
     reads: NormedVocabulary,
     writes: NormedVocabulary,
 ) -> tuple[HeadPattern, ...]:
-    """Of every head of the layer; of the `chosen` one more messages."""
+    """The pattern of every head of the layer, with more messages of the `chosen` one."""
     assert record.chosen_states is not None
     assert record.chosen_weights is not None
     layer, position, x = record.layer, record.position, record.chosen_states

@@ -78,7 +78,7 @@ class Prompts:
 
     @cached_property
     def normed(self) -> tuple[NormedVocabulary, NormedVocabulary]:
-        """Of W_E and W_U."""
+        """The normed vocabularies of W_E and W_U."""
         reads = NormedVocabulary.of(self.w, self.w.W_E)
         return reads, reads if self.w.shape.tied else NormedVocabulary.of(self.w, self.w.W_U)
 

@@ -82,7 +82,7 @@ class Readings:
         return self._mlp_vocabulary
 
     def make_mlp_vocabulary(self, tick: Callable[[float], None]) -> None:
-        """Unless it is there. `tick` is told which share is done; if it raises, the next call goes on from there."""
+        """Makes it if need be. `tick` is told which share is done; if it raises, the next call goes on from there."""
         if self._mlp_vocabulary is not None:
             return
         w = self.w

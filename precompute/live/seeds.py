@@ -60,7 +60,7 @@ class SeedSearch:
 
     @cached_property
     def norms(self) -> dict[str, Tensor]:
-        """By kind: (n_layers * count,) |v|, by which a product is off."""
+        """|v| by kind, (n_layers * count,): a product is off in proportion to it."""
         return {kind: torch.linalg.vector_norm(V, dim=2).flatten() + self.least for kind, V in self.w.vectors.items()}
 
     @cached_property
@@ -148,7 +148,7 @@ class SeedSearch:
         return SeedsAnswer.model_validate(fields)  # far faster than one object after the other
 
     def heads(self, q: Float64) -> tuple[HeadReading, ...]:
-        """For every head the first tokens of q W_V W_O, by W_U, and of q W_Q W_Kᵀ, by W_E."""
+        """The first tokens of q W_V W_O, by W_U, and of q W_Q W_Kᵀ, by W_E, for every head."""
         w, s = self.w, self.w.shape
         x = torch.from_numpy(q).float().to(w.device)
         written, sought = [], []  # (n_heads, d_model) of each layer

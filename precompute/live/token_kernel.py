@@ -69,7 +69,7 @@ def count_above(scores: NDArray[np.float32], bounds: NDArray[np.float32], out: N
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def _sum_of_exponentials(row: NDArray[np.float32], highest: np.float32) -> float:
-    """Of exp(score - highest). 2**x by its whole part, as bits, and a polynomial for the rest: off by 2e-6."""
+    """The sum of exp(score - highest), off by 2e-6: 2**x by its whole part, as bits, and a polynomial for the rest."""
     total = 0.0
     for start in range(0, len(row), 512):
         part = np.float32(0)

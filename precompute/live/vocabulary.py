@@ -61,7 +61,7 @@ def find_close(scores: Tensor, bounds: Tensor) -> Tensor:
 
 
 def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:
-    """Of each row of (n, d_vocab) the sum of exp(score - highest), where highest (n,) is its largest.
+    """The sum of exp(score - highest) of each row of (n, d_vocab), where highest (n,) is its largest.
 
     At least 1, which the largest alone gives: rounding must not make a probability larger than 1.
     """

@@ -74,7 +74,7 @@ class Weights:
         return functional.layer_norm(x, size, gain, bias, run.eps)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
-        """Of a reading kind (count,), of a writing kind (d_model,)."""
+        """The bias of a kind: (count,) if it reads, (d_model,) if it writes."""
         biases = self.run.biases.get(kind)
         return None if biases is None else biases[layer]
 

@@ -56,7 +56,7 @@ def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> 
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, target: Directions) -> np.float32:
-    """Of a list of pairs (n, 2): the mean of its from-side's and its to-side's, each side's first different tokens."""
+    """The coherence of a list of pairs (n, 2): the mean of its two sides', of the first different tokens of each."""
     sides = []
     for side, directions in enumerate((source, target)):
         _, first_rank = np.unique(pairs[:, side], return_index=True)

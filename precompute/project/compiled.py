@@ -58,9 +58,9 @@ class TolerantCache(FunctionCache):  # type: ignore[misc]
 def _cache_folder() -> Path | None:
     """NUMBA_CACHE_DIR if it is set; else beside the sources, or with the user's caches. None if none can be written."""
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "lexiscope"
-    given = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
+    configured = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
     name = f"kernels-{digest(KERNEL_FOLDERS)}"
-    return first_writable([parent / name for parent in (*given, PACKAGE / "__pycache__", users)])
+    return first_writable([parent / name for parent in (*configured, PACKAGE / "__pycache__", users)])
 
 
 def first_writable(folders: list[Path]) -> Path | None:
@@ -75,7 +75,7 @@ def first_writable(folders: list[Path]) -> Path | None:
 
 
 def digest(folders: Iterable[Path]) -> str:
-    """Of the names and contents of every source file below these folders."""
+    """A hash of the names and contents of every source file below these folders."""
     total = hashlib.blake2b(digest_size=8)
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):

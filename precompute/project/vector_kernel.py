@@ -55,7 +55,7 @@ def _group_extremes(
 
 @kernel()
 def kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
-    """Of at least k values, which it reorders. Hoare's selection; numpy's takes seconds to compile."""
+    """The k-th largest of the values, which it reorders. Hoare's selection; numpy's takes seconds to compile."""
     first, last, wanted = 0, len(values) - 1, k - 1
     while first < last:
         a, b, c = values[first], values[(first + last) // 2], values[last]

@@ -19,7 +19,7 @@ def first_tokens(scores: Float64, sign: int) -> Ids:
 
 
 def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
-    """From the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
+    """Hubs by the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
     counts = np.zeros((len(LENSES), d_vocab), np.int64)
     for at in range(len(LENSES)):
         for ids in lists:
@@ -29,7 +29,7 @@ def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
 
 
 def hubs(brute: BruteForce, layer: int) -> Hubs:
-    """From the scores of all vectors of the layer, which is slow in a large model."""
+    """Hubs by the scores of all vectors of the layer, which is slow in a large model."""
     shape = brute.model.shape
     counts = np.zeros((len(LENSES), shape.d_vocab), np.int64)
     for kind in shape.kinds:
@@ -44,13 +44,13 @@ def hubs(brute: BruteForce, layer: int) -> Hubs:
 
 
 def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
-    """In more than HUB_FACTOR times as many lists, both ends of a vector counted, as chance would give."""
+    """Tokens in more than HUB_FACTOR times as many lists, both ends of a vector counted, as chance would give."""
     d_vocab = counts.shape[1]
     return np.asarray(counts > HUB_FACTOR * min(DEPTH, d_vocab) / d_vocab * n_lists)
 
 
 def coherence(tokens: Ids, left_out: NDArray[np.bool_], directions: Float64) -> float:
-    """Of the tokens of one list; NaN without two to compare. `directions` are centred and normalised embeddings."""
+    """The coherence of one list; NaN without two tokens to compare. `directions`: centred, normalised embeddings."""
     kept = [t for t in tokens if not left_out[t] and directions[t].any()][:FIRST_TOKENS]
     cosines = directions[kept] @ directions[kept].T
     above = cosines[np.triu_indices(len(kept), 1)]

@@ -60,7 +60,7 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
 
 
 def new_seed() -> int:
-    """To be printed, so that a run can be repeated."""
+    """A seed, to be printed so that a run can be repeated."""
     return secrets.randbelow(1 << 31)
 
 
@@ -80,7 +80,7 @@ def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
 
 
 def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
-    """By the stored lists if these are long enough: they are checked themselves. None if it would take too long."""
+    """Hubs by the stored lists if long enough: these are checked themselves. None if it would take too long."""
     shape = index.shape
     if index.manifest.k >= min(brute_coherence.DEPTH, shape.d_vocab):
         lists = [index.shard(layer).array(f"{kind}.ids") for kind in shape.kinds]

@@ -18,10 +18,10 @@ _OLD_FILES = ("vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config
 
 def find_tokenizer(folder: Path, cache: Path | None) -> Path:
     """The folder's tokenizer.json, or one derived from its parts and kept in `cache` (else for this process only)."""
-    given = folder / "tokenizer.json"
-    if given.is_file():
-        _read_object(given, "model")
-        return given
+    tokenizer = folder / "tokenizer.json"
+    if tokenizer.is_file():
+        _read_object(tokenizer, "model")
+        return tokenizer
     if not (folder / "vocab.json").is_file() or not (folder / "merges.txt").is_file():
         raise BadWeights(
             f"{folder} has neither tokenizer.json nor vocab.json with merges.txt, so its tokens have no text. "

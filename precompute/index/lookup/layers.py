@@ -46,12 +46,12 @@ class TokenSlices:
         return np.frombuffer(b"".join(data), dtype)
 
     def numbers(self) -> Array:
-        """For every entry that is read, the number of its slice."""
+        """The number of its slice for every entry that is read."""
         return np.repeat(np.arange(len(self.count), dtype=np.uint16), self.count)
 
 
 def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlices:
-    """Of the lists called `inverted` or `paired`; DamagedLayer where they would be outside of their array."""
+    """Slices of the lists called `inverted` or `paired`; DamagedLayer where they would be outside of their array."""
     files = [shard.file for shard in layers.shards.values()]
     starts = [(lens * len(ENDS) + end) * (layers.shape.d_vocab + 1) + token for end in range(len(ENDS))]
     data = b"".join([file.read(f"{lists}.offsets", at, at + 2) for at in starts for file in files])

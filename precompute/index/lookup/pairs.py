@@ -83,7 +83,7 @@ def pair_listings(
 def pair_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: Collection[str], part: slice
 ) -> PairMatches:
-    """Of one word or of two, in the order: rank, |score| falling, the upper layer, and then by where it stands."""
+    """Pairs that match one or two words, in the order: rank, |score| falling, the upper layer, then where it stands."""
     slots = _common_slots(layers, words, lens, [MATRICES.index(matrix) for matrix in matrices])
     ids, score = _pairs(layers, lens, slots)
     _check_words(slots, ids, words)
@@ -98,7 +98,7 @@ def pair_matches(
 
 
 def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> tuple[_Slots, Array]:
-    """Those that hold a token, of one preset or of all: end after end, layer after layer, best rank first; and the
+    """Pairs that hold a token, of one preset or of all: end after end, layer after layer, best rank first; and the
     side it stands at. A pair of the token with itself is there twice, once for each side."""
     where = token_slices(layers, token, lens, "paired")
     slot = where.read("paired.place", 4).reshape(-1, 4)  # head, matrix, preset, side

@@ -20,7 +20,7 @@ class RankedParts:
     _before: list[int]  # (lists,) how many entries of the list come before the chosen ones
 
     def sections(self, *keys: Array) -> list[Array]:
-        """Of each list its part, as positions in `chosen`; equal ranks are ordered by the first key, then the second,
+        """The part of each list, as positions in `chosen`; equal ranks are ordered by the first key, then the second,
         and so on."""
         order = np.lexsort((*keys[::-1], self._rank, self._list))
         starts = np.searchsorted(self._list[order], np.arange(len(self.totals) + 1)).tolist()
@@ -29,7 +29,7 @@ class RankedParts:
 
 
 def rank_parts(lists: Array, rank: Array, n_ranks: int, wanted: list[bool], part: slice) -> RankedParts:
-    """From the list and the rank of every entry; of lists that are not `wanted`, nothing is chosen."""
+    """Parts of lists, from the list and the rank of every entry; of lists that are not `wanted`, nothing is chosen."""
     start, stop, _ = part.indices(sys.maxsize)
     counts = np.bincount(lists * np.intp(n_ranks) + rank, minlength=len(wanted) * n_ranks)
     up_to = counts.reshape(len(wanted), n_ranks).cumsum(axis=1)  # entries of a list up to a rank

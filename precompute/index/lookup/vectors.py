@@ -57,7 +57,7 @@ class _Entries:
 def vector_listings(
     layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice
 ) -> dict[tuple[str, str], VectorListings]:
-    """By kind and end, a part of each in the order: rank, |score| falling, layer, index."""
+    """Listings by kind and end, a part of each in the order: rank, |score| falling, layer, index."""
     shape = layers.shape
     entries = _entries(layers, token, lens)
     lists = _kinds(shape)[0][entries.vector] * len(ENDS) + entries.end
@@ -82,7 +82,7 @@ def vector_listings(
 def vector_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice
 ) -> VectorMatches:
-    """In the order: sum of the best ranks, the upper layer, kind, index, end."""
+    """Vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end."""
     keys, ranks, tokens = _common_lists(layers, words, lens, kinds)
     which, vector = np.divmod(keys, n_vectors(layers.shape))
     end, nth = np.divmod(which, max(1, len(layers.shards)))
@@ -117,7 +117,7 @@ def _common_lists(
 
 
 def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, Array]:
-    """Of every list: the best rank that a token of the word has in it, and that token."""
+    """The best rank that a token of the word has in every list, and that token."""
     n_layers, in_layer = len(layers.shards), n_vectors(layers.shape)
     nth = np.zeros(layers.shape.n_layers, np.int64)
     nth[[*layers.shards]] = np.arange(n_layers)

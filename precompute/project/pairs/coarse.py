@@ -41,12 +41,12 @@ class CoarseSide(NamedTuple):
 
 
 def coarse_rows(coords: Floats, norm: Floats) -> CoarseSide:
-    """Of coords (n, d) with these norms, rounded up."""
+    """Coarse rows of coords (n, d), whose norms are rounded up."""
     return _coarse(coords, norm, 1)
 
 
 def coarse_columns(coords: Floats, norm: Floats) -> CoarseSide:
-    """Of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
+    """Coarse columns of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
     flat = _coarse(coords, norm.reshape(-1), norm.shape[1])
     return flat._replace(lost=flat.lost.reshape(norm.shape), size=flat.size.reshape(norm.shape))
 

@@ -31,7 +31,7 @@ class Factor:
 
     @classmethod
     def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
-        """From product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head); not scaled."""
+        """The factor, not scaled, from product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head)."""
         d_model = W.shape[0]
         size = float(np.linalg.norm(W.astype(np.float64)))
         if lens == "dot":

@@ -43,7 +43,7 @@ class Matrix:
 
 
 def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool = False) -> dict[str, Ends]:
-    """By preset: the n largest and the n smallest entries, exact, ties by the smaller ids."""
+    """The n largest and the n smallest entries by preset: exact, ties by the smaller ids."""
 
     def exact_scores(i: Int32, j: Int32) -> Float32:
         return exact.pair_scores(matrix.source, matrix.target, matrix.W_left, matrix.W_right, lens, i, j)

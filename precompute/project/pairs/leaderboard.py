@@ -28,7 +28,7 @@ class PairList:
 
 class Leaderboard:
     def __init__(self, n: int, exact_scores: ExactScores, scale: float = 1.0) -> None:
-        """For lists of n pairs. The scores it is given are `scale` times those that `exact_scores` gives."""
+        """Keeps lists of n pairs. The scores it is given are `scale` times those that `exact_scores` gives."""
         self.n = n
         self.scale = scale
         self.top = -np.inf  # floor of the top end: at least n pairs score this or more

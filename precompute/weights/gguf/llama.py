@@ -93,7 +93,7 @@ class LlamaLayout(Layout):
 
 
 def _llama3_factors(scaling: dict[str, Any], theta: float, d_head: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """By how much each rotary frequency is slowed down: not at all where fast, by `factor` where slow."""
+    """How much each rotary frequency is slowed down: not at all where fast, by `factor` where slow."""
     wavelength = 2 * math.pi * theta ** (np.arange(0, d_head, 2) / d_head)
     low, high, context = (scaling[key] for key in _LLAMA3)
     smooth = np.clip((context / wavelength - low) / (high - low), 0, 1)
