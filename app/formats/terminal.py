@@ -25,10 +25,10 @@ from precompute.shape import ENDS, Shape
 
 def isolated(text: str) -> str:
     """A token as one can see it, with text of other directions contained."""
-    seen = visible(text)
-    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in seen):
-        return f"\N{FIRST STRONG ISOLATE}{seen}\N{POP DIRECTIONAL ISOLATE}"
-    return seen
+    shown = visible(text)
+    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in shown):
+        return f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
+    return shown
 
 
 def print_view(console: Console, view: NeuronView | PairsView | SubheadView) -> None:

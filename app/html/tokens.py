@@ -42,12 +42,12 @@ def _around_id(model: str, lens: str) -> tuple[str, str]:
 def _chip_text(text: str) -> Markup:
     """The spaces around a token, which are easily overlooked, are set apart by colour; a token that may be cut is
     whole in its title."""
-    seen = visible(text)
-    title = f' title="{escape(seen)}"' if len(seen) > CUT else ""
-    word = seen.strip("␣")
-    before, after = seen.split(word, 1) if word else ("", "")
+    shown = visible(text)
+    title = f' title="{escape(shown)}"' if len(shown) > CUT else ""
+    word = shown.strip("␣")
+    before, after = shown.split(word, 1) if word else ("", "")
     marks = [f"<i>{mark}</i>" if mark else "" for mark in (before, after)]
-    return Markup(f"<bdi{title}>{marks[0]}{escape(word or seen)}{marks[1]}</bdi>")
+    return Markup(f"<bdi{title}>{marks[0]}{escape(word or shown)}{marks[1]}</bdi>")
 
 
 def plain(tokens: Iterable[Token]) -> str:

@@ -39,7 +39,7 @@ def home_view(library: Library) -> HomeView:
 
 
 def _start(library: Library, names: list[str]) -> Start | None:
-    """In the first model that can be read; kept as long as its index is."""
+    """Where to start in the first model that can be read; kept as long as its index is."""
     for name in names:
         try:
             index = library.index(name)

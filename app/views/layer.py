@@ -76,16 +76,16 @@ def token_named(index: Index, text: str) -> int:
     if number := _ID.fullmatch(word):
         index.tokens.raw(token := int(number[1]))
         return token
-    found = token_search(index.tokens).tokens(word or text)
+    candidates = token_search(index.tokens).tokens(word or text)
     for wanted in (f" {word}", word):
-        for token in found:
+        for token in candidates:
             if index.tokens.text(token) == wanted:
                 return token
-    if not found:
+    if not candidates:
         raise NotFound(
             f"token {text[:100]!r} is none of {index.manifest.model}: give a word that is, or an id as #2767"
         )
-    return found[0]
+    return candidates[0]
 
 
 def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:

@@ -151,7 +151,7 @@ def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
 
 
 def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:
-    """Only the first two pairs of each head are read: there may be a thousand heads."""
+    """A cell of each head. Only its first two pairs are read: there may be a thousand heads."""
     ids, scores, counts = shard.first_pairs(matrix, lens, preset, 2)
     firsts = token_pairs(index.tokens, ids[:, 0].tolist(), scores[:, 0].tolist())
     coherences = shard.all_pair_coherences(matrix, lens, preset).tolist()

@@ -132,7 +132,7 @@ def _typed(model: str, shape: Shape, text: str) -> str | None:
 
 
 def _pasted(model: str, shape: Shape, text: str) -> str | None:
-    """Whatever the host: only the path and the arguments we know are taken over."""
+    """The page of a pasted URL of any host: only the path and the arguments we know are taken over."""
     try:
         parts = urlsplit(text)
         name, *words = _path(text)

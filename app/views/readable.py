@@ -37,19 +37,20 @@ class Readable:
         return letters[:STEM]
 
     def stems(self, tokens: Iterable[int]) -> list[str]:
-        """Of those that are words."""
+        """Stems of those tokens that are words."""
         return [stem for stem in map(self.stem, tokens) if stem]
 
 
 def readable(index: Index) -> Readable:
-    """Kept as long as the index is."""
+    """The readable words of an index, kept as long as it is."""
     if (words := _cache.get(index)) is None:
         words = _cache[index] = Readable(index.tokens.texts, token_search(index.tokens), _learned(index))
     return words
 
 
 def _learned(index: Index) -> Array:
-    """By the embedding, by the unembedding where it is another, and by how many lists of vectors hold it."""
+    """Whether a token was learned (d_vocab,): by the embedding, by the unembedding where it is another, and by how many
+    lists of vectors hold it."""
     learned = np.ones(index.shape.d_vocab, bool)
     for norms in index.centred_norms:
         learned &= norms >= UNLEARNED * np.median(norms)

@@ -43,7 +43,7 @@ class RelationView(View):
 
 
 def relation_view(index: Index, lens: str, answer: RelationAnswer | None) -> RelationView:
-    """Without an answer, the page that asks for pairs."""
+    """The page of a relation; without an answer, the one that asks for pairs."""
     return RelationView(
         model=index.manifest.model,
         lens=lens,

@@ -126,7 +126,7 @@ def search_view(
 
 
 def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
-    """For every key that is pressed: a search without its matches."""
+    """A search without its matches, for every key that is pressed."""
     _check(q)
     words = _words(token_search(index.tokens), len(index.tokens), q)
     return _view(index, q, lens, kind, words, page=1, pieces=[], matches=_Matches())
@@ -191,23 +191,23 @@ def _words(search: TokenSearch, d_vocab: int, q: str) -> list[_Word]:
 def _matches(
     index: Index, words: Sequence[tuple[int, ...]], lens: str, kind: str | None, page: int, size: int | None
 ) -> _Matches:
-    """Of the vectors one page, or of the pairs if a matrix is asked for; without a kind, some pairs beside page 1."""
+    """One page of the vectors, or of the pairs if a matrix is asked for; without a kind, some pairs beside page 1."""
     window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
-    found = look_up_words(
+    matches = look_up_words(
         index, words, lens,
         kinds=[name for name in index.shape.kinds if kind in (None, name)],
         matrices=[name for name in MATRICES if kind in (None, name)],
         vector_part=window,
         pair_part=first_pairs if kind is None and size is not None else window,
     )  # fmt: skip
-    in_pages = found.pairs.total if kind in MATRICES else found.vectors.total
+    in_pages = matches.pairs.total if kind in MATRICES else matches.vectors.total
     return _Matches(
         count_pages(in_pages, page, size),
-        found.vectors.total,
-        _vector_matches(index, found.vectors),
-        _pair_matches(index, found.pairs),
-        found.pairs.total,
-        found.missing,
+        matches.vectors.total,
+        _vector_matches(index, matches.vectors),
+        _pair_matches(index, matches.pairs),
+        matches.pairs.total,
+        matches.missing,
     )
 
 

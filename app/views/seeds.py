@@ -57,7 +57,7 @@ class SeedsView(View):
 
 
 def seeds_view(index: Index, words: str, kind: str, answer: SeedsAnswer | None) -> SeedsView:
-    """Without an answer, the page that asks for words."""
+    """The page of seeds; without an answer, the one that asks for words."""
     if answer is None:
         return SeedsView(model=index.manifest.model, words=words, kind=kind, seeds=[], nearest=[], results=[], heads=[])
     return SeedsView(

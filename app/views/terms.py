@@ -93,11 +93,11 @@ def parse_set(text: str) -> tuple[Intervention, ...]:
     for part in re.split(r"[\s,]+", text.strip()):
         if not part:
             continue
-        found = _SET.fullmatch(part)
-        if not found:
+        match = _SET.fullmatch(part)
+        if not match:
             raise BadRequest(f"set = {part[:100]!r}: write layer.neuron:coefficient, such as 10.2361:2.5")
-        layer, neuron = _neuron(found[1], "set")
-        value = _weight(float(found[2].replace("−", "-")))
+        layer, neuron = _neuron(match[1], "set")
+        value = _weight(float(match[2].replace("−", "-")))
         changes[layer, neuron] = NeuronSet(layer=layer, neuron=neuron, value=value)
     return tuple(changes.values())
 
@@ -113,7 +113,7 @@ def write_set(changes: Iterable[Intervention]) -> str:
 
 
 def off_name(change: Intervention) -> str:
-    """As `off` has it."""
+    """The name of a neuron or head as the argument `off` writes it."""
     return f"{change.layer}.h{change.head}" if isinstance(change, HeadOff) else f"{change.layer}.{change.neuron}"
 
 
@@ -123,10 +123,10 @@ def without_change(changes: str | None, name: str) -> str | None:
 
 
 def _neuron(part: str, argument: str) -> tuple[int, int]:
-    found = _NEURON.fullmatch(part)
-    if not found:
+    match = _NEURON.fullmatch(part)
+    if not match:
         raise BadRequest(f"{argument} = {part[:100]!r}: a neuron is layer.neuron such as 10.2361, a head 8.h11")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 def _word(word: str, text: str) -> str:

@@ -107,15 +107,15 @@ def token_view(
     if kind is not None:
         position("kind", kind, (*shape.kinds, *MATRICES))
     vector_part, pair_part = _parts(kind, page, size)
-    found = look_up_token(
+    listings = look_up_token(
         index, token, lens, preset,
         kinds=[name for name in shape.kinds if kind in (None, name)],
         matrices=[name for name in MATRICES if kind in (None, name)],
         vector_part=vector_part,
         pair_part=pair_part,
     )  # fmt: skip
-    totals = [listed.total for listed in found.vectors.values()]
-    longest = 0 if kind is None else max(totals, default=max(found.pairs.totals.values(), default=0))
+    totals = [listed.total for listed in listings.vectors.values()]
+    longest = 0 if kind is None else max(totals, default=max(listings.pairs.totals.values(), default=0))
     return TokenView(
         model=index.manifest.model,
         lens=lens,
@@ -127,12 +127,12 @@ def token_view(
         pages=count_pages(longest, page, size),
         variants=tokens_of(index.tokens, token_search(index.tokens).variants(token)),
         nearest=_nearest(index, token),
-        roles=_role_lists(shape, found.vectors),
-        pairs=_pair_listings(index, found.pairs),
-        pairs_total=sum(found.pairs.totals.values()),
-        missing=found.missing,
-        totals=found.pairs.totals,
-        hub=_hub(index, shape.n_layers - len(found.missing), sum(totals)) if kind is None else None,
+        roles=_role_lists(shape, listings.vectors),
+        pairs=_pair_listings(index, listings.pairs),
+        pairs_total=sum(listings.pairs.totals.values()),
+        missing=listings.missing,
+        totals=listings.pairs.totals,
+        hub=_hub(index, shape.n_layers - len(listings.missing), sum(totals)) if kind is None else None,
     )
 
 
@@ -209,10 +209,10 @@ def _pair_listings(index: Index, found: PairListings) -> list[PairListing]:
 
 def _nearest(index: Index, token: int) -> list[ScoredToken] | None:
     try:
-        found = index.neighbours(token)
+        neighbours = index.neighbours(token)
     except IndexFault:
         return None
-    if found is None:
+    if neighbours is None:
         return None
-    ids, scores = found
+    ids, scores = neighbours
     return scored_tokens(index.tokens, ids.tolist(), scores.tolist())

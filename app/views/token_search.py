@@ -80,12 +80,12 @@ class TokenSearch:
         key = surface(text)
         if not key or _BETWEEN in key or limit < 1:
             return []
-        found: dict[str, Match] = {key: "exact"} if key in self._groups else {}
+        matches: dict[str, Match] = {key: "exact"} if key in self._groups else {}
         for kind, sought in (("prefix", _BETWEEN + key), ("substring", key)):
-            if len(found) < limit:
-                others = (other for other in self._holding(sought) if other not in found)
-                found |= dict.fromkeys(islice(others, limit - len(found)), kind)  # type: ignore[arg-type]
-        return list(found.items())
+            if len(matches) < limit:
+                others = (other for other in self._holding(sought) if other not in matches)
+                matches |= dict.fromkeys(islice(others, limit - len(matches)), kind)  # type: ignore[arg-type]
+        return list(matches.items())
 
     def _holding(self, sought: str) -> Iterator[str]:
         position = self._text.find(sought)

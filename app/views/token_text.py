@@ -10,10 +10,10 @@ _NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def visible(text: str) -> str:
     r"""U+00A0 is \u00a0: \xa0 is the byte that is no text by itself, as TokenTable spells it."""
-    seen = "".join([_NAMED.get(character) or _visible(character) for character in text])
-    if seen and unicodedata.category(seen[0]).startswith("M"):
-        seen = "\N{DOTTED CIRCLE}" + seen  # a mark would sit on whatever stands before the token
-    return seen or "(no text)"  # an embedding row that no token has
+    shown = "".join([_NAMED.get(character) or _visible(character) for character in text])
+    if shown and unicodedata.category(shown[0]).startswith("M"):
+        shown = "\N{DOTTED CIRCLE}" + shown  # a mark would sit on whatever stands before the token
+    return shown or "(no text)"  # an embedding row that no token has
 
 
 def _visible(character: str) -> str:

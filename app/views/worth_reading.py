@@ -66,7 +66,7 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards
 
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
-    """Of the clearest heads the one that has the most to say: whose pairs hold the most words."""
+    """The one of the clearest heads that has the most to say: whose pairs hold the most words."""
     return max(
         cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
     )
@@ -89,7 +89,7 @@ class _Fresh:
 
 
 def _cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
-    """Of the largest that make a card; a damaged layer does not take the page with it."""
+    """Cards of the largest numbers that make one; a damaged layer does not take the page with it."""
 
     def readable_cards() -> Iterator[Card]:
         for entry in _largest(numbers):
@@ -112,7 +112,7 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
 
 
 def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:
-    """If two thirds of its first tokens are words."""
+    """The card of a neuron, if two thirds of its first tokens are words."""
     ids = shard.first_ids("ff_value", np.array([neuron]), lens, TOKENS)[0].tolist()
     stems = fresh.words.stems(ids)
     if 3 * len(stems) < 2 * len(ids) or len(set(stems)) < DIFFERENT or not fresh.take(stems):
@@ -122,14 +122,14 @@ def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: floa
 
 def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
     """The coherence of every head with a strong first pair, by layer and matrix."""
-    found: dict[tuple[int, str], Array] = {}
+    coherences: dict[tuple[int, str], Array] = {}
     for matrix in MATRICES:
         first = {layer: shard.all_best_scores(matrix, HEAD_LENS, HEAD_PRESET) for layer, shard in shards.items()}
         least = np.quantile([*first.values()], STRONG) if first else 0
         for layer, shard in shards.items():
             coherence = shard.all_pair_coherences(matrix, HEAD_LENS, HEAD_PRESET)
-            found[layer, matrix] = np.where(first[layer] >= least, coherence, np.nan)
-    return found
+            coherences[layer, matrix] = np.where(first[layer] >= least, coherence, np.nan)
+    return coherences
 
 
 def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, number: float) -> HeadCard | None:
@@ -157,10 +157,10 @@ def _sides(words: Readable, pairs: Sequence[TokenPair]) -> tuple[set[str], set[s
 def without_repetition(words: Readable, pairs: Sequence[TokenPair]) -> tuple[list[TokenPair], list[str]]:
     """The first pairs that repeat no word, and their words."""
     chosen: list[TokenPair] = []
-    seen: list[str] = []
+    stems: list[str] = []
     for pair in pairs:
         ends = words.stems((pair["from"]["id"], pair["to"]["id"]))
-        if len(ends) == 2 and not {*ends} & {*seen} and len(chosen) < PAIRS:
+        if len(ends) == 2 and not {*ends} & {*stems} and len(chosen) < PAIRS:
             chosen.append(pair)
-            seen += ends
-    return chosen, seen
+            stems += ends
+    return chosen, stems

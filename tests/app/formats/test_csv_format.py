@@ -12,8 +12,7 @@ from starlette.testclient import TestClient
 
 from app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
 from app.formats.table import Column, Table, constant
-from app.formats.tables import about
-from app.formats.view_text import view_csv
+from app.formats.tables import about, view_csv
 from app.views.layer import layer_view
 from app.views.search import search_view
 from app.views.seeds import SeedListing, SeedWord, seeds_view
