@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
+from app.addresses import is_reserved
 from app.html.assets import fingerprint, folder, load_assets
 from app.html.rendering import Renderer
 from app.library.library import Library
@@ -45,7 +46,7 @@ def app_without_routes(settings: Settings) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False},  # /-/metrics has ours
     )
     app.state.settings = settings
-    app.state.library = Library(settings.data, settings.refresh)
+    app.state.library = Library(settings.data, settings.refresh, is_reserved)
     app.state.live = LiveClient(settings, app.state.library)
     app.state.assets = load_assets(folder("static"))
     app.state.renderer = Renderer({name: asset.url for name, asset in app.state.assets.items()})

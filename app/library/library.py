@@ -3,13 +3,13 @@
 import hashlib
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from app.addresses import is_reserved
 from app.library.card import ModelCard
 from app.library.fault_text import for_visitors
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardUnreadable
@@ -35,8 +35,10 @@ class _Seen:
 class Library:
     """Files are looked at on the event loop, which takes a stat each; they are hashed in a thread."""
 
-    def __init__(self, data: Path, every: float = 1.0) -> None:
+    def __init__(self, data: Path, every: float = 1.0, is_reserved: Callable[[str], bool] = lambda _: False) -> None:
+        """`is_reserved` tells the names that no model may have, because another page has that address."""
         self.data = data
+        self._is_reserved = is_reserved
         self.every = every  # seconds between two looks at the files of one index
         self._lock = threading.RLock()
         self._seen: dict[str, _Seen] = {}
@@ -100,7 +102,7 @@ class Library:
             return looked
 
     def _open(self, name: str, before: _Seen | None) -> _Seen:
-        if is_reserved(name):
+        if self._is_reserved(name):
             raise ManifestDamaged(
                 f"{self.data / name} has a name that a page of the explorer has already: build it under another name, "
                 "from a folder or file that is called otherwise"

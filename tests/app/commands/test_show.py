@@ -16,7 +16,7 @@ from rich.console import Console
 
 from app.cli import COMMANDS
 from app.formats.json_format import ascii_json
-from app.formats.terminal import isolated, print_models, print_seeds, print_view, size
+from app.formats.terminal import isolated, print_models, print_seeds, print_view
 from app.views.neuron import neuron_view
 from app.views.pairs import pairs_view
 from app.views.seeds import seed_ranking_view
@@ -26,6 +26,7 @@ from precompute.index.index import Index
 from precompute.index.layout import shard_file
 from precompute.index.manifest import DEMO_NAME, MANIFEST
 from precompute.live.seed_ranking import Ranked, Seed
+from precompute.plain_text import file_size
 from tests.app.commands.conftest import Refused, Run
 from tests.support.processes import ROOT
 from tests.support.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, write_index
@@ -220,7 +221,7 @@ def test_models(run: Run, data: Path) -> None:
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert "2 of 4 (1, 3)" in lines["tiny"]
     assert "3 of 3 " in lines[DEMO_NAME]
-    assert size(sum(path.stat().st_size for path in (data / "tiny").glob("*.safetensors"))) in lines["tiny"]
+    assert file_size(sum(path.stat().st_size for path in (data / "tiny").glob("*.safetensors"))) in lines["tiny"]
 
 
 def test_models_with_faults(run: Run, refused: Refused, data: Path, tmp_path: Path) -> None:
@@ -260,11 +261,11 @@ def test_names_in_tables_are_not_markup() -> None:
 
 
 @pytest.mark.parametrize(("n_bytes", "text"), [
-    (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1_234_567, "1.23 MB"), (88e6, "88 MB"), (3e9, "3 GB"),
-    (2e15, "2e+03 TB"),
+    (0, "0 B"), (999, "999 B"), (999.7, "1 kB"), (999_999, "1 MB"), (1_234_567, "1.23 MB"), (88e6, "88 MB"),
+    (3e9, "3 GB"), (2e15, "2e+03 TB"),
 ])  # fmt: skip
 def test_sizes(n_bytes: float, text: str) -> None:
-    assert size(n_bytes) == text
+    assert file_size(n_bytes) == text
 
 
 def spawn(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> "subprocess.CompletedProcess[bytes]":

@@ -4,13 +4,12 @@ from collections.abc import Callable
 
 import pytest
 
-from app.html.numbers import BAR_STEPS, bar, heat, number, percent, rank_heat, ratio, score, short_rank, size
+from app.html.numbers import BAR_STEPS, bar, heat, number, percent, rank_heat, ratio, score, short_rank
 
 
 @pytest.mark.parametrize(("write", "written"), [
     (number, {1.5: "1.500", -0.25: "−0.250", 0.0: "0.000", 123.4567: "123.457"}),
     (ratio, {0.123: ".12", 1.0: "1.00", None: "–", -0.2: "−.20", -0.001: ".00", 0.999: "1.00"}),
-    (size, {0: "0 B", 999: "999 B", 1e3: "1 kB", 999_999: "1 MB", 1.234e9: "1.23 GB", 5e12: "5 TB"}),
     (percent, {1.0: "100%", 0.9996: "100%", 0.9: "90%", 0.0995: "10%", 0.0512: "5.1%", 0.0004: "<0.1%", 0.0: "<0.1%"}),
     (short_rank, {1.0: "1", 7.5: "7.5", 43.4: "43", 999.6: "1.0k", 1234: "1.2k", 23456: "23k"}),
 ])  # fmt: skip

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
+from app.addresses import is_reserved
 from app.formats.json_format import json_bytes
 from app.library.library import Library
 from app.views.layer import layer_view
@@ -41,7 +42,7 @@ def shard_path(data: Path, layer: int) -> Path:
 
 def always(data: Path) -> Library:
     """Looks at the files whenever it is asked."""
-    return Library(data, every=0)
+    return Library(data, every=0, is_reserved=is_reserved)
 
 
 def ready(library: Library) -> tuple[int, ...]:
@@ -64,12 +65,12 @@ def readable(library: Library) -> list[int]:
 
 def test_an_index_is_opened_once_until_it_changes(data: Path) -> None:
     library, patient = always(data), Library(data, every=60)
-    before, version, home = library.index("tiny"), library.version("tiny"), library.version()
+    before, version, home = library.index("tiny"), library.index("tiny").version, library.version()
     assert patient.index("tiny").layers == LAYERS
     assert library.index("tiny") is before
     add_layer(data / "tiny", before.manifest, 2).save(data / "tiny")
     assert ready(library) == (0, 1, 2, 3)
-    assert (library.version("tiny") != version, library.version() != home) == (True, True)
+    assert (library.index("tiny").version != version, library.version() != home) == (True, True)
     assert library.index("tiny").tokens is before.tokens  # with the texts that were made
     assert before.layers == LAYERS
     assert ready(patient) == LAYERS  # until it looks again
@@ -121,20 +122,20 @@ def test_a_layer_that_is_harmed_says_so_and_comes_back(data: Path, harm: Callabl
     path = shard_path(data, 1)
     saved = path.read_bytes()
     assert readable(library) == [0, 1, 3]
-    version = library.version("tiny")
+    version = library.index("tiny").version
     harm(path)
     with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors"):
         neuron_view(library.index("tiny"), 1, 0)
     assert readable(library) == [*ready(library)] == [0, 3]
     assert list(library.index("tiny").faults) == [1]
-    assert library.version("tiny") != version
+    assert library.index("tiny").version != version
     if path.is_dir():
         path.rmdir()
     path.write_bytes(saved)
     library.every = 0
     assert readable(library) == [0, 1, 3]
     assert not library.index("tiny").faults
-    assert library.version("tiny") == version
+    assert library.index("tiny").version == version
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -221,7 +222,7 @@ def few_files(spare: int) -> Iterator[None]:
 def test_a_fault_of_the_system_passes(data: Path, opened: bool, spare: int) -> None:
     library = always(data)
     if opened:
-        version = library.version("tiny")
+        version = library.index("tiny").version
         for layer in LAYERS:
             os.utime(shard_path(data, layer), ns=(1, 1))
     with few_files(spare):
@@ -230,7 +231,7 @@ def test_a_fault_of_the_system_passes(data: Path, opened: bool, spare: int) -> N
     assert ready(library) == LAYERS
     assert not library.index("tiny").faults
     assert library.index("tiny") is library.index("tiny")
-    assert not opened or library.version("tiny") == version
+    assert not opened or library.index("tiny").version == version
 
 
 def test_a_file_that_could_not_be_read_must_still_be_the_one_that_was_built(data: Path) -> None:
@@ -260,7 +261,7 @@ def test_reloads_while_a_layer_is_harmed_leave_nothing_open(data: Path, harm: Ca
 
 def test_an_index_that_is_built_anew(data: Path) -> None:
     library = always(data)
-    version = library.version("tiny")
+    version = library.index("tiny").version
     shutil.rmtree(data / "tiny")
     with pytest.raises(NotFound, match="no index of 'tiny'"):
         library.index("tiny")
@@ -268,7 +269,7 @@ def test_an_index_that_is_built_anew(data: Path) -> None:
     write_index(data / "tiny", make_manifest(LLAMA), (0,))
     assert ready(library) == (0,)
     assert library.index("tiny").shape == LLAMA
-    assert library.version("tiny") != version
+    assert library.index("tiny").version != version
 
 
 def test_a_broken_manifest_hides_no_other_model(data: Path) -> None:
@@ -282,7 +283,7 @@ def test_a_broken_manifest_hides_no_other_model(data: Path) -> None:
     assert (small.model, small.architecture, small.n_layers, small.layers) == ("small", "llama", 3, (0, 1, 2))
     assert (small.bytes, small.faults) == (library.index("small").n_bytes, ())
     assert (tiny.model, tiny.n_layers, "is damaged" in tiny.faults[0]) == ("tiny", 0, True)
-    assert library.version() != library.version("small")
+    assert library.version() != library.index("small").version
 
 
 @pytest.mark.parametrize("name", ["docs", "index", "favicon.svg", "tiny.json"])

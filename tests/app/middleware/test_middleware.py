@@ -12,8 +12,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.metrics import Metrics
 from app.middleware.security import HEADERS
-from app.middleware.stack import wrap_app
 from app.middleware.streams import StreamLimit
+from app.server import wrap_app
 from app.settings import Settings
 
 pytestmark = pytest.mark.anyio
