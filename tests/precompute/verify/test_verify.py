@@ -128,9 +128,9 @@ def test_nearest_tokens_that_the_weights_do_not_give(source: Path, built: Path, 
     assert "neighbours.safetensors" in fault
 
 
-def times(name: str, at: Any, factor: float) -> Change:
+def alter(name: str, at: Any, factor: float = 1, plus: float = 0) -> Change:
     def change(arrays: Arrays) -> None:
-        arrays[name][at] *= factor
+        arrays[name][at] = arrays[name][at] * factor + plus
 
     return change
 
@@ -193,18 +193,18 @@ def forgotten(arrays: Arrays) -> None:
 
 
 @pytest.mark.parametrize(("change", "said"), [
-    (times("w_q.scores", (3, 1, 0, 5), 1 + 1e-5), "w_q 3 (cosine, top)"),
+    (alter("w_q.scores", (3, 1, 0, 5), 1 + 1e-5), "w_q 3 (cosine, top)"),
     (swap("ff_key.ids", (2, 0, 1), 3, 4), "ff_key 2 (dot, bottom)"),
     (repeat_first, "w_o 0 (dot, top)"),
     (without_first("ff_value", (1, 0, 0)), "ff_value 1 (dot, top)"),
-    (times("w_k.norm", 1, 1.001), "the norm of w_k 1"),
-    (times("ff.similarity", (3, 1), 1.1), "the similarity of neuron 3 (cosine)"),
+    (alter("w_k.norm", 1, 1.001), "the norm of w_k 1"),
+    (alter("ff.similarity", (3, 1), plus=0.01), "the similarity of neuron 3 (cosine)"),
     (similarity_of_what_is_stored, "the similarity of neuron"),
-    (times("w_o.coherence", (2, 1, 0), 1.1), "the coherence of w_o 2 (cosine, top)"),
-    (times("qk.coherence", (0, 0, 1, 1), 1.1), "the coherence of qk of head 0 (dot, distinct, bottom)"),
+    (alter("w_o.coherence", (2, 1, 0), plus=-3e-4), "the coherence of w_o 2 (cosine, top)"),
+    (alter("qk.coherence", (0, 0, 1, 1), plus=-3e-4), "the coherence of qk of head 0 (dot, distinct, bottom)"),
     (put("w_v.ids", (0, 0, 0, 0), 60_000), "token 60000"),  # no token that one could ask for
     (put("vo.ids", ..., 60_000), "token 60000"),
-    (times("vo.scores", (0, 0, 0, 0, 2), 1 - 1e-5), "vo of head 0 (dot, all, top)"),
+    (alter("vo.scores", (0, 0, 0, 0, 2), 1 - 1e-5), "vo of head 0 (dot, all, top)"),
     (swap("qk.ids", (0, 1, 0, 1, 0), 0, 1), "qk of head 0 (cosine, all, bottom)"),
     (without_first("qk", (0, 0, 0, 0), PAIRS), "qk of head 0 (dot, all, top)"),
     (without_first("vo", (0, 1, 1, 0)), "vo of head 0 (cosine, distinct, top)"),
