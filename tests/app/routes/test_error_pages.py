@@ -14,6 +14,7 @@ from app.server import app_without_routes, with_middleware
 from app.settings import Settings
 from precompute.index.manifest import Manifest
 from tests.support.site import GPT2, LLAMA, PAIRS, K, ask, copied, visit
+from tests.support.workers import until
 
 BAD = [
     # What does not exist
@@ -165,6 +166,7 @@ def test_a_shard_is_lost_while_serving(site_data: Path, tmp_path: Path) -> None:
             assert visitor.get(path).status_code == 200, path
         file.with_suffix(".whole").write_bytes(whole)
         file.with_suffix(".whole").rename(file)
+        until(lambda: visitor.get(lost).status_code == 200)  # the file is hashed first, in a thread
         assert visitor.get(lost).content == before.content
 
 
