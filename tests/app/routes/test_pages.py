@@ -87,6 +87,7 @@ def test_html_is_a_page_or_a_part_of_it(client: TestClient, path: str) -> None:
     assert full.content == page.content
 
 
+@pytest.mark.slow
 def test_a_permalink_opens_cold(site_data: Path, client: TestClient) -> None:
     for path in ALL_PATHS[1:]:
         with visit(site_data) as stranger:

@@ -18,6 +18,8 @@ from precompute.index.lookup import layers as lookup_layers
 from tests.support.lists import all_listings
 from tests.support.synthetic import D_VOCAB, GPT2, make_manifest, rewrite_shard, shard_arrays, write_index
 
+pytestmark = pytest.mark.slow
+
 Damage = Callable[..., Index]
 
 

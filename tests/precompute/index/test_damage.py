@@ -14,6 +14,8 @@ from precompute.index.layout import shard_file
 from tests.support.site import visit
 from tests.support.synthetic import LLAMA, K, make_manifest, write_index
 
+pytestmark = pytest.mark.slow
+
 BAD = np.array([np.inf], np.float32).tobytes()
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from precompute.project.compiled import KERNEL_FOLDERS, PACKAGE, digest, first_writable
 
+pytestmark = pytest.mark.slow
+
 SMALL = """
 from precompute.project.compiled import kernel
 @kernel()

@@ -58,6 +58,7 @@ def same(lists: Lists, E: Array, V: Array, k: int) -> None:
     assert not (np.signbit(lists.scores) & (lists.scores == 0)).any()
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     kind=st.sampled_from(KINDS),

