@@ -52,7 +52,8 @@ def _chip_text(text: str) -> Markup:
 
 def plain(tokens: Iterable[Token]) -> str:
     """Tokens as text, for titles and descriptions."""
-    return ", ".join([token["token"].strip() or visible(token["token"]) for token in tokens])
+    words = [(token["token"], token["token"].strip()) for token in tokens]
+    return ", ".join([word if word and word.isprintable() else visible(text) for text, word in words])
 
 
 def plain_pairs(pairs: Iterable[TokenPair]) -> str:

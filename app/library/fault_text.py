@@ -8,3 +8,8 @@ from pathlib import Path
 def for_visitors(fault: object, data: Path) -> str:
     folder = re.escape(str(data))
     return re.sub(rf"(?<![\w./-]){folder}/", "", str(fault)) if data != Path() else str(fault)
+
+
+def without_folders(text: str) -> str:
+    """The text with only the last part of every absolute path: where things are on the machine is private."""
+    return re.sub(r"(?<![\w:/.])(?:/[^\s/'\"`]+)*/(?=[^\s/'\"`])", "", text)

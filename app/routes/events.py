@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from app import addresses
+from app.library.fault_text import for_visitors
 from app.routes import arguments as arg
 from app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, stream_slot
 from app.routes.live_arguments import PromptArguments
@@ -21,6 +22,7 @@ from app.views.lengths import PAIR_ENTRIES
 from app.views.pairs import pairs_view, with_pairs_reading
 from app.views.prompt import prompt_view
 from app.views.tokens import View
+from app.workers.disconnect import cancel_on_disconnect
 from app.workers.errors import status_of
 from app.workers.protocol import Progress
 from precompute.errors import BadRequest, LexiscopeError
@@ -47,7 +49,7 @@ async def prompt_run(
     answer.at(prompt_address(model, arguments), PROMPT_FORMATS)
     async with aclosing(live.stream(model, ask)) as reports:
         yield Run(
-            await anext(reports),
+            await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,
             "prompt",
             lambda result: prompt_view(index, ask, ",".join(arguments.panel), result),
@@ -67,11 +69,15 @@ async def pairs_run(
     stored = pairs_view(index, matrix, layer, head, lens, preset, k)
     async with aclosing(live.stream(model, pairs_ask(stored, reading, k))) as reports:
         yield Run(
-            await anext(reports),
+            await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,
             "pairs",
             lambda result: with_pairs_reading(index, stored, reading, result),
         )
+
+
+async def _first_report(reports: AsyncIterator[Any]) -> Any:
+    return await anext(reports)
 
 
 @router.get("/{model:name}/prompt.events", response_class=EventSourceResponse)
@@ -89,6 +95,7 @@ async def pairs_events(answer: ModelPage, run: Annotated[Run, Depends(pairs_run)
 
 
 async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent]:
+    data = answer.request.app.state.settings.data
     try:
         report = run.first
         while isinstance(report, Progress):
@@ -97,4 +104,4 @@ async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent
         html = answer.html(run.template, run.view(report), partial=True)
         yield ServerSentEvent(event="page", data={"html": html, "canonical": answer.address})
     except LexiscopeError as error:
-        yield ServerSentEvent(event="fault", data={"status": status_of(error), "detail": str(error)})
+        yield ServerSentEvent(event="fault", data={"status": status_of(error), "detail": for_visitors(error, data)})

@@ -120,6 +120,9 @@ async def _form_arguments(request: Request) -> arg.PromptArguments:
     fields = QueryParams(body.decode("utf-8", "replace"))
     if not fields.get("text"):
         raise BadRequest("there is no text: send it as the field text of a form")
+    length = sum(len(value) for name in ("off", "set") for value in fields.getlist(name))
+    if length > (limit := request.app.state.settings.url_limit):
+        raise TooLarge(f"the changes to this run (off, set) have {length} characters: up to {limit} are read")
     several = {name: fields.getlist(name) for name in ("panel", "off", "set") if name in fields}
     try:
         return arg.PromptArguments.model_validate({**fields, **several, "position": None})

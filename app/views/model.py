@@ -14,6 +14,7 @@ from app.views.tokens import TokenPair, View, token_pairs
 from app.views.worth_reading import HeadCard, NeuronCard, worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
+from precompute.index.origin import public_source
 from precompute.index.shard_reader import Shard, position
 from precompute.rebuild_command import unless_running
 from precompute.shape import LENSES, MATRICES, PRESETS
@@ -132,7 +133,7 @@ def provenance(index: Index) -> Provenance:
     manifest = index.manifest
     return Provenance(
         name=manifest.name,
-        source=manifest.source,
+        source=public_source(manifest.source, manifest.revision),
         revision=manifest.revision,
         origin=manifest.origin,
         weights_sha256=manifest.weights_sha256,

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from app.library.fault_text import without_folders
 from app.settings import Settings
 from app.workers.connections import UNIX, WorkerAddress
 from app.workers.process import GRACE, WorkerProcess
@@ -77,7 +78,9 @@ class Keeper:
             what = "has ended" if ready_at else "cannot start"
             reason = f"the worker of {self.model} {what}{process.why_it_ended()}"
             logger.warning("%s; it is started again in %g s", reason, pause)
-            self.state = WorkerState(reason=reason, failed=not ready_at, retry_at=time.monotonic() + pause)
+            self.state = WorkerState(
+                reason=without_folders(reason), failed=not ready_at, retry_at=time.monotonic() + pause
+            )
             self._wait_for_news(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
             if ready_at:  # one that could not start will hardly do so now: its reason stays for those who ask

@@ -34,13 +34,14 @@ from precompute.shape import LENSES, PRESETS, Shape
 TOKENIZER = "tokenizer.json"
 DEMO_NAME = "smollm2-135m"  # the model that `demo` stands for
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 32
+LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
 )  # fmt: skip
 
 _MAX_BYTES = 1 << 24
-_LARGEST = 1 << 32
+_LARGEST = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
+_MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
 PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
@@ -94,8 +95,9 @@ class Manifest(_Record):
     def _check(self) -> Self:
         shape = self.shape
         for name, value in asdict(shape).items():
-            if type(value) is int and not 1 <= value <= _LARGEST:
-                raise ValueError(f"shape.{name} is {str(value)[:40]}, not a number from 1 to {_LARGEST}")
+            most = _MOST_LAYERS_OR_HEADS if name.startswith("n_") else _LARGEST
+            if type(value) is int and not 1 <= value <= most:
+                raise ValueError(f"shape.{name} is {str(value)[:40]}, not a number from 1 to {most}")
         if shape.n_heads % shape.n_kv_heads:
             raise ValueError(f"{shape.n_heads} heads cannot share the keys and values of {shape.n_kv_heads}")
         if self.k > shape.d_vocab:

@@ -20,7 +20,16 @@ def origin(source: str, revision: str) -> str:
         return f"{DEMO_PACKAGE.replace('==', ' ')}, sha256 {DEMO_SHA256[:12]}"
     if revision:
         return f"{source} at {revision[:12]}"
-    path = PurePath(source)
-    if not path.is_absolute():
+    if not _leads_away(source):
         return source
-    return f"the {'file' if path.suffix == '.gguf' else 'folder'} {path.name}"
+    return f"the {'file' if source.endswith('.gguf') else 'folder'} {PurePath(source).name}"
+
+
+def public_source(source: str, revision: str) -> str:
+    """What to pass to get the weights again, as visitors may know it: of a local path only its name."""
+    return PurePath(source).name if not revision and _leads_away(source) else source
+
+
+def _leads_away(source: str) -> bool:
+    """Whether this is a path that tells of folders of the machine."""
+    return PurePath(source).is_absolute() or source.startswith((".", "~"))

@@ -17,6 +17,7 @@ from tests.support.synthetic import make_manifest
     ("openai-community/gpt2", "", "openai-community/gpt2"),
     ("/home/somebody/models/mine", "", "the folder mine"),
     ("/home/somebody/mine.gguf", "", "the file mine.gguf"),
+    ("../somebody/mine", "", "the folder mine"),
 ])  # fmt: skip
 def test_origin(source: str, revision: str, text: str) -> None:
     assert origin(source, revision) == text
@@ -37,7 +38,8 @@ def test_pages_of_a_model_say_their_build(client: TestClient, site_data: Path, p
 
 
 def test_the_foot_of_a_page(client: TestClient) -> None:
-    assert client.get(f"/{GPT2}.json").json()["provenance"]["origin"] == "the folder tiny-gpt2"
+    provenance = client.get(f"/{GPT2}.json").json()["provenance"]
+    assert (provenance["origin"], provenance["source"]) == ("the folder tiny-gpt2", "tiny-gpt2")
     unfinished, whole = (client.get(f"/{model}").text for model in (GPT2, LLAMA))
     assert "2 of 3 layers are ready, and more entries will appear" in unfinished
     assert "more entries will appear" not in whole
