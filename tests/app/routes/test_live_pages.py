@@ -112,6 +112,11 @@ def test_who_leaves_while_sending_a_form_is_no_fault(live: TestClient) -> None:
     assert sent[0]["status"] == 499
 
 
+def test_changes_in_a_form_are_bounded(live: TestClient) -> None:
+    answer = _post(live, text=TEXT, off=",".join(["0.1"] * 5000))
+    assert (answer.status_code, "(off, set)" in answer.text) == (413, True)
+
+
 def _post(client: TestClient, **fields: str) -> Any:
     headers = {"content-type": "application/x-www-form-urlencoded"}
     return client.post(f"/{GPT2}/prompt", content=urlencode(fields), headers=headers)
