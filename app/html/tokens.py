@@ -38,7 +38,7 @@ def _around_id(model: str, lens: str) -> tuple[str, str]:
     return f'<a class="t" href="{escape(path.removesuffix("0"))}', f'{escape(mark + query)}">'
 
 
-@lru_cache(1 << 14)  # the same tokens are in many lists
+@lru_cache(1 << 17)  # the same tokens are in many lists; the tokens of a model fit
 def _chip_text(text: str) -> Markup:
     """The spaces around a token, which are easily overlooked, are set apart by colour; a token that may be cut is
     whole in its title."""
