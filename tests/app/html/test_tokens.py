@@ -6,6 +6,7 @@ import pytest
 
 from app.html.tokens import by_first_token, chip, chips, plain, plain_pairs, seed_words
 from app.views.token_text import visible
+from app.views.tokens import Token
 from tests.support.pages import parsed
 
 
@@ -57,3 +58,9 @@ def test_pairs() -> None:
 def test_seed_words() -> None:
     texts = (" Dog", "dog", "x", " cat", "12", " lion", "\n", "horse", " mouse")
     assert seed_words({"id": n, "token": text} for n, text in enumerate(texts)) == "Dog,cat,lion,horse"
+
+
+def test_titles_hold_no_control_characters() -> None:
+    tokens: list[Token] = [{"id": 1, "token": " dog"}, {"id": 2, "token": "a\x00b"}, {"id": 3, "token": "\x1b[1m"}]
+    assert plain(tokens).isprintable()
+    assert plain(tokens).startswith("dog, ")
