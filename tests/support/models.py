@@ -2,48 +2,15 @@
 Written by `transformers`, which is independent of the code under test.
 """
 
-import json
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from tests.support.tokenizers import gpt2
 
 hf: Any = transformers  # most of its functions carry no types
-TEXT = """The dog and the lion saw the horse. The Dog barked; the Lion roared; the Horse ran away from the dog.
-A horse, a dog, a lion: animals of the farm and of the plain. Dogs and horses and lions like the grass and the river.
-THE DOG SAW THE LION. Ten years, a decade, decades of years; a week, weeks, a month, months and a year.
-She reads the words and he writes the words: reading, writing, reader, writer, word, words, sentence, sentences.
-Paris is in France, Berlin is in Germany, Rome is in Italy; France, Germany and Italy are countries of Europe.
-In 1969 and 2024 there were 12 apostles, 7 seas and 50 states. It's what we'll do, isn't it? They're here; I've seen.
-"""
-HOSTILE = ("<script>", '"></', "Ġ<b>", "&amp;", "Ġ{{x}}", "Ã", "âĢ", "Ċ", "ĠĠĠĠ")  # as byte-level BPE spells them
-
-
-@cache
-def tokenizer_json(vocabulary: int = 512) -> str:
-    """A byte-level BPE tokenizer.json of GPT-2's kind: words with leading spaces, case variants, hostile tokens."""
-    trained = Tokenizer(models.BPE())
-    trained.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trained.train_from_iterator(
-        TEXT.splitlines(keepends=True),
-        trainers.BpeTrainer(
-            vocab_size=vocabulary - len(HOSTILE) - 1,
-            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-            show_progress=False,
-        ),
-    )
-    model = json.loads(trained.to_str())["model"]
-    vocab: dict[str, int] = model["vocab"]
-    for token in HOSTILE:
-        vocab.setdefault(token, len(vocab))
-    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=[tuple(pair) for pair in model["merges"]]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken("<|endoftext|>", special=True, normalized=False)])
-    return str(tokenizer.to_str(pretty=False))
 
 
 def tiny_gpt2(
@@ -119,7 +86,7 @@ def tiny_llama(
 
 
 def _vocabulary_size() -> int:
-    return Tokenizer.from_str(tokenizer_json()).get_vocab_size(with_added_tokens=True)
+    return gpt2().size
 
 
 def _random(model: Any, seed: int, biases: bool) -> Any:
@@ -141,7 +108,7 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, shard_size: str) -> Path
     hf.utils.logging.disable_progress_bar()
     folder.mkdir(parents=True, exist_ok=True)
     model.to(dtype).save_pretrained(folder, max_shard_size=shard_size)
-    (folder / "tokenizer.json").write_text(tokenizer_json())
+    (folder / "tokenizer.json").write_text(gpt2().json)
     return folder
 
 

@@ -12,8 +12,8 @@ from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
-from tests.support.models import tokenizer_json
 from tests.support.synthetic import D_VOCAB
+from tests.support.tokenizers import tokenizer_json
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
 

@@ -11,7 +11,8 @@ from precompute.live.seed_ranking import Seed, find_seed, query, rank_by_seeds
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
-from tests.support.models import tiny_gpt2, tiny_llama, tokenizer_json
+from tests.support.models import tiny_gpt2, tiny_llama
+from tests.support.tokenizers import tokenizer_json
 
 TOKENIZER = Tokenizer.from_str(tokenizer_json())
 

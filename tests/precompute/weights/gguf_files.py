@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from tests.support.models import tokenizer_json
+from tests.support.tokenizers import tokenizer_json
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 LLAMA = {

@@ -15,7 +15,7 @@ from transformers.convert_slow_tokenizer import bytes_to_unicode as untyped_byte
 
 from precompute.errors import BadWeights
 from precompute.weights.gguf.tokenizer import write_tokenizer
-from tests.support.models import TEXT, tokenizer_json
+from tests.support.tokenizers import TEXT, tokenizer_json
 
 bytes_to_unicode: Any = untyped_bytes_to_unicode
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -2,14 +2,21 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+import transformers
 from tokenizers import Tokenizer
 
 from precompute.errors import BadWeights
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.tokenizer_file import find_tokenizer
-from tests.support.models import TEXT, tiny_gpt2, tokenizer_json
+from tests.support.models import tiny_gpt2
+from tests.support.tokenizers import TEXT, TOKENIZERS, tokenizer_json
+
+hf: Any = transformers  # most of its functions carry no types
+TEXTS = [*TEXT.splitlines(), "dog", "Ünïcode 日本 \n\n  <script>", "in 12345 years", "a [MASK] and a <mask>."]
+MODEL_TYPES = {"llama3": "llama", "qwen": "qwen2"}  # where the tokenizer has another name than the family
 
 
 def split_up(folder: Path) -> Path:
@@ -82,3 +89,12 @@ def test_no_tokenizer_at_all(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"\n\x0e")
     with pytest.raises(BadWeights, match=r"neither tokenizer.json nor vocab.json.*save_pretrained"):
         find_tokenizer(tmp_path, None)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_a_familys_tokenizer_encodes_as_transformers_does(tmp_path: Path, name: str) -> None:
+    TOKENIZERS[name]().save(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": MODEL_TYPES.get(name, name)}))
+    ours = Tokenizer.from_file(str(find_tokenizer(tmp_path, None)))
+    theirs = hf.AutoTokenizer.from_pretrained(tmp_path, local_files_only=True)
+    assert [ours.encode(text).ids for text in TEXTS] == [theirs(text)["input_ids"] for text in TEXTS]
