@@ -16,6 +16,7 @@ from precompute.live.readings import Readings
 from precompute.live.records import attention_layers
 from precompute.live.relation import relation
 from precompute.live.seeds import SeedSearch
+from precompute.live.through_heads import through_heads
 from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
 from precompute.live.weights import Weights
 from precompute.live.wire import (
@@ -30,6 +31,8 @@ from precompute.live.wire import (
     SeedsAnswer,
     SeedsAsk,
     Term,
+    ThroughHeadsAnswer,
+    ThroughHeadsAsk,
 )
 from precompute.live.words import Words
 from precompute.weights.architectures import describe
@@ -106,12 +109,12 @@ class Engine:
     @torch.inference_mode()
     def relation(self, ask: RelationAsk, cancelled: Callable[[], bool] = lambda: False) -> RelationAnswer:
         """Every head's rank of the targets; NotFound or BadRequest for what is no word."""
+        return relation(self.weights, self.words, ask, _check(cancelled))
 
-        def check() -> None:
-            if cancelled():
-                raise Cancelled
-
-        return relation(self.weights, self.words, ask, check)
+    @torch.inference_mode()
+    def through_heads(self, ask: ThroughHeadsAsk, cancelled: Callable[[], bool] = lambda: False) -> ThroughHeadsAnswer:
+        """What heads look for and write; NotFound or BadRequest for what is no word, layer or head."""
+        return through_heads(self.weights, self.words, ask, _check(cancelled))
 
     @torch.inference_mode()
     def reading(self, ask: ReadingAsk) -> ReadingAnswer:
@@ -130,3 +133,11 @@ class Engine:
             step(stage, share)
 
         return self._head_readings.answer(ask, checked)
+
+
+def _check(cancelled: Callable[[], bool]) -> Callable[[], None]:
+    def check() -> None:
+        if cancelled():
+            raise Cancelled
+
+    return check

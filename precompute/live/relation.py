@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precompute.errors import BadRequest
 from precompute.live import token_kernel
 from precompute.live.proposals import error_of_products
+from precompute.live.through_heads import head_outputs
 from precompute.live.vocabulary import BLOCK, count_above, find_close
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer, RelationAsk
@@ -35,7 +35,9 @@ def relation(w: Weights, words: Words, ask: RelationAsk, check: Callable[[], Non
     )
     sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
     targets = torch.tensor([pair.target_tokens[0] for pair in used])
-    outputs = torch.cat([_outputs(w, layer, sources) for layer in range(w.shape.n_layers)])
+    outputs = torch.from_numpy(
+        np.concatenate([head_outputs(w, "vo", layer, sources) for layer in range(w.shape.n_layers)])
+    )  # (all heads, pairs, d_model)
     ranks = _ranks(words, outputs.flatten(0, 1), targets.repeat(len(outputs)), ask.lens, check)
     by_head = (column.view(len(outputs), -1).tolist() for column in ranks)
     heads = [_head(*divmod(n, w.shape.n_heads), *row) for n, row in enumerate(zip(*by_head, strict=True))]
@@ -58,20 +60,7 @@ def _head(layer: int, head: int, scores: list[float], above: list[int], below: l
 
 def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
     word = words.reads.word(pair.source_tokens)
-    if lens == "dot":
-        return word
-    centred = word - words.reads.mean
-    length = np.linalg.norm(centred)
-    if not length > 0:
-        raise BadRequest(f"{pair.source!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
-    return np.asarray(centred / length)
-
-
-def _outputs(w: Weights, layer: int, sources: Float64) -> Tensor:
-    """sources (pairs, d_model) -> (n_heads, pairs, d_model) float64, on the CPU."""
-    W_V, W_O = (w.vectors[kind][layer].cpu().numpy().astype(np.float64) for kind in ("w_v", "w_o"))
-    z = (sources @ W_V.T).reshape(len(sources), -1, w.shape.d_head).swapaxes(0, 1).repeat(w.groups, axis=0)
-    return torch.from_numpy(z @ W_O.reshape(w.shape.n_heads, w.shape.d_head, w.shape.d_model))
+    return word if lens == "dot" else words.reads.direction(word, pair.source)
 
 
 def _ranks(

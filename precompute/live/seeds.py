@@ -14,7 +14,7 @@ from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.nearest import CoarseVocabulary
 from precompute.live.proposals import error_of_products, exact_products, proposals
 from precompute.live.seed_ranking import weighted_mean
-from precompute.live.vocabulary import listed
+from precompute.live.through_heads import head_readings
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadReading, Scored, SeedsAnswer, SeedsAsk, TermUsed
 from precompute.live.words import Vocabulary, Words
@@ -143,21 +143,9 @@ class SeedSearch:
             {"kind": kind, "layer": layer, "index": index, "score": -minus, "scores": scores}
             for minus, kind, layer, index, scores in best[: query.ask.n]
         ]
-        heads = self.heads(query.q["reads"]) if query.ask.heads else ()
+        heads: tuple[HeadReading, ...] = ()
+        if query.ask.heads:
+            every = range(self.w.shape.n_layers), range(self.w.shape.n_heads)
+            (heads,) = head_readings(self.w, self.words, query.q["reads"][None], *every, "dot", HEAD_TOKENS)
         fields = {"terms": query.used, "nearest": nearest, "results": results, "heads": heads}
         return SeedsAnswer.model_validate(fields)  # far faster than one object after the other
-
-    def heads(self, q: Float64) -> tuple[HeadReading, ...]:
-        """The first tokens of q W_V W_O, by W_U, and of q W_Q W_Kᵀ, by W_E, for every head."""
-        w, s = self.w, self.w.shape
-        x = torch.from_numpy(q).float().to(w.device)
-        written, sought = [], []  # (n_heads, d_model) of each layer
-        for layer in range(s.n_layers):
-            W_Q, W_K, W_V, W_O = (w.every_head(kind, layer) for kind in ("w_q", "w_k", "w_v", "w_o"))
-            written.append(((W_V @ x)[:, None] @ W_O)[:, 0])
-            sought.append(((W_Q @ x)[:, None] @ W_K)[:, 0])
-        writes, seeks = listed(w.W_U, torch.cat(written), HEAD_TOKENS), listed(w.W_E, torch.cat(sought), HEAD_TOKENS)
-        return tuple(
-            HeadReading(layer=n // s.n_heads, head=n % s.n_heads, writes=write, seeks=seek)
-            for n, (write, seek) in enumerate(zip(writes, seeks, strict=True))
-        )

@@ -124,11 +124,6 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
     return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))
 
 
-def listed(W: Tensor, vectors: Tensor, k: int) -> list[tuple[Scored, ...]]:
-    """The k tokens with the largest products of each of vectors (n, d_model) with a vocabulary W (d_vocab, d_model)."""
-    return [row for block in blocks(vectors) for row in scored(block @ W.T, k)]
-
-
 def scored(scores: Tensor, k: int) -> Iterator[tuple[Scored, ...]]:
     """The k tokens with the largest scores of each row of (n, d_vocab)."""
     top = top_tokens(scores, k)

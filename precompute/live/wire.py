@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
 Lens = Literal["dot", "cosine"]
 Convention = Literal["final", "vocabulary", "exact"]
+End = Literal["top", "bottom"]
 
 
 class Wire(BaseModel):
@@ -96,6 +97,36 @@ class HeadRelation(Wire):
 class RelationAnswer(Wire):
     pairs: tuple[PairUsed, ...]
     heads: tuple[HeadRelation, ...]  # all of them, best mean rank first
+
+
+# Words through heads
+
+
+class Word(Wire):
+    word: str = Field(min_length=1, max_length=100)
+    token: int | None = Field(None, ge=0)  # this token, whatever else stands for the word
+
+
+Group = Annotated[tuple[Word, ...], Field(min_length=1)]  # stands for the mean of its words
+
+
+class ThroughHeadsAsk(Wire):
+    groups: tuple[Group, ...] = Field(min_length=1)
+    layers: tuple[int, ...] = Field(min_length=1)
+    head: int | None = None  # of each layer; None: all of them
+    lens: Lens = "dot"
+    end: End = "top"
+    k: int = Field(8, ge=1, le=50)  # tokens of each list
+
+
+class WordUsed(Wire):
+    word: str
+    tokens: tuple[int, ...]
+
+
+class ThroughHeadsAnswer(Wire):
+    groups: tuple[tuple[WordUsed, ...], ...]
+    heads: tuple[tuple[HeadReading, ...], ...]  # by group: all heads, in the order of the layers asked for
 
 
 # Prompts

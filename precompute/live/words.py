@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from precompute.errors import BadRequest, NotFound
 from precompute.live.seed_ranking import find_seed
 from precompute.live.weights import Weights
-from precompute.project.embedding import Embedding, Float64
+from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,14 @@ class Vocabulary:
     def word(self, tokens: tuple[int, ...]) -> Float64:
         """The mean of the pieces (d_model,), not centred."""
         return np.asarray(self.embedding.rows[list(tokens)].astype(np.float64).mean(axis=0))
+
+    def direction(self, e: Float64, name: str) -> Float64:
+        """e (d_model,) as the lens cosine takes it: centred, of length one. BadRequest, by name, if it has none."""
+        centred = e - self.mean
+        length = np.linalg.norm(centred)
+        if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(self.mean)) + SMALLEST_NORM:
+            raise BadRequest(f"{name!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
+        return np.asarray(centred / length)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,81 @@
+"""Words through heads: what a head looks for with a word (e W_Q W_Kᵀ), and writes having attended to it (e W_V W_O).
+
+e is the embedding of the word, the mean of its pieces; of a group of words, the mean of theirs. No norm, no bias, no
+position. Lens cosine: embeddings centred and normalised on both sides, as in the lists of pairs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from precompute.errors import NotFound
+from precompute.live.exact_lists import Tokens, exact_lists
+from precompute.live.weights import Weights
+from precompute.live.wire import End, HeadReading, Lens, ThroughHeadsAnswer, ThroughHeadsAsk, Word, WordUsed
+from precompute.live.words import Vocabulary, Words
+from precompute.project.embedding import Float64
+from precompute.shape import FACTORS
+
+
+def through_heads(
+    w: Weights, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
+) -> ThroughHeadsAnswer:
+    """`check` is called between products; what it raises ends the work."""
+    for what, numbers, count in (
+        ("layer", ask.layers, w.shape.n_layers),
+        ("head", () if ask.head is None else (ask.head,), w.shape.n_heads),
+    ):
+        if wrong := [number for number in numbers if not 0 <= number < count]:
+            raise NotFound(f"{what} {wrong[0]} does not exist here: 0 to {count - 1} do")
+    groups = tuple(tuple(_used(words, word) for word in group) for group in ask.groups)
+    x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
+    heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
+    readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check)
+    return ThroughHeadsAnswer(groups=groups, heads=readings)
+
+
+def head_readings(
+    w: Weights, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int, end: End = "top",
+    check: Callable[[], None] = lambda: None,
+) -> tuple[tuple[HeadReading, ...], ...]:  # fmt: skip
+    """For each of x (n, d_model): the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, of the heads."""
+
+    def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[Tokens]:
+        outputs = []
+        for layer in layers:
+            check()
+            outputs.append(head_outputs(w, matrix, layer, x)[heads.start : heads.stop])
+        vectors = np.concatenate(outputs).swapaxes(0, 1)  # (n, layers * heads, d_model)
+        return iter(exact_lists(vocabulary, vectors.reshape(-1, w.shape.d_model), lens, k, end, check))
+
+    writes, seeks = lists("vo", words.writes), lists("qk", words.reads)
+    return tuple(
+        tuple(
+            HeadReading(layer=layer, head=head, writes=next(writes), seeks=next(seeks))
+            for layer in layers
+            for head in heads
+        )
+        for _ in x
+    )
+
+
+def head_outputs(w: Weights, matrix: str, layer: int, x: Float64) -> Float64:
+    """x (n, d_model) through W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the CPU."""
+    left, right = (w.every_head(kind, layer).cpu().double().numpy() for kind in FACTORS[matrix])
+    return np.asarray(x @ left.swapaxes(1, 2) @ right)
+
+
+def _used(words: Words, word: Word) -> WordUsed:
+    if word.token is None:
+        return WordUsed(word=word.word, tokens=words.tokens(word.word))
+    if word.token >= len(words.reads.W):
+        raise NotFound(f"token {word.token} does not exist here: 0 to {len(words.reads.W) - 1} do")
+    return WordUsed(word=word.word, tokens=(word.token,))
+
+
+def _embedding(words: Words, group: Sequence[WordUsed], lens: Lens) -> Float64:
+    """(d_model,), centred and normalised under cosine."""
+    e = np.mean([words.reads.word(word.tokens) for word in group], axis=0)
+    if lens == "dot":
+        return np.asarray(e)
+    return words.reads.direction(e, " + ".join(word.word for word in group))
