@@ -68,16 +68,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _tokenizer(index: "Index") -> "Tokenizer":
-    from tokenizers import Tokenizer
-
     from precompute.errors import IndexFault
     from precompute.files import read_regular
     from precompute.index.manifest import TOKENIZER
+    from precompute.index.tokenizer import parse_tokenizer
     from precompute.rebuild_command import rebuild_command
 
     path = index.folder / TOKENIZER
     try:
-        return Tokenizer.from_buffer(read_regular(path))
+        return parse_tokenizer(read_regular(path))
     except Exception as error:  # the library raises nothing more special
         raise IndexFault(
             f"{path} cannot be read ({error}): run `{rebuild_command(index.manifest.source)}` again to replace it"

@@ -12,7 +12,8 @@ class Term(NamedTuple):
 TERMS = {
     "token": Term(
         "token",
-        "A piece of text that the model reads and writes as one unit. ␣ marks a space, which is part of the token.",
+        "A piece of text that the model reads and writes as one unit. ␣ marks a space, which is part of the token; "
+        "in BERT's vocabulary, words have none, and ## marks what goes on with a word.",
     ),
     "W_E": Term(
         "W_E, the embedding", "The matrix with one row of d_model numbers for each token: how tokens enter the model."
@@ -56,10 +57,11 @@ TERMS = {
     ),
     "preset": Term("preset", "Which pairs compete: all, distinct (not one word in two spellings) or words."),
     "all": Term("preset all", "Every pair of tokens."),
-    "distinct": Term("preset distinct", "The two tokens differ even without case and surrounding space."),
+    "distinct": Term("preset distinct", "The two tokens differ even without case, surrounding space and ##."),
     "words": Term(
         "preset words",
-        "Distinct, and both are a space and three or more ASCII letters; a word's beginning may pass.",
+        "Distinct, and both are a space (BERT's: no space and no ##) and three or more ASCII letters; a word's "
+        "beginning may pass.",
     ),
     "norm": Term("norm", "The length of the vector: how much it can matter, whatever it points at."),
     "coherence": Term(

@@ -16,6 +16,7 @@ from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFo
 from precompute.files import Stamp, read_regular, stamp_of
 from precompute.index.index import Index
 from precompute.index.manifest import MODEL_NAME, TOKENIZER, FileEntry, has_manifest
+from precompute.index.tokenizer import parse_tokenizer
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Library:
 def _load_tokenizer(path: Path, sha256: str) -> Tokenizer | None:
     try:
         content = read_regular(path)
-        return Tokenizer.from_buffer(content) if hashlib.sha256(content).hexdigest() == sha256 else None
+        return parse_tokenizer(content) if hashlib.sha256(content).hexdigest() == sha256 else None
     except Exception:  # the library raises nothing more special; searches do without
         return None
 

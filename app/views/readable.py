@@ -1,16 +1,17 @@
 """Which tokens a newcomer can read: whole words of three letters or more that the model has learned."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.views.token_search import TokenSearch, surface, token_search
+from app.views.token_search import TokenSearch, token_search
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array
+from precompute.index.tokens import TokenTable
 
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
 RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing
@@ -22,13 +23,14 @@ _cache: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
 
 @dataclass(frozen=True, eq=False)
 class Readable:
-    texts: Sequence[str]
+    tokens: TokenTable
     search: TokenSearch
     learned: Array  # (d_vocab,) bool
 
     def stem(self, token: int) -> str | None:
         """How a word begins; None if the token is none, or a part of one, or has not been learned."""
-        text, word = self.texts[token].strip(), surface(self.texts[token])
+        text = self.tokens.texts[token].strip()
+        word = self.tokens.surface(text)
         letters = word.replace("'", "").replace("’", "").replace("-", "")
         is_code = text[1:] != word[1:] and not text.isupper()  # such as nameOfThing
         is_short = len(letters) < SHORTEST and letters.isascii()
@@ -44,7 +46,7 @@ class Readable:
 def readable(index: Index) -> Readable:
     """The readable words of an index, kept as long as it is."""
     if (words := _cache.get(index)) is None:
-        words = _cache[index] = Readable(index.tokens.texts, token_search(index.tokens), _learned(index))
+        words = _cache[index] = Readable(index.tokens, token_search(index.tokens), _learned(index))
     return words
 
 

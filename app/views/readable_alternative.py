@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from app.views.head import PAIRS, HeadView
 from app.views.pairs import pairs_view
 from app.views.readable import Readable, readable
-from app.views.token_search import surface
 from app.views.tokens import TokenPair
 from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, without_repetition
 from precompute.errors import IndexFault
@@ -48,5 +47,5 @@ def _readable_pairs(words: Readable, pairs: Sequence[TokenPair]) -> list[TokenPa
         pair
         for pair in pairs
         if len(words.stems((pair["from"]["id"], pair["to"]["id"]))) == 2
-        and surface(pair["from"]["token"]) != surface(pair["to"]["token"])
+        and words.tokens.surface(pair["from"]["token"]) != words.tokens.surface(pair["to"]["token"])
     ]

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from app.views.checks import count_pages, page_slice
 from app.views.parse_address import parse_address
 from app.views.token import head_of
-from app.views.token_search import TokenSearch, surface, token_search
+from app.views.token_search import token_search
 from app.views.tokens import Token, View, token_pairs, tokens_of
 from precompute.errors import BadRequest
 from precompute.index.index import Index
@@ -32,7 +32,7 @@ _ID = re.compile(r"#(\d{1,9})", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenGroup:
-    """Tokens that differ in case and surrounding space only."""
+    """Tokens that differ in case and surrounding space only, or in the ## of a WordPiece vocabulary."""
 
     surface: str
     match: Literal["exact", "prefix", "substring"]
@@ -119,7 +119,7 @@ def search_view(
     position("lens", lens, LENSES)
     if kind is not None:
         position("kind", kind, (*index.shape.kinds, *MATRICES))
-    words = _words(token_search(index.tokens), len(index.tokens), q)
+    words = _words(index.tokens, q)
     matches = _matches(index, [word.tokens for word in words], lens, kind, page, size)
     pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
     return _view(index, q, lens, kind, words, page, pieces, matches)
@@ -128,7 +128,7 @@ def search_view(
 def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
     """A search without its matches, for every key that is pressed."""
     _check(q)
-    words = _words(token_search(index.tokens), len(index.tokens), q)
+    words = _words(index.tokens, q)
     return _view(index, q, lens, kind, words, page=1, pieces=[], matches=_Matches())
 
 
@@ -173,16 +173,17 @@ def _check(q: str) -> None:
         raise BadRequest("this search is not valid Unicode: type it again") from None
 
 
-def _words(search: TokenSearch, d_vocab: int, q: str) -> list[_Word]:
+def _words(tokens: TokenTable, q: str) -> list[_Word]:
     """Each once; a text of nothing but white space and commas is one word, for those are tokens, too."""
+    search = token_search(tokens)
     words: dict[str, _Word] = {}
     for match in _WORD.finditer(q):
         text = match["quoted"] or match["plain"]
         if number := _ID.fullmatch(match["plain"] or ""):
             token = int(number[1])
-            words.setdefault(text, _Word(text, (token,) if token < d_vocab else ()))
+            words.setdefault(text, _Word(text, (token,) if token < len(tokens) else ()))
         else:
-            words.setdefault(surface(text) or text, _Word(text, search.tokens(text)))
+            words.setdefault(tokens.surface(text) or text, _Word(text, search.tokens(text)))
     if not words and q.strip():
         return [_Word(q.strip(), search.tokens(q))]
     return list(words.values())
@@ -256,7 +257,7 @@ def _pair_matches(index: Index, found: PairMatches) -> list[PairMatch]:
 def _group(
     tokens: TokenTable, text: str, how: Literal["exact", "prefix", "substring"], ids: Sequence[int]
 ) -> TokenGroup:
-    return TokenGroup(surface=surface(text) or text, match=how, tokens=tokens_of(tokens, ids))
+    return TokenGroup(surface=tokens.surface(text) or text, match=how, tokens=tokens_of(tokens, ids))
 
 
 def _pieces(tokens: TokenTable, tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[Token]:

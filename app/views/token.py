@@ -80,7 +80,7 @@ class TokenView(View):
     kind: str | None  # only this kind, all of it in pages; None: the best of every kind
     page: int
     pages: int
-    variants: list[Token]  # with and without space, in other cases
+    variants: list[Token]  # with and without space or ##, in other cases
     nearest: list[ScoredToken] | None  # by cosine of the centred embeddings; None while not built
     roles: list[RoleList]
     pairs: list[PairListing]  # of VO, then of QK, each with the best rank first

@@ -1,4 +1,5 @@
-"""Finds tokens by their text: equal, beginning so, or holding it, whatever their case and the space around them."""
+"""Finds tokens by their text: equal, beginning so, or holding it, whatever their case and the space around them.
+In a WordPiece vocabulary the ## of a piece does not count either."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from threading import Lock
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from precompute.index.tokens import TokenTable
+from precompute.index.tokens import TokenTable, text_surface
 
 Match = Literal["exact", "prefix", "substring"]
 
@@ -18,11 +19,6 @@ _BETWEEN = "\uffff"  # a code point that is no character: no question has it
 
 _searches: WeakKeyDictionary[TokenTable, "TokenSearch"] = WeakKeyDictionary()
 _searches_lock = Lock()
-
-
-def surface(text: str) -> str:
-    """What is left of a token when case and surrounding space do not count; bytes that are no UTF-8 stay apart."""
-    return text.strip().lower()
 
 
 def token_search(tokens: TokenTable) -> "TokenSearch":
@@ -39,10 +35,12 @@ class TokenSearch:
     vocabulary the most frequent ones) first: a search is a few scans for a substring, and finds the best first."""
 
     def __init__(self, tokens: TokenTable) -> None:
+        self._is_wordpiece = tokens.is_wordpiece  # and no table: this is kept as long as the table itself
+        self._continuing = {token for token in range(len(tokens)) if tokens.continues_word(token)}
         groups: dict[str, list[int]] = {}
         self._surfaces = []  # of every token
         for token in range(len(tokens)):
-            self._surfaces.append(surface(tokens.text(token)))
+            self._surfaces.append(tokens.surface(tokens.text(token)))
             groups.setdefault(self._surfaces[-1], []).append(token)
         self._groups = groups
         self._blank = {tokens.text(token): token for token in reversed(groups.get("", [])) if tokens.raw(token)}
@@ -56,7 +54,7 @@ class TokenSearch:
 
     def tokens(self, text: str) -> tuple[int, ...]:
         """The tokens that differ from this text in case and surrounding space only; of blank texts, the very one."""
-        if key := surface(text):
+        if key := text_surface(text, self._is_wordpiece):
             return tuple(self._groups.get(key, ()))
         return (self._blank[text],) if text in self._blank else ()
 
@@ -67,7 +65,9 @@ class TokenSearch:
 
     def is_piece(self, token: int) -> bool:
         """Whether a token is rather a part of words, such as " merchand": it has no variants, longer tokens begin so,
-        and none of them is its form with s, d or ly."""
+        and none of them is its form with s, d or ly. A WordPiece vocabulary tells parts from words itself."""
+        if self._is_wordpiece:
+            return token in self._continuing
         key = self._surfaces[token]
         if not (key.isascii() and key.isalpha()) or len(self._groups[key]) > 1:
             return False
@@ -77,7 +77,7 @@ class TokenSearch:
 
     def like(self, text: str, limit: int) -> list[tuple[str, Match]]:
         """Surfaces: the equal one, then those that begin so, then those that hold it."""
-        key = surface(text)
+        key = text_surface(text, self._is_wordpiece)
         if not key or _BETWEEN in key or limit < 1:
             return []
         matches: dict[str, Match] = {key: "exact"} if key in self._groups else {}

@@ -3,7 +3,7 @@ Encoding text is for the tokenizer itself; this only reads its file."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from precompute.errors import BadWeights, NotFound
 from precompute.files import strict_json
 
+CONTINUES = "##"  # what a WordPiece vocabulary puts before a piece that goes on with a word
 _METASPACE = "▁"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
-_WHOLE_WORD = re.compile(rb" [A-Za-z]{3,}")
+_SPACED_WORD = re.compile(rb" [A-Za-z]{3,}")
+_BARE_WORD = re.compile(rb"[A-Za-z]{3,}")
 
 
 class TokenTable:
@@ -49,6 +51,18 @@ class TokenTable:
         """text(token) by token. A list: looking up hundreds of tokens is waiting for memory more than anything."""
         return [raw.decode("utf-8", "backslashreplace") for raw in self]
 
+    @cached_property
+    def is_wordpiece(self) -> bool:
+        return is_wordpiece(self)
+
+    def surface(self, text: str) -> str:
+        """That of a text, a token's or a visitor's; bytes that are no UTF-8 stay apart."""
+        return text_surface(text, self.is_wordpiece)
+
+    def continues_word(self, token: int) -> bool:
+        """Whether a token says that it goes on with a word: ##ing. In other vocabularies a missing space may say so."""
+        return self.is_wordpiece and self.texts[token].startswith(CONTINUES)
+
     def __iter__(self) -> Iterator[bytes]:
         data, offsets = self._data.tobytes(), self._offsets.tolist()
         return (data[start:stop] for start, stop in pairwise(offsets))
@@ -61,20 +75,37 @@ def pack(raws: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[np.uint8]]:
     return offsets, np.frombuffer(b"".join(raws), np.uint8)
 
 
-def surface(raw: bytes) -> str:
-    """What is left of a token when case and surrounding space do not count."""
-    return raw.decode("utf-8", "replace").strip().lower()
+def is_wordpiece(raws: Iterable[bytes]) -> bool:
+    """Whether words stand without a space here and pieces that go on with them begin with ##, as in BERT's vocabulary.
+
+    All vocabularies of the other kinds have words with a space before them, also where they have a token ##.
+    """
+    beginnings = {raw[:3] for raw in raws}
+    spaced = any(start[:1] == b" " and start[1:2].isalpha() for start in beginnings)
+    return not spaced and any(len(start) == 3 and start.startswith(CONTINUES.encode()) for start in beginnings)
 
 
-def distinct_classes(raws: Iterable[bytes]) -> NDArray[np.int32]:
+def surface(raw: bytes, wordpiece: bool = False) -> str:
+    """What is left of a token when case and surrounding space do not count, nor the ## of a WordPiece vocabulary."""
+    return text_surface(raw.decode("utf-8", "replace"), wordpiece)
+
+
+def text_surface(text: str, wordpiece: bool) -> str:
+    text = text.strip().lower()
+    return (text.removeprefix(CONTINUES) if wordpiece else text) or text
+
+
+def distinct_classes(raws: Sequence[bytes]) -> NDArray[np.int32]:
     """(d_vocab,): tokens with the same surface have the same number."""
+    wordpiece = is_wordpiece(raws)
     numbers: dict[str, int] = {}
-    return np.array([numbers.setdefault(surface(raw), len(numbers)) for raw in raws], np.int32)
+    return np.array([numbers.setdefault(surface(raw, wordpiece), len(numbers)) for raw in raws], np.int32)
 
 
-def whole_words(raws: Iterable[bytes]) -> NDArray[np.bool_]:
-    """(d_vocab,): a space, then three or more ASCII letters and nothing else."""
-    return np.array([_WHOLE_WORD.fullmatch(raw) is not None for raw in raws], np.bool_)
+def whole_words(raws: Sequence[bytes]) -> NDArray[np.bool_]:
+    """(d_vocab,): a space, then three or more ASCII letters and nothing else; in a WordPiece vocabulary no space."""
+    word = _BARE_WORD if is_wordpiece(raws) else _SPACED_WORD
+    return np.array([word.fullmatch(raw) is not None for raw in raws], np.bool_)
 
 
 def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
@@ -83,7 +114,7 @@ def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
         document = strict_json(tokenizer_json.read_bytes())
         pieces = _pieces(document)
         added = _added(document)
-        decode = _decoder(document)
+        decode, decode_added = _decoders(document)
         raws = [b""] * d_vocab
         for token, piece in pieces.items():
             if token >= d_vocab and token not in added:
@@ -92,7 +123,7 @@ def token_bytes(tokenizer_json: Path, d_vocab: int) -> list[bytes]:
                 raws[token] = decode(piece)
         for token, content in added.items():
             if token < d_vocab:  # a padding token that was added to the tokenizer and not to the model has no row
-                raws[token] = content.encode("utf-8")
+                raws[token] = decode_added(content)
     except OSError as error:
         raise BadWeights(f"cannot read the tokenizer {tokenizer_json}: {error.strerror}") from error
     except ValueError as error:
@@ -130,17 +161,25 @@ def _numbered(pairs: Iterable[tuple[Any, Any]]) -> dict[int, str]:
     return numbered
 
 
-def _decoder(document: Any) -> Callable[[str], bytes]:
-    """How this tokenizer spells bytes in its vocabulary; its decoder says so, else what it does before encoding."""
+def _decoders(document: Any) -> tuple[Callable[[str], bytes], Callable[[str], bytes]]:
+    """How this tokenizer spells bytes in its vocabulary, and in tokens that were added to it.
+
+    Its decoder says so, else what it does before encoding.
+    """
     fallback = bool(document["model"].get("byte_fallback"))
+    kind = document["model"].get("type")
+    if kind == "WordPiece" or "WordPiece" in _mentions(document.get("decoder"))[0]:
+        prefix = document["model"].get("continuing_subword_prefix")
+        return partial(_decode_wordpiece, prefix if isinstance(prefix, str) else CONTINUES), str.encode
     for part in ("decoder", "pre_tokenizer", "normalizer"):
         types, texts = _mentions(document.get(part))
         if "ByteLevel" in types:
-            return _decode_byte_level
+            return _decode_byte_level, str.encode
         if "Metaspace" in types or _METASPACE in texts:
-            return _decode_fallback if fallback or "ByteFallback" in types else _decode_metaspace
-    kind = document["model"].get("type")
-    raise ValueError(f"its vocabulary (type {kind!a}) is neither byte-level nor metaspace; those two are supported")
+            return _decode_fallback if fallback or "ByteFallback" in types else _decode_metaspace, _decode_metaspace
+    raise ValueError(
+        f"its vocabulary (type {kind!a}) is neither byte-level nor metaspace nor WordPiece; those three are supported"
+    )
 
 
 def _mentions(part: Any) -> tuple[set[str], set[str]]:
@@ -174,6 +213,12 @@ def _decode_byte_level(piece: str) -> bytes:
         return bytes([_ALPHABET[character] for character in piece])
     except KeyError:
         return piece.encode("utf-8")  # not spelt in bytes: text as it is, like the tokenizer's own decoder
+
+
+def _decode_wordpiece(prefix: str, piece: str) -> bytes:
+    """As people know it, whatever this vocabulary puts before a piece that goes on with a word."""
+    is_continuing = prefix and piece.startswith(prefix)
+    return (CONTINUES + piece.removeprefix(prefix) if is_continuing else piece).encode()
 
 
 def _decode_metaspace(piece: str) -> bytes:

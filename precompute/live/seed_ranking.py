@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from tokenizers import Tokenizer
+from tokenizers.models import WordPiece
 
 from precompute.errors import BadRequest, NotFound
+from precompute.index.tokens import CONTINUES
 from precompute.project.embedding import Float32, Float64
 from precompute.shape import SIDES
 from precompute.weights.architectures.base import Model
@@ -35,18 +37,26 @@ class Ranked:
 def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
     """One token with a leading space, else one without, else the pieces of the word with a leading space.
 
-    Some tokenizers put a space before every text themselves: then a word needs no second one.
+    Some tokenizers put a space before every text themselves: then a word needs no second one. A WordPiece tokenizer
+    does not care about spaces; its pieces (##ing) stand for themselves, although no text is split into one alone.
     """
     try:
         word.encode("utf-8")
     except UnicodeEncodeError:
         raise NotFound(f"seed {word!a} is no text (it is not UTF-8): give words such as horse, dog, lion") from None
+    if isinstance(tokenizer.model, WordPiece) and word.strip().startswith(CONTINUES):
+        piece = tokenizer.token_to_id(word.strip())
+        if piece is not None:
+            return Seed(word, (piece,), weight)
     texts = f" {word.strip()}", word.strip()
     spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
     has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(LEADING_SPACES)
     tokens = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
     if not word.strip() or not tokens:
         raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
+    unknown = getattr(tokenizer.model, "unk_token", None)
+    if unknown and unknown != word.strip() and tokenizer.token_to_id(unknown) in tokens:
+        raise NotFound(f"seed {word!r} is unknown to this vocabulary ({unknown}): give words such as horse, dog, lion")
     return Seed(word, tokens, weight)
 
 

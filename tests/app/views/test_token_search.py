@@ -39,6 +39,16 @@ def test_like_in_any_vocabulary(texts: list[str], text: str) -> None:
     assert TokenSearch(table).like(text, 5) == like(text, 5, texts)
 
 
+def test_the_marks_of_a_wordpiece_vocabulary_do_not_count() -> None:
+    search = TokenSearch(TokenTable.of([b"[CLS]", b"ing", b"##ing", b"##er", b"reader", b"#"]))
+    assert search.tokens("ing") == search.tokens("##ING") == (1, 2)
+    assert search.tokens("##er") == search.tokens("er") == (3,)
+    assert search.variants(1) == (2,)
+    assert [search.is_piece(token) for token in range(6)] == [False, False, True, True, False, False]
+    assert search.like("er", 5) == [("er", "exact"), ("reader", "substring")]
+    assert search.tokens("#") == (5,)
+
+
 @given(st.sampled_from(TEXTS))
 def test_tokens_of_a_text(text: str) -> None:
     expected = [token for token, other in enumerate(TEXTS) if surface(other) == surface(text) and other]

@@ -12,8 +12,17 @@ from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
 from precompute.errors import BadWeights, NotFound
-from precompute.index.tokens import TokenTable, distinct_classes, pack, surface, token_bytes, whole_words
+from precompute.index.tokens import (
+    TokenTable,
+    distinct_classes,
+    is_wordpiece,
+    pack,
+    surface,
+    token_bytes,
+    whole_words,
+)
 from tests.support.synthetic import D_VOCAB, raw_tokens, spell, tokenizer_json
+from tests.support.tokenizers import TOKENIZERS
 
 METASPACE: dict[str, Any] = {
     "added_tokens": [{"id": 0, "content": "<unk>"}, {"id": 1, "content": "</s>"}],
@@ -74,6 +83,62 @@ def test_metaspace_vocabulary_with_byte_fallback(tmp_path: Path) -> None:
     assert token_bytes(write(tmp_path, METASPACE), 10) == expected
 
 
+@pytest.mark.parametrize("model", [{"type": "WordPiece"}, {}, {"type": "WordPiece", "continuing_subword_prefix": "##"}])
+def test_wordpiece_vocabulary(tmp_path: Path, model: dict[str, Any]) -> None:
+    """As people know it; the decoder says what it is where an old file leaves out the type."""
+    pieces = ["[PAD]", "[unused1]", "dog", "##ing", "#", "###", "é", "##é", "Ġ▁"]
+    document = {"model": model | {"vocab": {piece: n for n, piece in enumerate(pieces)}}, "added_tokens": []}
+    document["decoder"] = {"type": "WordPiece", "prefix": "##", "cleanup": True}
+    assert token_bytes(write(tmp_path, document), 10) == [*(piece.encode() for piece in pieces), b""]
+
+
+def test_wordpiece_with_another_mark(tmp_path: Path) -> None:
+    model = {"type": "WordPiece", "continuing_subword_prefix": "@@", "vocab": {"dog": 0, "@@ing": 1, "##": 2}}
+    assert token_bytes(write(tmp_path, {"model": model}), 3) == [b"dog", b"##ing", b"##"]
+
+
+SPELLINGS: dict[str, dict[str, bytes]] = {  # of each kind of vocabulary, a few tokens by their spelling in the file
+    "gpt2": {"Ġdog": b" dog", "Ċ": b"\n", "Ã": b"\xc3", "<|endoftext|>": b"<|endoftext|>"},
+    "gpt_neox": {"Ġdog": b" dog", "<|padding|>": b"<|padding|>", "   ": b"   "},
+    "llama3": {"Ġdog": b" dog", "<|eot_id|>": b"<|eot_id|>"},
+    "qwen": {"Ġdog": b" dog", "<|im_end|>": b"<|im_end|>"},
+    "roberta": {"Ġdog": b" dog", "<s>": b"<s>", "<mask>": b"<mask>"},
+    "opt": {"Ġdog": b" dog", "</s>": b"</s>"},
+    "llama": {"▁dog": b" dog", "<0x0A>": b"\n", "</s>": b"</s>"},
+    "phi3": {"▁dog": b" dog", "<0xFF>": b"\xff", "<|end|>": b"<|end|>"},
+    "gemma": {"▁dog": b" dog", "<0xE2>": b"\xe2", "<unused1>": b"<unused1>", "<bos>": b"<bos>"},
+    "bert": {"dog": b"dog", "##s": b"##s", "[MASK]": b"[MASK]", "[unused1]": b"[unused1]"},
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_the_vocabularies_of_the_families(tmp_path: Path, name: str) -> None:
+    small = TOKENIZERS[name]()
+    raws = token_bytes(write(tmp_path, small.json), small.size + 2)
+    ids = small.tokenizer.get_vocab(with_added_tokens=True)
+    assert {piece: raws[ids[piece]] for piece in SPELLINGS[name]} == SPELLINGS[name]
+    assert raws[-2:] == [b"", b""]
+    assert is_wordpiece(raws) == (name == "bert")
+    words = {raw for raw, is_word in zip(raws, whole_words(raws), strict=True) if is_word}
+    lead = b"" if name == "bert" else b" "
+    assert {lead + b"dog", lead + b"horse", lead + b"lion"} <= words
+    assert all(raw.removeprefix(lead).isalpha() and len(raw) > 2 for raw in words)
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_texts_tokens_spell_the_text(tmp_path: Path, name: str) -> None:
+    """Independent check: what the library makes of a text, put together again."""
+    small, text = TOKENIZERS[name](), "the dog saw a lion; the reader ran: 12"
+    raws = token_bytes(write(tmp_path, small.json), small.size)
+    ids = small.tokenizer.encode(text, add_special_tokens=False).ids
+    spelt = b"".join(raws[token] for token in ids).decode()
+    if name == "bert":
+        spelt = "".join(raws[token].decode().removeprefix("##") for token in ids)
+        assert spelt == text.replace(" ", "")
+    else:
+        assert spelt.strip() == text
+
+
 def test_unigram_vocabulary_without_byte_fallback(tmp_path: Path) -> None:
     assert token_bytes(write(tmp_path, UNIGRAM), 3) == [b"<unk>", b" a", b"<0xE2>"]
 
@@ -97,6 +162,12 @@ def test_added_tokens_without_a_row_are_left_out(tmp_path: Path) -> None:
     assert len(token_bytes(write(tmp_path, document), 9)) == 9
 
 
+def test_added_tokens_of_a_metaspace_vocabulary_have_spaces(tmp_path: Path) -> None:
+    """As in Gemma's, whose runs of spaces are added tokens."""
+    document = METASPACE | {"added_tokens": [{"id": 9, "content": "▁▁▁"}, {"id": 8, "content": "<0xE2>"}]}
+    assert token_bytes(write(tmp_path, document), 10)[8:] == [b"<0xE2>", b"   "]
+
+
 def changed(**model: Any) -> dict[str, Any]:
     return METASPACE | {"model": METASPACE["model"] | model}
 
@@ -113,7 +184,7 @@ def changed(**model: Any) -> dict[str, Any]:
     (changed(vocab=[[], []]), "no vocabulary"),
     (METASPACE | {"added_tokens": {"a": 1}}, "added_tokens"),
     (METASPACE | {"added_tokens": [{"id": 1}]}, "no id"),
-    ({"model": {"type": "WordPiece", "vocab": {"a": 0}}, "decoder": {"type": "WordPiece"}}, "neither byte-level"),
+    ({"model": {"type": "WordLevel", "vocab": {"a": 0}}, "decoder": None}, "'WordLevel'.* neither byte-level"),
 ])  # fmt: skip
 def test_a_tokenizer_that_cannot_be_used_says_why(tmp_path: Path, document: Any, said: str) -> None:
     with pytest.raises(BadWeights, match=said) as caught:
@@ -173,3 +244,20 @@ def test_classes_are_equal_exactly_where_surfaces_are() -> None:
 ])  # fmt: skip
 def test_whole_words(raw: bytes, expected: bool) -> None:
     assert whole_words([raw]).tolist() == [expected]
+
+
+@pytest.mark.parametrize(("raw", "expected"), [
+    (b"dog", True), (b"DOG", True), (b"it", False), (b"##dog", False), (b"##s", False), (b"dog's", False),
+    ("café".encode(), False), (b"[CLS]", False), (b"[unused12]", False), (b"[MASK]", False), (b"#", False),
+    (b"", False),
+])  # fmt: skip
+def test_whole_words_of_a_wordpiece_vocabulary(raw: bytes, expected: bool) -> None:
+    assert whole_words([b"##ing", raw]).tolist() == [False, expected]
+
+
+def test_a_piece_and_a_word_of_a_wordpiece_vocabulary_have_one_surface() -> None:
+    raws = [b"ing", b"##ing", b"##ING", b"##", b"###", b"#", b"[CLS]"]
+    assert distinct_classes(raws).tolist() == [0, 0, 0, 1, 2, 2, 3]
+    spaced = [*raws, b" dog"]  # one word with a space: not WordPiece, so ## is text
+    assert len({*distinct_classes(spaced)[:7].tolist()}) == 6
+    assert not whole_words(spaced)[:7].any()

@@ -12,7 +12,7 @@ from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2, tiny_llama
-from tests.support.tokenizers import tokenizer_json
+from tests.support.tokenizers import TOKENIZERS, tokenizer_json
 
 TOKENIZER = Tokenizer.from_str(tokenizer_json())
 
@@ -62,6 +62,37 @@ def test_a_tokenizer_that_puts_spaces_itself_gets_no_second_one(word: str, piece
     tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     found = [tokenizer.id_to_token(token) for token in find_seed(tokenizer, word).tokens]
     assert found == (pieces or ["▁dog", "▁z", "eb", "ra"])
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.parametrize("word", ["dog", " dog "])
+def test_a_word_is_one_token_in_every_family(name: str, word: str) -> None:
+    tokenizer = TOKENIZERS[name]().tokenizer
+    (token,) = find_seed(tokenizer, word).tokens
+    spellings = {
+        "llama": "▁dog",
+        "mistral": "▁dog",
+        "phi3": "▁dog",
+        "gemma": "▁dog",
+        "bert": "dog",
+        "distilbert": "dog",
+    }
+    assert tokenizer.id_to_token(token) == spellings.get(name, "Ġdog")
+
+
+@pytest.mark.parametrize(("word", "pieces"), [
+    ("Dog", ["dog"]), ("dog lion", ["dog", "lion"]), ("##s", ["##s"]), ("[MASK]", ["[MASK]"]), ("[UNK]", ["[UNK]"]),
+    ("barks", ["bar", "##k", "##s"]),
+])  # fmt: skip
+def test_words_and_pieces_of_wordpiece(word: str, pieces: list[str]) -> None:
+    tokenizer = TOKENIZERS["bert"]().tokenizer
+    assert [tokenizer.id_to_token(token) for token in find_seed(tokenizer, word).tokens] == pieces
+
+
+@pytest.mark.parametrize("word", ["日本", "dog 日", "##日"])
+def test_a_word_that_a_vocabulary_does_not_know_is_no_seed(word: str) -> None:
+    with pytest.raises(NotFound, match=r"unknown to this vocabulary \(\[UNK\]\)"):
+        find_seed(TOKENIZERS["bert"]().tokenizer, word)
 
 
 def test_a_kind_that_is_asked_for_twice_is_ranked_once(model: Model) -> None:
