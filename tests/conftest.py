@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads of torch would only get in each other's way
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+REAL_MODELS = {"smollm2", "minilm", "gte_small", "stories"}  # fixtures
+
 settings.register_profile("lexiscope", deadline=None, derandomize=True)
 settings.load_profile("lexiscope")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test says by where it is and by the fixtures it takes that it needs Chromium, the demo model or a worker."""
+    """A test says by where it is and by the fixtures it takes that it needs Chromium, a real model or a worker."""
     browser = Path(__file__).parent / "browser"
     for item in items:
         if item.path.is_relative_to(browser):
             item.add_marker("browser")
         fixtures = getattr(item, "fixturenames", ())
-        if "smollm2" in fixtures:
+        if not REAL_MODELS.isdisjoint(fixtures):
             item.add_marker("demo")
         if "live" in fixtures:
             item.add_marker("slow")

@@ -24,7 +24,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         description="Build the index of a model, or go on with a build that was stopped.",
     )
     parser.add_argument(
-        "models", nargs="+", metavar="MODEL", help="a Hub id, a folder in Hub format, a .gguf file, or `demo`"
+        "models", nargs="+", metavar="MODEL", help="a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`"
     )
     options.add_data(parser)
     options.add_build(parser)

@@ -30,7 +30,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "Whoever can reach its address can use it: let that be the server only.",
     )
     parser.add_argument(
-        "--model", required=True, help="a model that is built, or a Hub id, a folder, a .gguf file, demo"
+        "--model", required=True, help="a model that is built, or a Hub id, a folder, a .gguf file, demo, minilm"
     )
     options.add_data(parser)
     parser.add_argument("--device", help="auto, cpu, cuda, cuda:1, ... (default: LEXISCOPE_DEVICE, else auto)")

@@ -25,14 +25,14 @@ from precompute.files import (
     unreadable,
     write_beside,
 )
-from precompute.index.origin import origin, proper_name
+from precompute.index.origin import PUBLISHED, origin, proper_name
 from precompute.index.tensor_file import FORMAT
 from precompute.rebuild_command import MANIFEST as MANIFEST
 from precompute.rebuild_command import rebuild_command_for
 from precompute.shape import LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
-DEMO_NAME = "smollm2-135m"  # the model that `demo` stands for
+DEMO_NAME = PUBLISHED["demo"].index  # the model that `demo` stands for
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
@@ -215,8 +215,8 @@ def has_manifest(folder: Path) -> bool:
 
 
 def model_name(asked: str) -> str:
-    """The name of the index a person means by `demo`, a Hub id (owner/name) or a name."""
-    return DEMO_NAME if asked == "demo" else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
+    """The name of the index a person means by `demo` or `minilm`, a Hub id (owner/name) or a name."""
+    return PUBLISHED[asked].index if asked in PUBLISHED else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
 
 
 def read_old_fields(folder: Path) -> Mapping[str, Any]:

