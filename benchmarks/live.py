@@ -42,7 +42,7 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 def seeds(engine: Engine) -> Iterator[Figure]:
     ask = SeedsAsk(terms=tuple(Term(word=word) for word in WORDS[:3]), kinds=("ff_value",))
-    values = torch.cat(tuple(engine.weights.vectors["ff_value"]))  # (n_layers * d_mlp, d_model)
+    values = torch.cat(engine.weights.every_layer("ff_value"))  # (n_layers * d_mlp, d_model)
     query = torch.randn(values.shape[1])
     engine.seeds([ask])
     bare = seconds(lambda: values @ query, 20)

@@ -1,6 +1,6 @@
 """A model's dimensions and the names of its parameters: the words every other module uses. Holds no weights."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Literal
 
@@ -28,7 +28,7 @@ SIDES: dict[str, Literal["reads", "writes"]] = {
 
 @dataclass(frozen=True)
 class Shape:
-    architecture: str  # "gpt2", "llama"
+    architecture: str  # the model_type of config.json: "gpt2", "llama"
     n_layers: int
     n_heads: int
     n_kv_heads: int  # fewer than n_heads where heads share keys and values
@@ -39,11 +39,20 @@ class Shape:
     gated: bool  # SwiGLU: a neuron has a second input vector, ff_up
     tied: bool  # the unembedding W_U is the embedding W_E
     positions: Literal["learned", "rotary"]
+    causal: bool = True  # a position sees only those before it; False: an encoder
+    name: str = ""  # of the architecture, for people: "GPT-2", "Llama"
+    left_out: tuple[str, ...] = ()  # what the model does between its matrices that lists of heads do not show
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of vectors a layer has, in the order in which a shard numbers them."""
         return tuple(kind for kind in SIDES if kind != "ff_up" or self.gated)
+
+    def identity(self) -> dict[str, object]:
+        """The fields that decide what lists hold; one that has its default is left out, and what is for people."""
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        for_people = ("name", "left_out")
+        return {name: value for name, (value, default) in values.items() if value != default and name not in for_people}
 
     def count(self, kind: str) -> int:
         """How many vectors of a kind one layer has."""

@@ -112,7 +112,7 @@ class Manifest(_Record):
     @cached_property
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
-        identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": asdict(self.shape)}
+        identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
         return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
 
     @property

@@ -19,7 +19,6 @@ the hidden state's.
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from precompute.live.records import Record
 from precompute.live.vocabulary import Tick, blocks, top_tokens
@@ -40,7 +39,7 @@ def rows_of_products(w: Weights, tokens: int) -> int:
 
 def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
     n_layers = w.shape.n_layers
-    states = w.norm(torch.stack(record.states), "final")  # (n_layers, T, d_model)
+    states = w.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
     active = [active_vectors(w, record, layer) for layer in range(n_layers)]
     vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
     vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}
@@ -61,11 +60,8 @@ def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
     """Vectors by kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
     coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
     neurons, channels = _largest(coefficients), _largest(subheads)
-    keys, values = (w.vectors[kind][layer, neurons] for kind in ("ff_key", "ff_value"))
-    bias = w.bias("ff_key", layer)
-    read = functional.linear(
-        w.norm(record.before_ff[layer], "ff", layer), keys, None if bias is None else bias[neurons]
-    )
+    keys, values = (w.vectors(kind, layer)[neurons] for kind in ("ff_key", "ff_value"))
+    read = record.keys[layer][neurons]
     w_v, w_o = (w.every_head(kind, layer).flatten(0, 1)[channels] for kind in ("w_v", "w_o"))
     written, mixed = coefficients[neurons].sign()[:, None], subheads[channels].sign()[:, None]
     return {"ff_key": read.sign()[:, None] * keys, "ff_value": written * values, "w_v": mixed * w_v, "w_o": mixed * w_o}

@@ -7,8 +7,7 @@ import torch
 from tokenizers import Tokenizer
 
 from precompute.device import pick_device
-from precompute.errors import BadWeights, LexiscopeError, UnsupportedArchitecture
-from precompute.live import gpt2, llama
+from precompute.errors import BadWeights, LexiscopeError
 from precompute.live.faults import Cancelled
 from precompute.live.head_readings import HeadReadings
 from precompute.live.prompts import Prompts, Step
@@ -38,15 +37,13 @@ from precompute.live.words import Words
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 
-RUN_PARAMETERS = {"gpt2": gpt2.run_parameters, "llama": llama.run_parameters}
-
 
 class Engine:
     """Not for several threads at once: the worker asks from one."""
 
     def __init__(self, weights: Weights, tokenizer: Tokenizer, tokenizer_file: Path) -> None:
         self.weights = weights
-        self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.run.n_positions
+        self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.n_positions
         self.words = Words.of(weights, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # characters; of bytes, where it has bytes
         self.seed_search, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
@@ -60,8 +57,6 @@ class Engine:
             torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = False
         chosen, model = pick_device(device), describe(checkpoint)
-        if model.shape.architecture not in RUN_PARAMETERS:
-            raise UnsupportedArchitecture(f"{checkpoint.source}: models of this architecture cannot be run yet.")
         path = checkpoint.tokenizer_file()
         try:
             tokenizer = Tokenizer.from_file(str(path))
@@ -70,7 +65,7 @@ class Engine:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         with torch.inference_mode():
-            engine = cls(Weights.load(model, RUN_PARAMETERS[model.shape.architecture](model), chosen), tokenizer, path)
+            engine = cls(Weights.load(model, chosen), tokenizer, path)
         engine._warm_up()
         return engine
 

@@ -71,7 +71,7 @@ class HeadReadings:
         rows = slice(first, first + self.w.shape.d_head)
         if ask.reading == "norm":
             return np.ascontiguousarray(self.readings.folded(kind, ask.layer, rows).T)
-        return np.ascontiguousarray(self.w.vectors[kind][ask.layer, rows].cpu().numpy().T)
+        return np.ascontiguousarray(self.w.vectors(kind, ask.layer)[rows].cpu().numpy().T)
 
 
 def _product(embedding: Embedding, W: Float32) -> torch.Tensor:

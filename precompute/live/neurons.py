@@ -5,6 +5,7 @@ import torch
 from precompute.live.records import Record
 from precompute.live.weights import Weights
 from precompute.live.wire import ActiveNeuron, ChosenNeuron, HeadAttention
+from precompute.shape import Shape
 
 NEURONS_PER_LAYER = 10
 FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
@@ -51,11 +52,11 @@ def _first_only(record: Record, layer: int) -> torch.Tensor:
     return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(record.tokens) > 1)
 
 
-def attentions(record: Record) -> tuple[HeadAttention, ...]:
+def attentions(shape: Shape, record: Record) -> tuple[HeadAttention, ...]:
     """The weights of every head of the layers that were kept."""
     heads = []
     for layer, weights in record.weights.items():
         for head, rows in enumerate(weights.tolist()):
-            upto = [row[: query + 1] for query, row in enumerate(rows)]
+            upto = [row[: query + 1] for query, row in enumerate(rows)] if shape.causal else rows
             heads.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
     return tuple(heads)

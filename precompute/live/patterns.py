@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from precompute.live.forward import rotated, rotations
 from precompute.live.records import Record
+from precompute.live.run import Rotation, rotated
 from precompute.live.vocabulary import blocks, scored
 from precompute.live.weights import Weights
 from precompute.live.wire import Convention, HeadPattern, Message
@@ -30,27 +31,50 @@ def pattern_of(w: Weights, layer: int, x: Tensor) -> Tensor:
     return ((W_Q @ x)[:, None] @ W_K)[:, 0]
 
 
-def exact_pattern(w: Weights, layer: int, x: Tensor, position: int, at: Tensor) -> tuple[Tensor, Tensor]:
-    """Pattern (n_heads, d_model) and constant (n_heads,) of every head: pattern · x' + constant is the score that the
-    model gives to a normed state x' at position at[head], for the normed state x (d_model) at `position`.
+def exact_query(w: Weights, layer: int, x: Tensor, position: int, at: Tensor, rotation: Rotation | None) -> Tensor:
+    """q (n_heads, d_head) of the state x (d_model) at `position`, as heads read it: its product with a key that is not
+    turned is the score that the model gives to that key at position at[head].
     """
     s = w.shape
     q = w.every_head("w_q", layer) @ x  # (n_heads, d_head)
     bias = w.bias("w_q", layer)
     if bias is not None:
         q = q + bias.view(s.n_heads, s.d_head)
-    if w.run.frequencies is not None:
-        here, there = rotations(w, torch.tensor([position], device=w.device)), rotations(w, at)
-        assert here is not None
-        assert there is not None
-        cos, sin = there
-        q = rotated(rotated(q, here), (cos, -sin))  # turned back as far as the key would be turned
-    q = q * w.run.scales[layer]
+    q = w.normed_queries(q, layer)
+    if rotation is not None:
+        cos, sin = rotation
+        here, there = (cos[position], sin[position]), (cos[at], sin[at])
+        q = rotated(rotated(q, here), (there[0], -there[1]))  # turned back as far as the key would be turned
+    return q * w.scale(layer)
+
+
+def exact_pattern(
+    w: Weights, layer: int, x: Tensor, position: int, at: Tensor, rotation: Rotation | None
+) -> tuple[Tensor, Tensor]:
+    """Pattern (n_heads, d_model) and constant (n_heads,) of every head: pattern · x' + constant is the score that the
+    model gives to a state x' at position at[head]; without a soft cap, and without the divisor of a norm of keys.
+    """
+    s, q, norm = w.shape, exact_query(w, layer, x, position, at, rotation), w.key_norm(layer)
+    if norm is not None:
+        q = q * norm.gain
     pattern = (q[:, None] @ w.every_head("w_k", layer))[:, 0]
     keys = w.bias("w_k", layer)
     if keys is None:
         return pattern, torch.zeros(s.n_heads, device=w.device)
     return pattern, (q * keys.view(-1, s.d_head).repeat_interleave(w.groups, dim=0)).sum(dim=1)
+
+
+def key_divisors(w: Weights, layer: int) -> Tensor:
+    """What a norm of keys multiplies the score of every token's bare embedding with: (n_heads, d_vocab), or (1, 1)."""
+    norm = w.key_norm(layer)
+    if norm is None:
+        return torch.ones(1, 1, device=w.device)
+    divisors = []
+    for e in blocks(w.W_E, 4096):
+        read = w.norm(w.model.stream_of(w.net, e), "attention", layer)
+        keys = functional.linear(read, w.vectors("w_k", layer), w.bias("w_k", layer))
+        divisors.append((keys.view(len(e), -1, w.shape.d_head).square().mean(dim=2) + norm.eps).rsqrt())
+    return torch.cat(divisors).T.repeat_interleave(w.groups, dim=0)
 
 
 def messages_of(w: Weights, layer: int, states: Tensor, *, biased: bool) -> Tensor:
@@ -68,26 +92,27 @@ class NormedVocabulary:
 
     W: Tensor  # (d_vocab, d_model)
     mean: Tensor  # (d_vocab,) what a LayerNorm takes away; 0 for RMSNorm
-    inverse: Tensor  # (d_vocab,) 1 / its deviation, or 1 / its root mean square
+    square: Tensor  # (d_vocab,) mean square of what is left
 
     @classmethod
     def of(cls, w: Weights, W: Tensor) -> "NormedVocabulary":
-        mean = torch.zeros(len(W), device=W.device) if w.run.rms else W.mean(dim=1)
+        mean = W.mean(dim=1) if w.norm_numbers("attention").centres else torch.zeros(len(W), device=W.device)
         squares = [  # in blocks, so that no second vocabulary is made
             (rows - centre[:, None]).square().mean(dim=1)
             for rows, centre in zip(blocks(W, 4096), blocks(mean, 4096), strict=True)
         ]
-        return cls(W, mean, (torch.cat(squares) + w.run.eps).rsqrt())
+        return cls(W, mean, torch.cat(squares))
 
     def products(self, w: Weights, layer: int, vectors: Tensor) -> Tensor:
-        """vectors (n, d_model) with the norm of the layer's attention of every row: (n, d_vocab)."""
-        folded = vectors * w.run.gains["attention"][layer]
+        """vectors (n, d_model) with every row, through the norm that the layer's attention reads: (n, d_vocab)."""
+        norm, scale = w.norm_numbers("attention", layer), w.embedding_scale
+        folded = vectors * norm.gain
         scores = folded @ self.W.T
-        if not w.run.rms:
+        if norm.centres:
             scores.addr_(folded.sum(dim=1), self.mean, alpha=-1)
-        scores *= self.inverse
-        if w.run.norm_biases:
-            scores += (vectors @ w.run.norm_biases["attention"][layer])[:, None]
+        scores *= (self.square + norm.eps / scale**2).rsqrt()  # a scale before a norm is only less of its eps
+        if norm.bias is not None:
+            scores += (vectors @ norm.bias)[:, None]
         return scores
 
 
@@ -104,17 +129,16 @@ def patterns(
     assert record.chosen_states is not None
     assert record.chosen_weights is not None
     layer, position, x = record.layer, record.position, record.chosen_states
-    every = messages_of(w, layer, x[: position + 1], biased=convention == "exact")  # (n_heads, T, d_model)
+    seen = position + 1 if w.shape.causal else len(x)
+    every = messages_of(w, layer, x[:seen], biased=convention == "exact")  # (n_heads, seen, d_model)
     most = [ALL_MESSAGES if head == chosen else MESSAGES for head in range(w.shape.n_heads)]
-    picked = [
-        weights[: position + 1].topk(min(n, position + 1))
-        for weights, n in zip(record.chosen_weights, most, strict=True)
-    ]
+    picked = [weights[:seen].topk(min(n, seen)) for weights, n in zip(record.chosen_weights, most, strict=True)]
     messages = torch.cat([every[head, best.indices] for head, best in enumerate(picked)])
     if convention == "exact":
         at = torch.stack([best.indices[0] for best in picked])
-        pattern, constant = exact_pattern(w, layer, x[position], position, at)
+        pattern, constant = exact_pattern(w, layer, x[position], position, at, record.chosen_rotation)
         sought, sent = reads.products(w, layer, pattern) + constant[:, None], messages @ w.W_U.T
+        sought = w.capped(sought * key_divisors(w, layer), layer)
     elif convention == "vocabulary":
         pattern = pattern_of(w, layer, x[position])
         sought, sent = reads.products(w, layer, pattern), writes.products(w, layer, messages)

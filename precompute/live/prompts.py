@@ -11,10 +11,10 @@ from precompute.live.batches import halving, of_like_length
 from precompute.live.coverage import coverage, rows_of_products
 from precompute.live.evolution import appears, evolution
 from precompute.live.faults import Cancelled
-from precompute.live.forward import forward
 from precompute.live.neurons import active_neurons, attentions, chosen_neuron
 from precompute.live.patterns import NormedVocabulary, patterns
 from precompute.live.records import Record, Recorder, attention_layers
+from precompute.live.run import run
 from precompute.live.vocabulary import likelihoods
 from precompute.live.weights import Weights
 from precompute.live.wire import HeadOff, Likely, PromptAnswer, PromptAsk
@@ -73,8 +73,8 @@ class Prompts:
 
     @cached_property
     def value_norms(self) -> torch.Tensor:
-        norms: torch.Tensor = torch.linalg.vector_norm(self.w.vectors["ff_value"], dim=2)
-        return norms  # (n_layers, d_mlp)
+        norms = [torch.linalg.vector_norm(values, dim=1) for values in self.w.every_layer("ff_value")]
+        return torch.stack(norms)  # (n_layers, d_mlp)
 
     @cached_property
     def normed(self) -> tuple[NormedVocabulary, NormedVocabulary]:
@@ -103,11 +103,11 @@ class Prompts:
 
     def _job(self, ask: PromptAsk) -> Job:
         tokens, s = self.words.prompt(ask.text), self.w.shape
-        if len(tokens) > self.w.run.n_positions:
+        if len(tokens) > self.w.n_positions:
             raise BadRequest(
-                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.run.n_positions} positions"
+                f"the prompt has {len(tokens)} tokens, but the model has only {self.w.n_positions} positions"
             )
-        position = len(tokens) - 1 if ask.position is None else ask.position
+        position = self.words.usual_position(tokens) if ask.position is None else ask.position
         layer = s.n_layers - 1 if ask.layer is None else ask.layer
         _check("position", position, len(tokens))
         _check("layer", layer, s.n_layers)
@@ -128,10 +128,12 @@ class Prompts:
         records = [job.records() for job in jobs]
         rows = [record for pair in records for record in pair]
         T = max(len(row.tokens) for row in rows)
-        tokens = torch.tensor([row.tokens + (0,) * (T - len(row.tokens)) for row in rows], device=w.device)
+        tokens = torch.tensor(
+            [row.tokens + (self.words.padding,) * (T - len(row.tokens)) for row in rows], device=w.device
+        )
         words = sum(len(row.tokens) for row in rows)
         recorder = Recorder(rows, lambda layer: progress.add("run", words * progress.layer_cost * (layer > 0)))
-        last = forward(w, tokens, [row.interventions for row in rows], recorder)
+        last = run(w, tokens, [len(row.tokens) for row in rows], [row.interventions for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         predicted = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
@@ -158,6 +160,7 @@ class Prompts:
             evolution(w, run.streams, ask.k, progress.rows("evolution")) for run in records if "evolution" in ask.panels
         ]
         return PromptAnswer(
+            predicts="next" if w.shape.causal else "masked" if w.model.predicts else "nearest",
             tokens=job.tokens,
             position=job.position,
             layer=job.layer,
@@ -166,7 +169,7 @@ class Prompts:
             evolution=rows[0] if rows else None,
             evolution_untouched=rows[1] if len(rows) > 1 else None,
             appears=appears(rows[0], job.position) if rows else None,
-            attention=attentions(record) if "attention" in ask.panels else None,
+            attention=attentions(w.shape, record) if "attention" in ask.panels else None,
             patterns=patterns(w, record, ask.convention, ask.k, ask.head, *self.normed)
             if "patterns" in ask.panels
             else None,

@@ -2,6 +2,8 @@
 device nor other questions in the same batch change an answer.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -65,8 +67,22 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candid
     return kept
 
 
-def exact_products(V: Tensor, rows: Tensor, queries: Float64) -> Float64:
-    """Some rows (n,) of V (N, d_model) float32 times queries (m, d_model): (n, m) in float64, each by itself."""
+def exact_products(matrices: Sequence[Tensor], rows: Tensor, queries: Float64) -> Float64:
+    """Some rows (n,), rising, of float32 matrices (count, d_model), all of one size and numbered through, times queries
+    (m, d_model): (n, m) in float64, each by itself.
+    """
+    numbers, count = rows.cpu().numpy(), len(matrices[0])
+    ends = np.searchsorted(numbers, np.arange(1, len(matrices) + 1) * count)
+    some = [
+        _rows(matrix, own - at * count)
+        for at, (matrix, own) in enumerate(zip(matrices, np.split(numbers, ends[:-1]), strict=True))
+        if len(own)
+    ]
+    return np.asarray(np.einsum("nd,md->nm", np.concatenate(some).astype(np.float64), queries))
+
+
+def _rows(matrix: Tensor, rows: NDArray[np.int64]) -> Float32:
     # so few rows are faster without torch, whose threads wait for each other
-    some = V.numpy()[rows.numpy()] if V.device.type == "cpu" else V[rows].cpu().numpy()
-    return np.asarray(np.einsum("nd,md->nm", some.astype(np.float64), queries))
+    if matrix.device.type == "cpu":
+        return np.asarray(matrix.numpy()[rows])
+    return np.asarray(matrix[torch.from_numpy(rows).to(matrix.device)].cpu().numpy())

@@ -15,8 +15,7 @@ import numpy as np
 import torch
 
 from precompute.errors import NotFound
-from precompute.live.forward import write
-from precompute.live.weights import NormName, Weights
+from precompute.live.weights import Weights
 from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
 from precompute.live.words import Words
 from precompute.project.embedding import Embedding, Float32, Float64
@@ -43,20 +42,20 @@ class Readings:
         if ask.reading == "norm":
             projector = self._reads if SIDES[ask.kind] == "reads" else self._writes
             return _answer(projector, self.folded(ask.kind, ask.layer, ask.index), ask)
-        vector = self.w.vectors[ask.kind][ask.layer, ask.index].cpu().numpy()
+        vector = self.w.vectors(ask.kind, ask.layer)[ask.index].cpu().numpy()
         return _answer(self._after_mlp, vector, ask)
 
     def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
         """(..., d_model): vectors with the norm's gain, centred where the norm centres."""
-        v = self.w.vectors[kind][layer, rows].cpu().numpy().astype(np.float64)
-        norm: NormName = "final" if SIDES[kind] == "writes" else "ff" if kind.startswith("ff_") else "attention"
-        gain = self.w.run.gains[norm][0 if norm == "final" else layer].cpu().numpy().astype(np.float64)
-        if norm == "final":
-            return np.asarray(gain * self._centred(v), np.float32)
-        return np.asarray(self._centred(gain * v), np.float32)
+        v = self.w.vectors(kind, layer)[rows].cpu().numpy().astype(np.float64)
+        writes = SIDES[kind] == "writes"
+        norm = self.w.norm_numbers("final" if writes else "ff" if kind.startswith("ff_") else "attention", layer)
+        gain = norm.gain.cpu().numpy().astype(np.float64)
 
-    def _centred(self, v: Float64) -> Float64:
-        return v if self.w.run.rms else v - v.mean(axis=-1, keepdims=True)
+        def centred(x: Float64) -> Float64:
+            return x - x.mean(axis=-1, keepdims=True) if norm.centres else x
+
+        return np.asarray(gain * centred(v) if writes else centred(gain * v), np.float32)
 
     @cached_property
     def _reads(self) -> Projector:
@@ -89,9 +88,7 @@ class Readings:
         while self._rows_done < len(w.W_E):
             tick(self._rows_done / len(w.W_E))
             rows = slice(self._rows_done, self._rows_done + MLP_TOKENS)
-            e = w.W_E[rows]
-            coefficients = w.neurons(w.norm(e, "ff", 0), 0)
-            self._rows[rows] = e + write(coefficients, w.vectors["ff_value"][0], w.bias("ff_value", 0))
+            self._rows[rows] = w.after_first_mlp(w.W_E[rows])
             self._rows_done = rows.stop
         self._mlp_vocabulary = Embedding.of(self._rows, w.device)
 

@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from precompute.live.forward import Interventions, Watcher
+from precompute.live.run import Interventions, Rotation, Watcher
 from precompute.shape import Shape
 
 MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
 
 
+def attention_numbers(shape: Shape, tokens: int) -> int:
+    """How many weights one head has: of every position to those it may look at."""
+    return tokens * (tokens + 1) // 2 if shape.causal else tokens * tokens
+
+
 def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
     """Whose attention is kept. Of a long prompt (MOST_WEIGHTS) only the chosen layer's: a page shows no more."""
-    every = shape.n_layers * shape.n_heads * tokens * (tokens + 1) // 2 <= MOST_WEIGHTS
+    every = shape.n_layers * shape.n_heads * attention_numbers(shape, tokens) <= MOST_WEIGHTS
     return range(shape.n_layers) if every else range(layer, layer + 1)
 
 
@@ -35,11 +40,12 @@ class Record:
     weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
     chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
     chosen_weights: Tensor | None = None  # patterns: (n_heads, T), of the position
+    chosen_rotation: Rotation | None = None  # patterns: of that layer, where positions are rotary
     coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
     first: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) |coefficient| at position 0
     others: list[Tensor] = field(default_factory=list)  # neurons: (d_mlp,) the largest |coefficient| after it
     states: list[Tensor] = field(default_factory=list)  # coverage: (T, d_model) after each layer
-    before_ff: list[Tensor] = field(default_factory=list)  # coverage: (d_model,) the stream at the position
+    keys: list[Tensor] = field(default_factory=list)  # coverage: (d_mlp,) what keys read at the position
     mixed: list[Tensor] = field(default_factory=list)  # coverage: (n_heads, d_head) mixed values, at the position
 
 
@@ -55,12 +61,10 @@ class Recorder(Watcher):
         for b, record in enumerate(self.records):
             if "evolution" in record.panels:
                 record.streams.append(x[b, : len(record.tokens)])
-            if "coverage" in record.panels and after == "attention":
-                record.before_ff.append(x[b, record.position])
             if "coverage" in record.panels and after == "ff":
                 record.states.append(x[b, : len(record.tokens)])
 
-    def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor) -> None:
+    def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
         for b, record in enumerate(self.records):
             T = len(record.tokens)
             if layer in record.attention:
@@ -68,12 +72,15 @@ class Recorder(Watcher):
             if "patterns" in record.panels and layer == record.layer:
                 record.chosen_states = x[b, :T]
                 record.chosen_weights = weights[b, :, record.position, :T]
+                record.chosen_rotation = rotation
             if "coverage" in record.panels:
                 record.mixed.append(z[b, :, record.position])
 
-    def ff(self, layer: int, coefficients: Tensor) -> None:
+    def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:
         for b, record in enumerate(self.records):
             here = coefficients[b, : len(record.tokens)]
+            if "coverage" in record.panels:
+                record.keys.append(keys[b, record.position].clone())
             if record.panels & {"neurons", "coverage"}:
                 record.coefficients.append(here[record.position].clone())  # a view would keep the whole pass
             if "neurons" in record.panels and layer == record.layer and record.neuron is not None:

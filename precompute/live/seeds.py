@@ -61,7 +61,10 @@ class SeedSearch:
     @cached_property
     def norms(self) -> dict[str, Tensor]:
         """|v| by kind, (n_layers * count,): a product is off in proportion to it."""
-        return {kind: torch.linalg.vector_norm(V, dim=2).flatten() + self.least for kind, V in self.w.vectors.items()}
+        return {
+            kind: torch.cat([torch.linalg.vector_norm(V, dim=1) for V in self.w.every_layer(kind)]) + self.least
+            for kind in self.w.shape.kinds
+        }
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -90,10 +93,10 @@ class SeedSearch:
 
     def _search(self, kind: str, queries: Sequence[Query], results: dict[Query, list[SortableResult]]) -> None:
         """Adds to `results` the best of one kind."""
-        count, V, side = self.w.shape.count(kind), self.w.vectors[kind].flatten(0, 1), SIDES[kind]
-        for query, scores in self._products(V, queries, side):
+        layers, count, side = self.w.every_layer(kind), self.w.shape.count(kind), SIDES[kind]
+        for query, scores in self._products(layers, queries, side):
             best = proposals(scores, self.norms[kind], self._factor(query.q[side]), query.ask.n)
-            exact = exact_products(V, best, np.vstack((query.q[side][None], query.terms[side])))
+            exact = exact_products(layers, best, np.vstack((query.q[side][None], query.terms[side])))
             for row, (score, *scores_of_terms) in zip(best.tolist(), exact.tolist(), strict=True):
                 results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
@@ -102,7 +105,7 @@ class SeedSearch:
         vocabulary, answers = self.words.reads, []
         for query, best in self._near(queries):
             q = query.q["reads"]
-            products = exact_products(vocabulary.W, best, q[None])[:, 0] - float(vocabulary.mean @ q)
+            products = exact_products([vocabulary.W], best, q[None])[:, 0] - float(vocabulary.mean @ q)
             cosines = products * vocabulary.exact_inverse[best.cpu().numpy()] / np.linalg.norm(q)
             order, ids = np.argsort(-cosines, kind="stable")[:NEAREST], best.tolist()
             answers.append(tuple(Scored(id=ids[at], score=float(cosines[at])) for at in order))
@@ -120,19 +123,20 @@ class SeedSearch:
     def near_by_product(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
         vocabulary = self.words.reads
         norms = (vocabulary.norm + float(np.linalg.norm(vocabulary.mean)) + self.least) * vocabulary.inverse
-        for query, products in self._products(vocabulary.W, queries, "reads"):
+        for query, products in self._products([vocabulary.W], queries, "reads"):
             scores = (products - float(vocabulary.mean @ query.q["reads"])) * vocabulary.inverse
             yield query, proposals(scores, norms, self._factor(query.q["reads"]), NEAREST)
 
-    def _products(self, V: Tensor, queries: Sequence[Query], side: str) -> "list[tuple[Query, Tensor]]":
-        """V (N, d_model) with the q of each query: (N,) each."""
-        products: list[tuple[Query, Tensor]] = []
-        size = max(1, LARGEST_PRODUCT // len(V))
+    def _products(
+        self, layers: Sequence[Tensor], queries: Sequence[Query], side: str
+    ) -> "Iterator[tuple[Query, Tensor]]":
+        """Some matrices (count, d_model), N rows in all, with the q of each query: (N,) each."""
+        size = max(1, LARGEST_PRODUCT // sum(map(len, layers)))
         for start in range(0, len(queries), size):
             batch = queries[start : start + size]
-            Q = torch.from_numpy(np.stack([query.q[side] for query in batch])).float().to(V.device)  # (batch, d_model)
-            products += zip(batch, (V @ Q[0])[None] if len(batch) == 1 else Q @ V.T, strict=True)
-        return products
+            Q = torch.from_numpy(np.stack([query.q[side] for query in batch])).float().to(self.w.device)
+            products = [(V @ Q[0])[None] if len(batch) == 1 else Q @ V.T for V in layers]  # (batch, count) each
+            yield from zip(batch, torch.cat(products, dim=1), strict=True)
 
     def _factor(self, q: Float64) -> float:
         return self.share * (float(np.linalg.norm(q)) + self.least)

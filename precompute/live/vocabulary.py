@@ -104,21 +104,24 @@ class Likelihoods:
 
 
 def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None) -> Likelihoods:
-    """stream (n, d_model) through the final norm and W_U.
+    """stream (n, d_model) through the model's own last steps; where it has none to predict with, nearest tokens of W_U:
+    p are then cosines.
 
     Without `answers` (n,) the answer at a position is its own first token.
     """
     results: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
     for start in range(0, len(stream), BLOCK):
-        x = w.norm(stream[start : start + BLOCK], "final")
-        logits = x @ w.W_U.T  # (block, d_vocab)
+        x = stream[start : start + BLOCK]
+        logits = w.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
         top = top_tokens(logits, k)
         wanted = top.ids[:, :1] if answers is None else answers[start : start + BLOCK, None]
         answer = logits.gather(1, wanted)
         rank = 1 + count_above(logits, answer[:, 0])
-        highest = top.values[:, :1]
-        total = sums_of_exponentials(logits, highest[:, 0])[:, None]
-        p, answer_p = (top.values - highest).exp() / total, (answer - highest).exp() / total
+        p, answer_p = top.values, answer
+        if w.model.predicts:
+            highest = top.values[:, :1]
+            total = sums_of_exponentials(logits, highest[:, 0])[:, None]
+            p, answer_p = (top.values - highest).exp() / total, (answer - highest).exp() / total
         results.append((top.ids, p, answer_p[:, 0], rank))
         tick(len(x))
     return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))

@@ -1,86 +1,57 @@
-"""All weights of a model in memory on one device, in float32: the vectors of the lists, and what only a run needs.
-The modules gpt2 and llama read the latter from a checkpoint.
-"""
+"""A model in memory: the net of `transformers`, and its parameters under the names of the field, held once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from precompute.errors import BadWeights, UnsupportedArchitecture
+from precompute.live.load import load_net
 from precompute.shape import Shape
-from precompute.weights.architectures.base import Model
-
-Activation = Callable[[Tensor], Tensor]
-NormName = Literal["attention", "ff", "final"]
-
-ACTIVATIONS: dict[str, Activation] = {
-    "gelu_new": lambda x: functional.gelu(x, approximate="tanh"),
-    "gelu_pytorch_tanh": lambda x: functional.gelu(x, approximate="tanh"),
-    "gelu": functional.gelu,
-    "relu": functional.relu,
-    "silu": functional.silu,
-    "swish": functional.silu,
-}
+from precompute.weights.architectures.base import Model, NormName
 
 
 @dataclass(frozen=True)
-class RunParameters:
-    """What a run needs besides the vectors."""
+class Norm:
+    """A norm of the model, as numbers."""
 
-    n_positions: int
-    activation: str
-    rms: bool  # RMSNorm, which does not centre; else LayerNorm
+    gain: Tensor  # (d_model,)
+    bias: Tensor | None  # (d_model,)
     eps: float
-    gains: dict[NormName, Tensor]  # (n_layers, d_model); final: (1, d_model)
-    norm_biases: dict[NormName, Tensor]  # the same, empty where norms have none
-    biases: dict[str, Tensor]  # by kind: (n_layers, count) of readers, (n_layers, d_model) of writers
-    scales: tuple[float, ...]  # by layer: what attention scores are multiplied with
-    positions: Tensor | None = None  # (n_positions, d_model), learned
-    frequencies: Tensor | None = None  # (d_head / 2,), rotary
+    centres: bool  # LayerNorm; an RMSNorm does not
 
 
-@dataclass(frozen=True)
 class Weights:
-    shape: Shape
-    device: torch.device
-    vectors: dict[str, Tensor]  # by kind: (n_layers, count, d_model)
-    W_E: Tensor  # (d_vocab, d_model)
-    W_U: Tensor  # (d_vocab, d_model); the same as W_E where tied
-    run: RunParameters  # its tensors on the device
+    """All tensors are the net's own, or views of them: float32, on the device."""
+
+    def __init__(self, model: Model, net: Any, device: torch.device) -> None:
+        self.shape: Shape = model.shape
+        self.device, self.net, self.model = device, net, model.in_memory(net)
+        self.W_E, self.W_U = self.model.W_E, self.model.W_U  # (d_vocab, d_model); one tensor where tied
+        self.n_positions = model.n_positions(net)
+        self.padding = int(net.config.pad_token_id or 0)
 
     @classmethod
-    def load(cls, model: Model, run: RunParameters, device: torch.device) -> "Weights":
-        s = model.shape
-        vectors = {}
-        for kind in s.kinds:
-            vectors[kind] = torch.empty(s.n_layers, s.count(kind), s.d_model, device=device)
-            for layer in range(s.n_layers):
-                vectors[kind][layer] = model.vectors(layer, kind)
-        W_E = model.W_E.to(device)
-        return cls(s, device, vectors, W_E, W_E if s.tied else model.W_U.to(device), _moved(run, device))
+    def load(cls, model: Model, device: torch.device) -> "Weights":
+        return cls(model, load_net(model, device), device)
 
-    def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
-        """A norm of the model over the last axis, which has d_model numbers; layer 0 for the final one."""
-        run = self.run
-        gain, size = run.gains[name][layer], (self.shape.d_model,)
-        if run.rms:
-            return functional.rms_norm(x, size, gain, run.eps)
-        bias = run.norm_biases[name][layer] if run.norm_biases else None
-        return functional.layer_norm(x, size, gain, bias, run.eps)
+    def vectors(self, kind: str, layer: int) -> Tensor:
+        """(count, d_model)"""
+        return self.model.read(layer, kind)
+
+    def every_layer(self, kind: str) -> "list[Tensor]":
+        return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
         """The bias of a kind: (count,) if it reads, (d_model,) if it writes."""
-        biases = self.run.biases.get(kind)
-        return None if biases is None else biases[layer]
+        return self.model.bias(self.net, layer, kind)
 
     def heads(self, kind: str, layer: int) -> Tensor:
         """(heads, d_head, d_model): as many as there are, grouped heads' w_k and w_v are not repeated."""
-        return self.vectors[kind][layer].view(-1, self.shape.d_head, self.shape.d_model)
+        return self.vectors(kind, layer).reshape(-1, self.shape.d_head, self.shape.d_model)
 
     def every_head(self, kind: str, layer: int) -> Tensor:
         """(n_heads, d_head, d_model): grouped heads' w_k and w_v repeated."""
@@ -92,44 +63,79 @@ class Weights:
         """How many heads share their keys and values."""
         return self.shape.n_heads // self.shape.n_kv_heads
 
+    def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
+        """x (..., d_model) through a norm of the model; layer 0 for the final one."""
+        normed: Tensor = self.model.norm(self.net, name, layer)(x)
+        return normed
+
+    def norm_numbers(self, name: NormName, layer: int = 0) -> Norm:
+        return self._numbers(self.model.norm(self.net, name, layer))
+
+    def _numbers(self, module: Any) -> Norm:
+        eps = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
+        gain, centres = module.weight + self.model.gain_offset, isinstance(module, torch.nn.LayerNorm)
+        return Norm(gain, getattr(module, "bias", None), float(eps), centres)
+
+    def scale(self, layer: int) -> float:
+        """What attention scores are multiplied with."""
+        return self.model.scale(self.net, layer)
+
+    def normed_queries(self, q: Tensor, layer: int) -> Tensor:
+        """q (..., d_head) through the norm of queries, where the model has one."""
+        norm = getattr(self.model.attention_of(self.net, layer), "q_norm", None)
+        return q if norm is None else norm(q)
+
+    def key_norm(self, layer: int) -> Norm | None:
+        module = getattr(self.model.attention_of(self.net, layer), "k_norm", None)
+        return None if module is None else self._numbers(module)
+
+    def capped(self, scores: Tensor, layer: int) -> Tensor:
+        """Attention scores after the soft cap, where the model has one."""
+        cap = getattr(self.model.attention_of(self.net, layer), "attn_logit_softcapping", None)
+        return scores if cap is None else cap * torch.tanh(scores / cap)
+
+    @property
+    def embedding_scale(self) -> float:
+        return self.model.embedding_scale(self.net)
+
+    def before_unembedding(self, stream: Tensor) -> Tensor:
+        """stream (..., d_model), as it is after a layer -> as W_U meets it, without a head of more than W_U."""
+        return self.model.before_unembedding(self.net, stream)
+
+    def logits(self, stream: Tensor) -> Tensor:
+        """stream (n, d_model), as it is after a layer -> (n, d_vocab), by the model's own last steps."""
+        return self.model.logits(self.net, stream)
+
+    def cosines(self, stream: Tensor) -> Tensor:
+        """stream (n, d_model) -> (n, d_vocab): cosines with the centred rows of W_U."""
+        mean, inverse = self._centred
+        lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=1e-30)
+        return (stream @ self.W_U.T - (stream @ mean)[:, None]) * inverse / lengths
+
     @cached_property
-    def activation(self) -> Activation:
-        return ACTIVATIONS[self.run.activation]
+    def _centred(self) -> tuple[Tensor, Tensor]:
+        """The mean row of W_U (d_model,), and 1 / the length of every row less it (d_vocab,)."""
+        mean = self.W_U.mean(dim=0)
+        return mean, 1 / torch.linalg.vector_norm(self.W_U - mean, dim=1).clamp(min=1e-30)
+
+    @cached_property
+    def activation(self) -> Callable[[Tensor], Tensor]:
+        return self.model.activation(self.net)
 
     def neurons(self, x: Tensor, layer: int) -> Tensor:
         """(..., d_model), already normed -> coefficients (..., d_mlp), as they multiply the values."""
-        coefficients = self.activation(functional.linear(x, self.vectors["ff_key"][layer], self.bias("ff_key", layer)))
-        if self.shape.gated:
-            coefficients *= functional.linear(x, self.vectors["ff_up"][layer], self.bias("ff_up", layer))
-        return coefficients
+        read = {
+            kind: functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
+            for kind in self.shape.kinds
+            if kind in ("ff_key", "ff_up")
+        }
+        coefficients = self.activation(read["ff_key"])
+        return coefficients * read["ff_up"] if self.shape.gated else coefficients
 
+    def after_first_mlp(self, e: Tensor) -> Tensor:
+        """Embeddings e (n, d_model) as they would be after the first layer's FF, without its attention."""
+        return self.model.add_ff(self.net, self.model.stream_of(self.net, e), self._first_ff, 0)
 
-def check_activation(name: object, where: str) -> str:
-    if not isinstance(name, str) or name not in ACTIVATIONS:
-        raise UnsupportedArchitecture(
-            f"{where} has the activation {name!r}, which cannot be run. Known are {', '.join(ACTIVATIONS)}."
-        )
-    return name
-
-
-def stacked(model: Model, names: list[str], size: int) -> Tensor:
-    """One tensor of each layer, all of `size` numbers: (len(names), size)."""
-    for name in names:
-        shape = model.checkpoint.tensor_shape(model.prefix + name)
-        if shape != (size,):
-            raise BadWeights(
-                f"{model.prefix + name} of {model.checkpoint.folder} has the shape {shape}, not ({size},). "
-                "The files do not belong together: get the whole checkpoint again."
-            )
-    return torch.stack([model.tensor(name) for name in names])
-
-
-def _moved(run: RunParameters, device: torch.device) -> RunParameters:
-    return replace(
-        run,
-        gains={name: gain.to(device) for name, gain in run.gains.items()},
-        norm_biases={name: bias.to(device) for name, bias in run.norm_biases.items()},
-        biases={kind: bias.to(device) for kind, bias in run.biases.items()},
-        positions=None if run.positions is None else run.positions.to(device),
-        frequencies=None if run.frequencies is None else run.frequencies.to(device),
-    )
+    def _first_ff(self, x: Tensor) -> Tensor:
+        written, bias = self.neurons(x, 0) @ self.vectors("ff_value", 0), self.bias("ff_value", 0)
+        return written if bias is None else written + bias

@@ -10,6 +10,9 @@ Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
 Lens = Literal["dot", "cosine"]
 Convention = Literal["final", "vocabulary", "exact"]
 End = Literal["top", "bottom"]
+# next: probabilities of the next token; masked: of the token at the position itself, by an encoder's MLM head;
+# nearest: an encoder without such a head: cosines with the nearest tokens
+Predicts = Literal["next", "masked", "nearest"]
 
 
 class Wire(BaseModel):
@@ -182,7 +185,7 @@ class EvolutionRow(Wire):
 class HeadAttention(Wire):
     layer: int
     head: int
-    weights: tuple[tuple[float, ...], ...]  # by query position, up to it
+    weights: tuple[tuple[float, ...], ...]  # by query position, up to it; of an encoder to all positions
 
 
 class HeadPattern(Wire):
@@ -222,6 +225,7 @@ class CoverageRow(Wire):
 
 
 class PromptAnswer(Wire):
+    predicts: Predicts  # what prediction and evolution tell, and with it what every `p` is
     tokens: tuple[int, ...]
     position: int
     layer: int

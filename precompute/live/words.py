@@ -11,6 +11,8 @@ from precompute.live.seed_ranking import find_seed
 from precompute.live.weights import Weights
 from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
 
+MASKS = ("[MASK]", "<mask>")
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -53,11 +55,25 @@ class Words:
     tokenizer: Tokenizer
     reads: Vocabulary  # W_E
     writes: Vocabulary  # W_U
+    causal: bool
+    padding: int  # the token that fills up the shorter prompts of a batch
 
     @classmethod
     def of(cls, w: Weights, tokenizer: Tokenizer) -> "Words":
         reads = Vocabulary.of(w.W_E)
-        return cls(tokenizer, reads, reads if w.shape.tied else Vocabulary.of(w.W_U))
+        writes = reads if w.shape.tied else Vocabulary.of(w.W_U)
+        return cls(tokenizer, reads, writes, w.shape.causal, w.padding)
+
+    def usual_position(self, tokens: tuple[int, ...]) -> int:
+        """What is looked at unless another is chosen: where a decoder predicts the next token, the mask of an encoder,
+        or else its last token that the tokenizer did not put there itself.
+        """
+        if self.causal:
+            return len(tokens) - 1
+        special = {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
+        masks = [at for at, token in enumerate(tokens) if special.get(token) in MASKS]
+        text = [at for at, token in enumerate(tokens) if token not in special]
+        return masks[0] if masks else text[-1] if text else 0
 
     def tokens(self, word: str) -> tuple[int, ...]:
         """The tokens that stand for a word."""

@@ -112,6 +112,11 @@ def _save(model: Any, folder: Path, dtype: torch.dtype, shard_size: str) -> Path
     return folder
 
 
+def randomise(net: Any, seed: int = 0) -> Any:
+    """Random weights larger than the usual start values, so that attention is far from even; biases; norms near one."""
+    return _random(net, seed, biases=True)
+
+
 def load(folder: Path, **options: Any) -> Any:
     """The model as `transformers` reads it from the folder, in float32."""
     hf.utils.logging.disable_progress_bar()

@@ -8,9 +8,10 @@ from typing import Any
 
 from precompute.errors import UnsupportedArchitecture
 from precompute.weights.architectures.base import Model
+from precompute.weights.architectures.config import find_model_type
 from precompute.weights.checkpoint import Checkpoint
 
-__all__ = ["Model", "describe", "model_class", "supported"]
+__all__ = ["Model", "describe", "model_class", "names", "supported"]
 
 
 def supported() -> dict[str, type[Model]]:
@@ -18,6 +19,11 @@ def supported() -> dict[str, type[Model]]:
     modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
     models: list[type[Model]] = [module.MODEL for module in modules if hasattr(module, "MODEL")]
     return {name: model for model in models for name in model.model_types}
+
+
+def names() -> list[str]:
+    """What people call the supported architectures."""
+    return sorted({name for model in supported().values() for name in model.model_types.values()}, key=str.lower)
 
 
 def model_class(config: dict[str, Any], where: str) -> type[Model]:
@@ -29,18 +35,14 @@ def model_class(config: dict[str, Any], where: str) -> type[Model]:
             f"{where} is quantised ({quantised.get('quant_method', 'unknown method')}), which cannot be read. "
             "Use the float16, bfloat16 or float32 checkpoint it was made from, or a GGUF file."
         )
-    model_type = config.get("model_type")
-    if isinstance(model_type, str) and model_type in known:
-        return known[model_type]
-    classes = config.get("architectures")
-    if model_type is None and isinstance(classes, list):
-        for model in known.values():
-            if any(name in model.classes for name in classes):
-                return model
-    raise UnsupportedArchitecture(
-        f"{where} is of the architecture {model_type or classes or 'unknown'!s}, which is not supported. "
-        f"Supported are: {', '.join(sorted(known))}."
-    )
+    model_type = find_model_type(config, known)
+    if model_type is None:
+        stated = config.get("model_type") or config.get("architectures") or "unknown"
+        raise UnsupportedArchitecture(
+            f"{where} is of the architecture {stated!s}, which is not supported. "
+            f"Supported are: {', '.join(names())} (model_type {', '.join(sorted(known))})."
+        )
+    return known[model_type]
 
 
 def describe(checkpoint: Checkpoint) -> Model:

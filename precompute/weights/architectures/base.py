@@ -1,47 +1,106 @@
-"""What every architecture offers: W_E, W_U, the vectors of each kind and the factors of each head, by layer.
-Reads tensors when asked and keeps none but the embeddings.
+"""What every family of models says of itself, and what follows from it: W_E, W_U, vectors by kind, factors of heads.
+
+A family's file names the modules of one block. Their weights hold the vectors; a run by `transformers` passes through
+the same modules, so the same names say where its hooks sit (precompute/live/run.py).
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import copy
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
+from torch import Tensor
 
 from precompute.errors import BadWeights, NotFound
-from precompute.shape import FACTORS, Shape
+from precompute.shape import FACTORS, SIDES, Shape
+from precompute.weights.architectures.config import Config, find_model_type
 from precompute.weights.checkpoint import Checkpoint
 
+NormName = Literal["attention", "ff", "final"]  # before a layer's attention, before its FF, before W_U
 
-class Model(ABC):
-    """One checkpoint seen through the names of its field. All tensors are float32 on the CPU."""
 
-    model_types: ClassVar[tuple[str, ...]]  # config.json: "model_type"
-    classes: ClassVar[tuple[str, ...]]  # config.json: "architectures", where model_type is missing
+class Model:
+    """One checkpoint seen through the names of its field. Tensors are float32."""
+
+    # which checkpoints
+    model_types: ClassVar[dict[str, str]]  # config.json: "model_type" -> the name that people know
     prefixes: ClassVar[tuple[str, ...]]  # what may stand before the names of tensors
-    embedding: ClassVar[str]  # the name of W_E after the prefix
-    unembedding: ClassVar[str] = "lm_head.weight"
+    # its shape, where config.json does not say it
+    config_names: ClassVar[dict[str, str]] = {}  # what it calls hidden_size, num_hidden_layers, ...
+    default_d_head: ClassVar[dict[str, int]] = {}  # by model_type, where it is not d_model / n_heads
+    mlp_factor: ClassVar[int | None] = None  # d_mlp / d_model, where intermediate_size is missing
+    tied_by_default: ClassVar[bool] = False
+    positions: ClassVar[Literal["learned", "rotary"]] = "rotary"
+    causal: ClassVar[bool] = True
+    left_out: ClassVar[dict[str, tuple[str, ...]]] = {}  # by model_type: what lists of heads do not show
+    # where the vectors are
+    embedding: ClassVar[str]  # the module of W_E, after the prefix
+    unembeddings: ClassVar[tuple[str, ...]] = ("lm_head",)  # the module of W_U by the names it may have; no prefix
+    block: ClassVar[str]  # of layer {}, after the prefix
+    linears: ClassVar[dict[str, str]]  # kind -> the module of the block that holds it; kinds may share one
+    stored_in_out: ClassVar[bool] = False  # weights are (in, out) as in GPT-2, not (out, in)
+    # where a run shows what panels need
+    body: ClassVar[str] = ""  # from transformers' base model to the module that has the blocks
+    attention: ClassVar[str]  # the module of the block whose second output are the attention weights
+    norms: ClassVar[dict[NormName, str]]  # modules: of the block, but `final` of the body
+    after_attention: ClassVar[str]  # the module of the block whose input is the stream between attention and FF
+    gain_offset: ClassVar[float] = 0.0  # what a norm adds to its stored gain
+    activation_field: ClassVar[str] = "hidden_act"  # of config.json
+    unused: ClassVar[tuple[str, ...]] = ()  # how names begin of tensors that a run does not need
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
         self.prefix = self._find_prefix()
+        self.read_tensor: Callable[[str], Tensor] = lambda name: checkpoint.tensor(self.prefix + name)
+        self.model_type = find_model_type(checkpoint.config, self.model_types) or ""
         self.shape = self.read_shape(Config(checkpoint))
         self._check()
 
-    @abstractmethod
-    def read_shape(self, config: "Config") -> Shape:
-        """The model's dimensions."""
+    def read_shape(self, config: Config) -> Shape:
+        """The model's dimensions, by the names that config.json has for them."""
 
-    @abstractmethod
-    def layer_tensors(self, layer: int) -> dict[str, tuple[int, ...]]:
-        """Names (after the prefix) and shapes of the tensors that `read` uses."""
+        def size(name: str, default: int | None = None) -> int:
+            return config.size(self.config_names.get(name, name), default=default)
 
-    @abstractmethod
-    def read(self, layer: int, kind: str) -> torch.Tensor:
-        """The vectors of a kind as rows: (shape.count(kind), d_model)."""
+        d_model, n_heads = size("hidden_size"), size("num_attention_heads")
+        n_kv_heads = size("num_key_value_heads", default=n_heads)
+        config.share(n_heads, n_kv_heads, "num_attention_heads over num_key_value_heads")
+        d_head = self.default_d_head.get(self.model_type)
+        if config.values.get("head_dim") is None and d_head is None:
+            d_head = config.share(d_model, n_heads, "hidden_size over num_attention_heads")
+        return Shape(
+            architecture=self.model_type,
+            n_layers=size("num_hidden_layers"),
+            n_heads=n_heads,
+            n_kv_heads=n_kv_heads,
+            d_model=d_model,
+            d_head=size("head_dim", default=d_head),
+            d_mlp=size("intermediate_size", default=self.mlp_factor and self.mlp_factor * d_model),
+            d_vocab=size("vocab_size"),
+            gated="ff_up" in self.linears,
+            tied=config.flag("tie_word_embeddings", default=self.tied_by_default),
+            positions=self.positions,
+            causal=self.causal,
+            name=self.model_types[self.model_type],
+            left_out=self.left_out.get(self.model_type, ()),
+        )
 
-    def vectors(self, layer: int, kind: str) -> torch.Tensor:
+    def cut(self, kind: str, outputs: Tensor) -> Tensor:
+        """What one kind has of a weight (out, in) or bias (out,) that several share: one after the other."""
+        module = self.linears[kind]
+        sharing = [other for other in self.shape.kinds if self.linears[other] == module]
+        start = sum(self.shape.count(other) for other in sharing[: sharing.index(kind)])
+        return outputs[start : start + self.shape.count(kind)]
+
+    def read(self, layer: int, kind: str) -> Tensor:
+        """The vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory."""
+        weight = self.read_tensor(f"{self.module(layer, self.linears[kind])}.weight")
+        if self.stored_in_out:
+            weight = weight.T
+        return weight.T if SIDES[kind] == "writes" else self.cut(kind, weight)
+
+    def vectors(self, layer: int, kind: str) -> Tensor:
         """One row per vector, (shape.count(kind), d_model), contiguous; grouped heads' w_k and w_v are not repeated."""
         if not 0 <= layer < self.shape.n_layers:
             raise NotFound(
@@ -53,7 +112,7 @@ class Model(ABC):
             )
         return self.read(layer, kind).contiguous()
 
-    def factors(self, layer: int, matrix: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
         """A head's interaction matrix is left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
 
         (n_heads, d_model, d_head) and (n_heads, d_head, d_model); grouped heads' W_K and W_V are repeated.
@@ -64,37 +123,133 @@ class Model(ABC):
         return self._heads(layer, left).transpose(1, 2), self._heads(layer, right)
 
     @cached_property
-    def W_E(self) -> torch.Tensor:
-        return self.tensor(self.embedding)  # (d_vocab, d_model)
+    def W_E(self) -> Tensor:
+        return self.read_tensor(f"{self.embedding}.weight")  # (d_vocab, d_model)
 
     @cached_property
-    def W_U(self) -> torch.Tensor:
+    def W_U(self) -> Tensor:
         return self.W_E if self.shape.tied else self.checkpoint.tensor(self.unembedding)  # (d_vocab, d_model)
 
-    def tensor(self, name: str) -> torch.Tensor:
-        return self.checkpoint.tensor(self.prefix + name)
+    @property
+    def unembedding(self) -> str:
+        """The tensor of W_U; the first name if it has none."""
+        names = [f"{module}.weight" for module in self.unembeddings]
+        return next((name for name in names if name in self.checkpoint.files), names[0])
 
-    def _heads(self, layer: int, kind: str) -> torch.Tensor:
+    def module(self, layer: int, name: str) -> str:
+        """The full name of a module of a block, after the prefix."""
+        return f"{self.block.format(layer)}.{name}"
+
+    # What a run needs: `net` is the model of `transformers`.
+
+    def in_memory(self, net: Any) -> "Model":
+        """The same model, its tensors those of `net` instead of the checkpoint's files."""
+        model, body = copy(self), self.body_of(net)
+        model.read_tensor = body.get_parameter
+        for name in ("W_E", "W_U"):
+            model.__dict__.pop(name, None)
+        model.__dict__["W_E"] = net.get_input_embeddings().weight
+        model.__dict__["W_U"] = model.W_E if self.shape.tied else net.get_output_embeddings().weight
+        return model
+
+    def body_of(self, net: Any) -> Any:
+        """The module that has the blocks."""
+        return net.base_model.get_submodule(self.body)
+
+    def norm(self, net: Any, name: NormName, layer: int) -> Any:
+        """The module of a norm; of an encoder the one whose output is read there."""
+        module = self.norms[name]
+        return self.body_of(net).get_submodule(module if name == "final" else self.module(layer, module))
+
+    def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
+        """Hooks on a block that show the stream between its attention and its FF; gives what removes them."""
+        return [block.get_submodule(self.after_attention).register_forward_pre_hook(lambda _, args: see(args[0]))]
+
+    def bias(self, net: Any, layer: int, kind: str) -> Tensor | None:
+        """The bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
+        bias: Tensor | None = self.body_of(net).get_submodule(self.module(layer, self.linears[kind])).bias
+        return bias if bias is None or SIDES[kind] == "writes" else self.cut(kind, bias)
+
+    def activation(self, net: Any) -> Callable[[Tensor], Tensor]:
+        from transformers.activations import ACT2FN
+
+        activation: Callable[[Tensor], Tensor] = ACT2FN[getattr(net.config, self.activation_field)]
+        return activation
+
+    def scale(self, net: Any, layer: int) -> float:
+        """What attention scores are multiplied with."""
+        return float(self.attention_of(net, layer).scaling)
+
+    def attention_of(self, net: Any, layer: int) -> Any:
+        """The attention module, which may have a `q_norm`, a `k_norm` and a soft cap."""
+        return self.body_of(net).get_submodule(self.module(layer, self.attention))
+
+    def embedding_scale(self, net: Any) -> float:
+        """What embeddings are multiplied with on their way into the first layer."""
+        return float(getattr(net.get_input_embeddings(), "scalar_embed_scale", 1.0))
+
+    def stream_of(self, net: Any, e: Tensor) -> Tensor:
+        """Embeddings e (n, d_model) as the first layer meets them, but for their positions."""
+        return e * self.embedding_scale(net)
+
+    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+        """stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed stream."""
+        return stream + ff(self.norm(net, "ff", layer)(stream))
+
+    def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:
+        """stream (..., d_model), as it is after a layer, through the final norm."""
+        normed: Tensor = self.norm(net, "final", 0)(stream)
+        return normed
+
+    def logits(self, net: Any, stream: Tensor) -> Tensor:
+        """What a stream (n, d_model) says of the next token, (n, d_vocab), by the model's own last steps."""
+        logits: Tensor = net.get_output_embeddings()(self.before_unembedding(net, stream))
+        cap = getattr(net.config, "final_logit_softcapping", None)
+        return logits if cap is None else cap * torch.tanh(logits / cap)
+
+    @property
+    def net_class(self) -> str:
+        """The class of `transformers` that runs the checkpoint."""
+        return "AutoModelForCausalLM"
+
+    @property
+    def predicts(self) -> bool:
+        """Whether the checkpoint has what turns a stream into probabilities of tokens."""
+        return True
+
+    def n_positions(self, net: Any) -> int:
+        """How many tokens a prompt may have."""
+        return int(net.config.max_position_embeddings)
+
+    def _heads(self, layer: int, kind: str) -> Tensor:
         s = self.shape
         vectors = self.vectors(layer, kind).view(-1, s.d_head, s.d_model)
         rows = [s.row(kind, head, 0) // s.d_head for head in range(s.n_heads)]
         return vectors if len(vectors) == s.n_heads else vectors[rows]  # (n_heads, d_head, d_model)
 
     def _find_prefix(self) -> str:
+        name = f"{self.embedding}.weight"
         for prefix in self.prefixes:
-            if prefix + self.embedding in self.checkpoint.files:
+            if prefix + name in self.checkpoint.files:
                 return prefix
-        known = " or ".join(prefix + self.embedding for prefix in self.prefixes)
+        known = " or ".join(prefix + name for prefix in self.prefixes)
         raise BadWeights(f"{self.checkpoint.folder} has no embedding: its files hold no tensor {known}.")
 
     def _expected(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        embedding = (self.shape.d_vocab, self.shape.d_model)
-        yield self.prefix + self.embedding, embedding
-        if not self.shape.tied:
-            yield self.unembedding, embedding
-        for layer in range(self.shape.n_layers):
-            for name, shape in self.layer_tensors(layer).items():
-                yield self.prefix + name, shape
+        """Names and shapes of the tensors that a build reads."""
+        s = self.shape
+        yield f"{self.prefix}{self.embedding}.weight", (s.d_vocab, s.d_model)
+        if not s.tied:
+            yield self.unembedding, (s.d_vocab, s.d_model)
+        sizes: dict[str, tuple[int, ...]] = {}  # (out, in) of each module
+        for kind in s.kinds:
+            module, count = self.linears[kind], s.count(kind)
+            out = count + sizes.get(module, (0,))[0]
+            sizes[module] = (s.d_model, count) if SIDES[kind] == "writes" else (out, s.d_model)
+        for layer in range(s.n_layers):
+            for module, size in sizes.items():
+                name = f"{self.prefix}{self.module(layer, module)}.weight"
+                yield name, size[::-1] if self.stored_in_out else size
 
     def _check(self) -> None:
         """Every tensor that a build will read is there and fits config.json: said now rather than an hour later."""
@@ -105,37 +260,3 @@ class Model(ABC):
                     f"{name} of {self.checkpoint.folder} has the shape {shape}, but by its config.json it must be "
                     f"{expected}. The files do not belong together: get the whole checkpoint again."
                 )
-
-
-class Config:
-    """The sizes that config.json gives, checked; a field may have several names."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.values = checkpoint.config
-        self.path = checkpoint.folder / "config.json"
-
-    def size(self, *names: str, default: int | None = None) -> int:
-        for name in names:
-            value = self.values.get(name)
-            if value is None:
-                continue
-            if type(value) is not int or value < 1:
-                raise self.wrong(f"{name} is {value!r}, not a whole number above zero")
-            return value
-        if default is None:
-            raise self.wrong(f"{names[0]} is missing")
-        return default
-
-    def flag(self, name: str, *, default: bool) -> bool:
-        value: Any = self.values.get(name)
-        if value is not None and type(value) is not bool:
-            raise self.wrong(f"{name} is {value!r}, neither true nor false")
-        return default if value is None else value
-
-    def share(self, whole: int, parts: int, what: str) -> int:
-        if whole % parts:
-            raise self.wrong(f"{what}: {whole} cannot be divided by {parts}")
-        return whole // parts
-
-    def wrong(self, what: str) -> BadWeights:
-        return BadWeights(f"{self.path} does not describe a model: {what}. Get the checkpoint's config.json again.")

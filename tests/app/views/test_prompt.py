@@ -17,7 +17,13 @@ def page_of(index: Index, layer: int, neuron: int) -> PromptView:
         layer=layer, neuron=neuron, coefficient=-0.5, strength=1.0, first_only=False, rank=7, coefficients=(0.25, -0.5)
     )
     answer = PromptAnswer(
-        tokens=(300, 301), position=1, layer=layer, prediction=(Likely(id=5, p=0.5),), untouched=(), neuron=chosen
+        predicts="next",
+        tokens=(300, 301),
+        position=1,
+        layer=layer,
+        prediction=(Likely(id=5, p=0.5),),
+        untouched=(),
+        neuron=chosen,
     )
     return prompt_view(index, PromptAsk(text="a text", layer=layer, neuron=neuron), "neurons", answer)
 

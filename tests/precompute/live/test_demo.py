@@ -10,7 +10,7 @@ import torch
 from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from precompute.weights.checkpoint import Checkpoint
-from tests.precompute.live import test_coverage, test_evolution, test_forward, test_neurons, test_patterns
+from tests.precompute.live import test_coverage, test_evolution, test_neurons, test_patterns, test_run
 from tests.precompute.live.reference import Case, make_case
 
 FRANCE = "The capital of France is"
@@ -27,7 +27,7 @@ def demo(smollm2: Checkpoint) -> Iterator[Case]:
 
 def test_the_run_equals_transformers(demo: Case) -> None:
     """Logits, attention of every head, mixed values, coefficients, the stream after each step."""
-    test_forward.test_everything_equals_transformers(demo)
+    test_run.test_everything_equals_transformers(demo)
 
 
 def test_the_last_row_of_the_evolution_holds_the_models_logits(demo: Case) -> None:

@@ -5,6 +5,7 @@ import torch
 from torch import Tensor
 
 from precompute.live.patterns import NormedVocabulary, exact_pattern, messages_of, pattern_of
+from precompute.live.run import Rotation
 from precompute.live.wire import Convention
 from tests.precompute.live.reference import TEXT, Case, close
 
@@ -15,6 +16,14 @@ def normed(case: Case, layer: int, x: Tensor) -> Tensor:
     with torch.no_grad():
         result: Tensor = (block.ln_1 if case.gpt2 else block.input_layernorm)(x)
     return result
+
+
+def rotation(case: Case, tokens: int) -> Rotation | None:
+    """By transformers."""
+    if case.gpt2:
+        return None
+    cos, sin = case.reference.model.rotary_emb(torch.empty(1), torch.arange(tokens)[None])
+    return cos[0], sin[0]
 
 
 def states(case: Case, layer: int) -> Tensor:
@@ -29,7 +38,7 @@ def test_exact_patterns_give_the_models_attention(case: Case, layer: int) -> Non
         scores = torch.empty(w.shape.n_heads, position + 1)
         for j in range(position + 1):
             at = torch.full((w.shape.n_heads,), j)
-            pattern, constant = exact_pattern(w, layer, x[position], position, at)
+            pattern, constant = exact_pattern(w, layer, x[position], position, at, rotation(case, len(x)))
             scores[:, j] = pattern @ x[j] + constant
         close(scores.softmax(dim=1), attention[:, position, : position + 1])
 
@@ -41,7 +50,7 @@ def test_exact_patterns_give_the_models_scores_themselves(case: Case) -> None:
         pytest.skip("positions of the keys are turned; the softmax of the test above tells")
     qkv = case.blocks[1].attn.c_attn(x).detach()
     q, k = (part.view(len(x), s.n_heads, s.d_head) for part in qkv.chunk(3, dim=1)[:2])
-    pattern, constant = exact_pattern(w, 1, x[5], 5, torch.zeros(s.n_heads, dtype=torch.long))
+    pattern, constant = exact_pattern(w, 1, x[5], 5, torch.zeros(s.n_heads, dtype=torch.long), None)
     close(pattern @ x.T + constant[:, None], torch.einsum("hd,jhd->hj", q[5], k) / s.d_head**0.5)
 
 
@@ -87,7 +96,7 @@ def test_lists_of_each_convention(case: Case, convention: Convention, position: 
         with torch.no_grad():
             if convention == "exact":
                 at = torch.full((w.shape.n_heads,), int(picked.indices[0]))
-                exact, constant = exact_pattern(w, 1, x[position], position, at)
+                exact, constant = exact_pattern(w, 1, x[position], position, at, rotation(case, len(x)))
                 sought = normed(case, 1, w.W_E) @ exact[found.head] + constant[found.head]
             elif convention == "vocabulary":
                 sought = normed(case, 1, w.W_E) @ pattern_of(w, 1, x[position])[found.head]

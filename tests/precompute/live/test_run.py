@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from precompute.errors import UnsupportedArchitecture
+from precompute.errors import BadWeights
 from precompute.live.engine import Engine
-from precompute.live.forward import Watcher, forward
+from precompute.live.run import Rotation, Watcher, run
 from precompute.live.wire import HeadOff, NeuronSet
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close, make_case
@@ -26,26 +26,33 @@ class Everything(Watcher):
     def stream(self, layer: int, after: str, x: Tensor) -> None:  # noqa: ARG002
         self.streams.append(x)
 
-    def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor) -> None:  # noqa: ARG002
+    def attention(
+        self,
+        layer: int,  # noqa: ARG002
+        x: Tensor,
+        weights: Tensor,
+        z: Tensor,
+        rotation: Rotation | None,  # noqa: ARG002
+    ) -> None:
         self.attentions.append((x, weights, z))
 
-    def ff(self, layer: int, coefficients: Tensor) -> None:  # noqa: ARG002
+    def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:  # noqa: ARG002
         self.coefficients.append(coefficients)
 
 
 def check_logits(case: Case) -> None:
     tokens, w = case.engine.words.prompt(TEXT), case.engine.weights
     with torch.inference_mode():
-        last = forward(w, torch.tensor([tokens]), [()], Watcher())
-        close(w.norm(last[0], "final") @ w.W_U.T, case.run(tokens).logits)
+        last = run(w, torch.tensor([tokens]), [len(tokens)], [()], Watcher())
+        close(w.logits(last[0]), case.run(tokens).logits)
 
 
 def test_everything_equals_transformers(case: Case) -> None:
     tokens = case.engine.words.prompt(TEXT)
     expected, seen, w = case.run(tokens), Everything(), case.engine.weights
     with torch.inference_mode():
-        last = forward(w, torch.tensor([tokens]), [()], seen)
-        close(w.norm(last[0], "final") @ w.W_U.T, expected.logits)
+        last = run(w, torch.tensor([tokens]), [len(tokens)], [()], seen)
+        close(w.logits(last[0]), expected.logits)
     for layer in range(w.shape.n_layers):
         _, weights, z = seen.attentions[layer]
         close(weights[0], expected.attentions[layer])
@@ -63,7 +70,7 @@ def test_each_heads_share_is_its_own_product(case: Case) -> None:
     layer, head = w.shape.n_layers - 1, 2
     others = tuple(HeadOff(layer=layer, head=h) for h in range(w.shape.n_heads) if h != head)
     with torch.inference_mode():
-        forward(w, tokens, [others], seen)
+        run(w, tokens, [tokens.shape[1]], [others], seen)
     z = case.run(tuple(tokens[0].tolist())).inputs[layer, "w_o"]
     rows = slice(head * w.shape.d_head, (head + 1) * w.shape.d_head)
     expected = z[:, rows] @ case.model.vectors(layer, "w_o")[rows]
@@ -90,8 +97,8 @@ def test_a_neuron_that_is_set_equals_transformers_with_the_same_change(case: Cas
     w = case.engine.weights
     with torch.inference_mode():
         touches = [NeuronSet(layer=0, neuron=5, value=value)]
-        last = forward(w, torch.tensor([tokens]), [touches], Watcher())
-        close(w.norm(last[0], "final") @ w.W_U.T, expected)
+        last = run(w, torch.tensor([tokens]), [len(tokens)], [touches], Watcher())
+        close(w.logits(last[0]), expected)
     assert not torch.allclose(expected, case.run(tokens).logits, atol=1e-3)
 
 
@@ -100,8 +107,8 @@ def test_padding_reaches_no_position_of_the_text(case: Case) -> None:
     short, long = case.engine.words.prompt("The dog"), case.engine.words.prompt(TEXT)
     padded = [short + (7,) * (len(long) - len(short)), long]
     with torch.inference_mode():
-        both = forward(w, torch.tensor(padded), [(), ()], Watcher())
-        alone = forward(w, torch.tensor([short]), [()], Watcher())
+        both = run(w, torch.tensor(padded), [len(short), len(long)], [(), ()], Watcher())
+        alone = run(w, torch.tensor([short]), [len(short)], [()], Watcher())
     close(both[0, : len(short)], alone[0], 1e-5)
 
 
@@ -140,11 +147,11 @@ def test_biases_of_a_llamas_mlp(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"hidden_act": "mish"}, "the activation 'mish'"),
-    ({"rope_parameters": {"rope_type": "yarn", "factor": 2.0}}, "rotary positions of the type 'yarn'"),
+    ({"hidden_act": "mish-mash"}, "cannot load .* as Llama"),
+    ({"rope_parameters": {"rope_type": "spiral", "factor": 2.0}}, "cannot load .* as Llama"),
 ])  # fmt: skip
 def test_what_cannot_be_run_is_named(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
     path = tiny_llama(tmp_path) / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-    with pytest.raises(UnsupportedArchitecture, match=said):
+    with pytest.raises(BadWeights, match=said):
         Engine.load(Checkpoint.open(tmp_path), device="cpu")

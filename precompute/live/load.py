@@ -1,0 +1,39 @@
+"""A checkpoint as `transformers` runs it: float32, attention written out, safetensors only, never code from outside."""
+
+from typing import Any
+
+import torch
+
+from precompute.errors import BadWeights
+from precompute.weights.architectures.base import Model
+
+
+def load_net(model: Model, device: torch.device) -> Any:
+    """The net, on the device, ready to run; BadWeights for whatever `transformers` cannot make of the files."""
+    import transformers as untyped
+
+    transformers: Any = untyped  # most of its functions carry no types
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    folder, net_class = model.checkpoint.folder, getattr(transformers, model.net_class)
+    fields = {name: value for name, value in model.checkpoint.config.items() if name != "model_type"}
+    try:
+        config = transformers.AutoConfig.for_model(model.model_type, **fields)
+        net, info = net_class.from_pretrained(
+            folder,
+            config=config,
+            dtype=torch.float32,
+            attn_implementation="eager",  # the others do not show their weights
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except Exception as error:  # of any kind: the files decide what goes wrong
+        why = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BadWeights(f"transformers cannot load {folder} as {model.shape.name}: {why}") from error
+    if missing := sorted(name for name in info["missing_keys"] if not name.startswith(model.unused)):
+        raise BadWeights(
+            f"{folder} has no tensor {missing[0]}, which a run needs. The checkpoint is incomplete: get it again."
+        )
+    return net.eval().requires_grad_(False).to(device)

@@ -1,0 +1,169 @@
+"""A run of the model by `transformers`, for several prompts at once: a watcher sees, through hooks, what it needs.
+
+Interventions change what goes into w_o (mixed values) and ff_value (coefficients) in the same hooks. The hooks are
+there for one run only, so only one thread may run a model. Prompts are padded on the right: padding reaches no
+position of the text, because nothing looks at later positions, or because an encoder is told where the text ends.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from precompute.live.weights import Weights
+from precompute.live.wire import HeadOff, NeuronSet
+
+Interventions = Sequence[NeuronSet | HeadOff]
+Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
+
+
+class Watcher:
+    """Sees a run; a subclass keeps what it needs. B prompts of T tokens, padding included."""
+
+    def layer(self, layer: int) -> None:
+        """Called before each layer; what it raises ends the run."""
+
+    def stream(self, layer: int, after: str, x: Tensor) -> None:
+        """x (B, T, d_model), after the embedding (layer 0), a layer's attention or its ff."""
+
+    def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
+        """x (B, T, d_model) as heads read it, weights (B, n_heads, T, T), z (B, n_heads, T, d_head) mixed values."""
+
+    def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:
+        """(B, T, d_mlp) each: what the keys read, before the activation, and what multiplies the values."""
+
+
+def run(
+    w: Weights,
+    tokens: Tensor,
+    lengths: Sequence[int],
+    interventions: Sequence[Interventions],
+    watcher: Watcher,
+) -> Tensor:
+    """tokens (B, T) -> the stream after the last layer (B, T, d_model), before the final norm of a decoder.
+
+    `lengths` say where each text ends, `interventions` are one sequence for each prompt.
+    """
+    hooks = _Hooks(w, tokens.shape, interventions, watcher)
+    inputs: dict[str, Any] = {"input_ids": tokens}
+    if w.shape.causal:
+        inputs["use_cache"] = False
+    else:
+        ends = torch.tensor(lengths, device=tokens.device)[:, None]
+        inputs["attention_mask"] = (torch.arange(tokens.shape[1], device=tokens.device) < ends).long()  # (B, T)
+    with hooks.attached():
+        w.net.base_model(**inputs)
+    assert hooks.last is not None
+    return hooks.last
+
+
+class _Hooks:
+    """What sits on the modules during one run."""
+
+    def __init__(self, w: Weights, size: torch.Size, interventions: Sequence[Interventions], watcher: Watcher) -> None:
+        self.w, self.watcher, self.interventions = w, watcher, interventions
+        self.B, self.T = size
+        self.last: Tensor | None = None  # the stream after the newest layer
+        self.read = self.mixed = self.keys = torch.empty(0)  # of the layer under way
+        self.rotation: Rotation | None = None
+
+    @contextmanager
+    def attached(self) -> Iterator[None]:
+        model, body = self.w.model, self.w.model.body_of(self.w.net)
+        handles = []
+        try:
+            for layer in range(self.w.shape.n_layers):
+
+                def module(name: str, layer: int = layer) -> Any:
+                    return body.get_submodule(model.module(layer, name))
+
+                block, attention = body.get_submodule(model.block.format(layer)), module(model.attention)
+                before: list[tuple[Any, Callable[..., Any]]] = [
+                    (module(model.linears["w_q"]), self.before_queries),
+                    (module(model.linears["w_o"]), self.before_output),
+                    (module(model.linears["ff_value"]), self.before_values),
+                ]
+                after: list[tuple[Any, Callable[..., Any]]] = [
+                    (attention, self.after_attention),
+                    (module(model.linears["ff_key"]), self.after_keys),
+                    (block, self.after_layer),
+                ]
+                handles.append(block.register_forward_pre_hook(_of(self.before_layer, layer), with_kwargs=True))
+                handles.append(attention.register_forward_pre_hook(self.before_attention, with_kwargs=True))
+                handles += [where.register_forward_pre_hook(_of(hook, layer)) for where, hook in before]
+                handles += model.watch_middle(block, _of(self.between, layer))
+                handles += [where.register_forward_hook(_of(hook, layer)) for where, hook in after]
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def before_layer(self, layer: int, _: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.watcher.layer(layer)
+        if layer == 0:
+            self.last = _first(args, kwargs)
+            self.watcher.stream(0, "embedding", self.last)
+
+    def before_attention(self, _: Any, __: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        turned = kwargs.get("position_embeddings")
+        self.rotation = None if turned is None else (turned[0][0], turned[1][0])  # of the first prompt: all are equal
+
+    def before_queries(self, _: int, __: Any, args: tuple[Tensor]) -> None:
+        self.read = args[0]
+
+    def before_output(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
+        z = args[0].view(self.B, self.T, self.w.shape.n_heads, self.w.shape.d_head)
+        off = [(b, change.head) for b, change in self._changes(layer) if isinstance(change, HeadOff)]
+        if off:
+            z = z.clone()
+            for b, head in off:
+                z[b, :, head] = 0
+        self.mixed = z
+        return (z.view(args[0].shape),)
+
+    def after_attention(self, layer: int, _: Any, __: Any, output: tuple[Tensor, ...]) -> None:
+        self.watcher.attention(layer, self.read, output[1], self.mixed.transpose(1, 2), self.rotation)
+
+    def between(self, layer: int, stream: Tensor) -> None:
+        self.watcher.stream(layer, "attention", stream.view(self.B, self.T, -1))
+
+    def after_keys(self, _: int, __: Any, ___: Any, output: Tensor) -> None:
+        self.keys = output.view(self.B, self.T, -1)
+
+    def before_values(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
+        coefficients = args[0].view(self.B, self.T, -1)
+        changes = [(b, change) for b, change in self._changes(layer) if isinstance(change, NeuronSet)]
+        if changes:
+            coefficients = coefficients.clone()
+            for b, change in changes:
+                coefficients[b, :, change.neuron] = change.value
+        keys = self.w.model.cut("ff_key", self.keys.movedim(-1, 0)).movedim(0, -1)
+        self.watcher.ff(layer, keys, coefficients)
+        return (coefficients.view(args[0].shape),)
+
+    def after_layer(self, layer: int, _: Any, __: Any, output: Any) -> None:
+        self.last = output[0] if isinstance(output, tuple) else output
+        self.watcher.stream(layer, "ff", self.last)
+
+    def _changes(self, layer: int) -> Iterator[tuple[int, NeuronSet | HeadOff]]:
+        for b, of_prompt in enumerate(self.interventions):
+            yield from ((b, change) for change in of_prompt if change.layer == layer)
+
+
+def _of(hook: Callable[..., Any], layer: int) -> Callable[..., Any]:
+    return lambda *arguments: hook(layer, *arguments)
+
+
+def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    first: Tensor = args[0] if args else kwargs["hidden_states"]
+    return first
+
+
+def rotated(x: Tensor, rotation: Rotation) -> Tensor:
+    """x (..., d_head): of the subheads that turn, the first half with the second; the others stay."""
+    cos, sin = rotation
+    turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
+    first, second = turning.chunk(2, dim=-1)
+    return torch.cat((turning * cos + torch.cat((-second, first), dim=-1) * sin, rest), dim=-1)

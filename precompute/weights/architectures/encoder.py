@@ -1,0 +1,51 @@
+"""What encoders have in common: every position sees all others, and norms come after what they norm.
+
+The norm whose output a layer's attention reads belongs to the layer before, that of the first layer to the embedding.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from precompute.weights.architectures.base import Model, NormName
+
+
+class Encoder(Model):
+    embedding_norm: ClassVar[str]
+    output_norm: ClassVar[str]  # the last module of a block
+    mlm_head: ClassVar[str]  # a module of what turns states into predictions, where the checkpoint has it
+    tied_by_default = True
+    positions = "learned"
+    causal = False
+    unused = ("pooler.",)
+
+    @property
+    def predicts(self) -> bool:
+        return f"{self.mlm_head}.weight" in self.checkpoint.files
+
+    @property
+    def net_class(self) -> str:
+        return "AutoModelForMaskedLM" if self.predicts else "AutoModel"
+
+    def norm(self, net: Any, name: NormName, layer: int) -> Any:
+        if name == "ff":
+            return super().norm(net, name, layer)
+        before = self.shape.n_layers - 1 if name == "final" else layer - 1
+        module = self.module(before, self.output_norm) if before >= 0 else self.embedding_norm
+        return self.body_of(net).get_submodule(module)
+
+    def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
+        norm = block.get_submodule(self.norms["ff"])
+        return [norm.register_forward_hook(lambda _, __, output: see(output))]
+
+    def stream_of(self, net: Any, e: Tensor) -> Tensor:
+        stream: Tensor = self.norm(net, "attention", 0)(e)
+        return stream
+
+    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+        after: Tensor = self.norm(net, "attention", layer + 1)(stream + ff(stream))
+        return after
+
+    def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:  # noqa: ARG002
+        return stream

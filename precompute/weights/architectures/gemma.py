@@ -1,0 +1,13 @@
+"""Gemma 1: Llama's matrices, tied, with norms that add one to their gain and embeddings that are scaled."""
+
+from precompute.weights.architectures.llama import Llama
+
+
+class Gemma(Llama):
+    model_types = {"gemma": "Gemma"}
+    default_d_head = {"gemma": 256}
+    tied_by_default = True
+    gain_offset = 1.0
+
+
+MODEL = Gemma

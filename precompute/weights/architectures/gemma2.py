@@ -1,0 +1,32 @@
+"""Gemma 2 and 3: as Gemma 1, and what attention and FF write is normed, too.
+Gemma 2 caps its scores, Gemma 3 norms queries and keys.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from precompute.weights.architectures.gemma import Gemma
+
+_WRITTEN = "the norm of what a head writes"
+
+
+class Gemma2(Gemma):
+    model_types = {"gemma2": "Gemma 2", "gemma3_text": "Gemma 3"}
+    default_d_head = {"gemma2": 256, "gemma3_text": 256}
+    left_out = {
+        "gemma2": ("the soft cap of attention scores", _WRITTEN),
+        "gemma3_text": ("the norms of queries and keys", _WRITTEN),
+    }
+    norms = {"attention": "input_layernorm", "ff": "pre_feedforward_layernorm", "final": "norm"}
+    after_attention = "pre_feedforward_layernorm"
+    activation_field = "hidden_activation"
+
+    def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
+        norm = self.body_of(net).get_submodule(self.module(layer, "post_feedforward_layernorm"))
+        written: Tensor = norm(ff(self.norm(net, "ff", layer)(stream)))
+        return stream + written
+
+
+MODEL = Gemma2

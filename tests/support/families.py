@@ -1,0 +1,87 @@
+"""Small random checkpoints of every supported family, as `transformers` saves them, with a tokenizer of its kind.
+
+They have what is special about their family: grouped heads, biases, norms of queries and keys, soft caps, windows
+shorter than the texts of the tests, partial rotary positions, heads that are wider than d_model / n_heads.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tests.support.models import hf, randomise
+from tests.support.tokenizers import TOKENIZERS
+
+POSITIONS = 64
+
+
+@dataclass(frozen=True)
+class Family:
+    """How to make one: the classes of transformers, and what its config has beside the sizes that all share."""
+
+    config: str
+    net: str
+    tokenizer: str
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    def save(self, folder: Path, *, shard_size: str = "1GB", seed: int = 0, n_layers: int = 3, **changes: Any) -> Path:
+        tokenizer = TOKENIZERS[self.tokenizer]()
+        names = self.sizes | changes
+        usual = {"hidden_size": 32, "num_hidden_layers": n_layers, "num_attention_heads": 4, "intermediate_size": 48}
+        usual |= {"max_position_embeddings": POSITIONS, "vocab_size": tokenizer.size, **tokenizer.special_ids}
+        fields = {name: value for name, value in (usual | names).items() if value is not None}
+        config = getattr(hf, self.config)(**fields)
+        net = randomise(getattr(hf, self.net)(config), seed)
+        hf.utils.logging.disable_progress_bar()
+        net.save_pretrained(folder, max_shard_size=shard_size)
+        tokenizer.save(folder)
+        return folder
+
+
+_GROUPED = {"num_key_value_heads": 2}
+_WIDE = {"num_key_value_heads": 2, "head_dim": 16}
+_WINDOW = {"sliding_window": 4}
+_LAYERS = {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+_PHI = {"partial_rotary_factor": 0.5, "pad_token_id": 0}
+_GPT2 = {"intermediate_size": None}
+_DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48}
+_NEO = {"num_layers": 3, "num_heads": 4, "attention_types": [[["global", "local", "global"], 1]], "window_size": 4}
+FAMILIES: dict[str, Family] = {
+    "gpt2": Family("GPT2Config", "GPT2LMHeadModel", "gpt2", _GPT2 | {"n_inner": 160}),
+    "gpt2-untied": Family("GPT2Config", "GPT2LMHeadModel", "gpt2", _GPT2 | {"tie_word_embeddings": False}),
+    "llama": Family("LlamaConfig", "LlamaForCausalLM", "llama", _GROUPED | {"tie_word_embeddings": True}),
+    "llama3": Family("LlamaConfig", "LlamaForCausalLM", "llama3", {
+        "num_key_value_heads": 1, "head_dim": 16, "attention_bias": True, "mlp_bias": True,
+        "rope_parameters": {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 32, "rope_theta": 10_000.0,
+        },
+    }),
+    "mistral": Family("MistralConfig", "MistralForCausalLM", "mistral", _WIDE | _WINDOW),
+    "qwen2": Family("Qwen2Config", "Qwen2ForCausalLM", "qwen", _GROUPED | {"tie_word_embeddings": True}),
+    "qwen3": Family("Qwen3Config", "Qwen3ForCausalLM", "qwen", _WIDE),
+    "gemma": Family("GemmaConfig", "GemmaForCausalLM", "gemma", _WIDE),
+    "gemma2": Family("Gemma2Config", "Gemma2ForCausalLM", "gemma", _WIDE | _WINDOW | _LAYERS | {
+        "query_pre_attn_scalar": 12, "attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0,
+    }),
+    "gemma3_text": Family("Gemma3TextConfig", "Gemma3ForCausalLM", "gemma", _WIDE | _WINDOW | _LAYERS),
+    "phi3": Family("Phi3Config", "Phi3ForCausalLM", "phi3", _GROUPED | _PHI),
+    "gpt_neox": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox", {"rotary_pct": 0.25, "hidden_size": 64}),
+    "gpt_neox-serial": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox", {"use_parallel_residual": False}),
+    "gpt_neo": Family("GPTNeoConfig", "GPTNeoForCausalLM", "gpt_neo", _NEO),
+    "opt": Family("OPTConfig", "OPTForCausalLM", "opt", {"ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "bert": Family("BertConfig", "BertForMaskedLM", "bert"),
+    "bert-bare": Family("BertConfig", "BertModel", "bert"),
+    "roberta": Family("RobertaConfig", "RobertaForMaskedLM", "roberta"),
+    "distilbert": Family("DistilBertConfig", "DistilBertForMaskedLM", "distilbert", _DISTIL),
+}  # fmt: skip
+
+
+def load_net(folder: Path, **options: Any) -> Any:
+    """The checkpoint as `transformers` runs it: with what predicts tokens, where it has that."""
+    config = hf.AutoConfig.from_pretrained(folder)
+    name = (config.architectures or ["AutoModel"])[0]
+    hf.utils.logging.disable_progress_bar()
+    options |= {"dtype": torch.float32, "attn_implementation": "eager"}
+    return getattr(hf, name).from_pretrained(folder, **options).eval()
