@@ -5,6 +5,8 @@ stand, too) and post-processor. About 512 tokens, so that random models stay sma
 """
 
 import json
+import re
+import string
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +23,7 @@ Paris is in France, Berlin is in Germany, Rome is in Italy; France, Germany and 
 In 1969 and 2024 there were 12 apostles, 7 seas and 50 states. It's what we'll do, isn't it? They're here; I've seen.
 """
 HOSTILE = ("<script>", '"></', "Ġ<b>", "&amp;", "Ġ{{x}}", "Ã", "âĢ", "Ċ", "ĠĠĠĠ")  # as byte-level BPE spells them
+ENDINGS = ("ing", "ed", "er", "ers", "es", "ly", "ness", "man", "land", "ion", "able")  # of words, for WordPiece
 SIZE = 512
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
@@ -157,15 +160,14 @@ def bert() -> SmallTokenizer:
     """WordPiece in lower case between [CLS] and [SEP]; [unused] tokens between the special ones."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     unused = [f"[unused{n}]" for n in range(4)]
-    trained = Tokenizer(models.WordPiece(unk_token="[UNK]"))
-    trained.normalizer = normalizers.BertNormalizer(lowercase=True)
-    trained.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    first = [special[0], *unused, *special[1:]]
-    trainer = trainers.WordPieceTrainer(vocab_size=SIZE, special_tokens=first, show_progress=False)
-    trained.train_from_iterator(TEXT.splitlines(), trainer)
-    vocab = json.loads(trained.to_str())["model"]["vocab"]  # without the trainer's added tokens: [unused] are plain
-    tokenizer = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = trained.normalizer, trained.pre_tokenizer
+    words = sorted({*re.findall("[a-z]+|[0-9]+", TEXT.lower())})
+    characters = string.digits + string.ascii_lowercase + string.punctuation
+    # Not trained: the library's trainer of WordPiece gives other pieces in every process.
+    pieces = [*characters, *words, *("##" + piece for piece in [*characters, *ENDINGS])]
+    order = dict.fromkeys([special[0], *unused, *special[1:], *pieces])
+    tokenizer = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(order)}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.decoder = decoders.WordPiece(prefix="##")
     _add(tokenizer, *special)
     tokenizer.post_processor = _template(tokenizer, "[CLS]", "[SEP]")

@@ -82,7 +82,7 @@ def test_a_word_is_one_token_in_every_family(name: str, word: str) -> None:
 
 @pytest.mark.parametrize(("word", "pieces"), [
     ("Dog", ["dog"]), ("dog lion", ["dog", "lion"]), ("##s", ["##s"]), ("[MASK]", ["[MASK]"]), ("[UNK]", ["[UNK]"]),
-    ("barks", ["bar", "##k", "##s"]),
+    ("wording", ["word", "##ing"]), ("zoos", ["z", "##o", "##o", "##s"]),
 ])  # fmt: skip
 def test_words_and_pieces_of_wordpiece(word: str, pieces: list[str]) -> None:
     tokenizer = TOKENIZERS["bert"]().tokenizer
