@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus
 
 from app.packed_text import pack, unpack
-from app.views.lengths import LIKELY_TOKENS, PAIR_ENTRIES, SEED_RESULTS, VECTOR_ENTRIES
+from app.views.lengths import HEAD_TOKENS, LIKELY_TOKENS, PAIR_ENTRIES, SEED_RESULTS, VECTOR_ENTRIES
 
 FORMATS = {
     "html": "text/html",
@@ -20,6 +20,7 @@ DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # their 
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 SEED_KIND = "ff_value"
+HEAD_LAYERS = "0"  # through whose heads words go, unless layers says otherwise
 LONG_TEXT = 1200  # characters, escaped for an address
 
 _SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-")
@@ -83,6 +84,11 @@ def seeds(name: str, **query: Any) -> str:
 
 def relation(name: str, **query: Any) -> str:
     return _url(f"/{_name(name)}/relation", query)
+
+
+def heads(name: str, **query: Any) -> str:
+    """Words through heads."""
+    return _url(f"/{_name(name)}/heads", query, layers=HEAD_LAYERS, end="top", k=HEAD_TOKENS)
 
 
 def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str:

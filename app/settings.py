@@ -85,7 +85,12 @@ class Settings(BaseSettings):
     )
     seeds_limit: int = Field(
         default=64, ge=1, le=10_000,
-        description="words of a seed search, pairs of a relation, or changes to a run; more answer 413",
+        description="words of a seed search or of words through heads, pairs of a relation, or changes to a run; more "
+        "answer 413",
+    )  # fmt: skip
+    heads_limit: int = Field(
+        default=512, ge=1, le=100_000,
+        description="words times heads of a table of words through heads; more answer 413",
     )  # fmt: skip
     queue: int = Field(
         default=64, ge=1, le=10_000, description="live requests that may wait in a worker; one more answers 503"

@@ -7,6 +7,7 @@ from app.formats.csv_format import defused
 from app.formats.table import Column, Table, constant
 from app.views.relation import RelationPair, RelationView
 from app.views.seeds import FIRST, SeedsView, SeedWord
+from app.views.through_heads import ThroughHeadsView
 from app.views.token_text import visible
 from app.views.tokens import Token
 
@@ -94,3 +95,40 @@ def _first_pieces(view: RelationView) -> str:
 
     pieces = [first_piece(pair) for pair in view.pairs if len(pair.target.tokens) > 1]
     return f"; ranked is {'; '.join(pieces)}" if pieces else ""
+
+
+def through_heads_tables(view: ThroughHeadsView) -> list[Table]:
+    """For people a table for each word; in CSV token by token."""
+    wide = (
+        Column("layer", "number"), Column("head", "number"),
+        Column("seeks", "words", heading="looks for (QK)"), Column("writes", "words", heading="writes (VO)"),
+    )  # fmt: skip
+    long = (
+        Column("layer"), Column("head"), Column("word"), Column("list"), Column("rank"), Column("token", "token"),
+        Column("score"), Column("itself"),
+    )  # fmt: skip
+    how = view.lens if view.end == "top" else f"{view.lens}, bottom"
+    tables = [
+        Table(f"{view.model}, {group.word} through heads ({how})", wide, _wide_heads(view, at), "people")
+        for at, group in enumerate(view.groups)
+    ]
+    return [*tables, Table("", long, _long_words(view), "programs")]
+
+
+def _wide_heads(view: ThroughHeadsView, at: int) -> list[dict[str, Any]]:
+    """What every head does with one group of words."""
+    return [{"layer": row["layer"], "head": row["head"], **row["words"][at]} for row in view.heads]
+
+
+def _long_words(view: ThroughHeadsView) -> Iterable[dict[str, Any]]:
+    for row in view.heads:
+        for cell in row["words"]:
+            for name, entries, itself in (
+                ("seeks", cell["seeks"], cell["seeks_itself"]),
+                ("writes", cell["writes"], cell["writes_itself"]),
+            ):
+                for rank, entry in enumerate(entries, 1):
+                    yield {
+                        "layer": row["layer"], "head": row["head"], "word": defused(cell["word"]), "list": name,
+                        "rank": rank, "token": entry, "score": entry["score"], "itself": int(rank == itself),
+                    }  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from app.formats.csv_format import csv_chunks, defused
-from app.formats.live_tables import relation_tables, seeds_tables
+from app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
 from app.formats.parameter_tables import head_tables, neuron_tables, pairs_tables, subhead_tables
 from app.formats.prompt_tables import prompt_tables
 from app.formats.stored_tables import home_tables, layer_tables, model_tables, search_tables, token_tables
@@ -21,6 +21,7 @@ from app.views.relation import RelationView
 from app.views.search import SearchView
 from app.views.seeds import SeedsView
 from app.views.subhead import SubheadView
+from app.views.through_heads import ThroughHeadsView
 from app.views.token import TokenView
 from app.views.tokens import View
 from precompute.index.index import Index
@@ -62,6 +63,8 @@ def tables(view: View) -> list[Table]:
             return seeds_tables(view)
         case RelationView():
             return relation_tables(view)
+        case ThroughHeadsView():
+            return through_heads_tables(view)
         case PromptView():
             return prompt_tables(view)
     raise TypeError(f"{type(view).__name__} has no table")
@@ -90,6 +93,8 @@ def about(view: View) -> dict[str, Any]:
             return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():
             return {"model": view.model, "lens": view.lens}
+        case ThroughHeadsView():
+            return {"model": view.model, "lens": view.lens, "end": view.end}
         case SeedsView():
             return {"model": view.model, "words": defused(view.words)}
         case PromptView():

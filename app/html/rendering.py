@@ -14,7 +14,7 @@ from app import addresses
 from app.formats import stored_tables
 from app.html import charts, glossary, listings, numbers, openapi_text, tokens
 from app.html.assets import folder
-from app.views import lengths, parse_address, terms
+from app.views import lengths, parse_address, terms, through_heads
 from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
 from precompute.index.index import Index, ranges
@@ -106,6 +106,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "rebuild_command": rebuild_command,
         "stored_tables": stored_tables,
         "terms": terms,
+        "through_heads": through_heads,
         "turned": addresses.turned,
         "url": addresses,
     }

@@ -117,6 +117,24 @@ _LIVE: dict[str, Any] = {
             }
         ],
     },
+    "heads": {
+        "model": _MODEL, "words": "dog,horse", "layers": "0", "head": 2, "lens": "dot", "end": "top",
+        "groups": [
+            {"word": "dog", "parts": [{"word": "dog", "tokens": [_DOG]}]},
+            {"word": "horse", "parts": [{"word": "horse", "tokens": [_HORSE]}]},
+        ],
+        "heads": [
+            {
+                "layer": 0, "head": 2,
+                "words": [
+                    {"word": "dog", "seeks": [{**_HORSE, "score": 2.4}], "seeks_itself": None,
+                     "writes": [{**_DOG, "score": 1.2}], "writes_itself": 1},
+                    {"word": "horse", "seeks": [{**_DOG, "score": 2.1}], "seeks_itself": None,
+                     "writes": [{**_DOG, "score": 0.4}], "writes_itself": None},
+                ],
+            }
+        ],
+    },
     "prompt": {
         "model": _MODEL, "text": "The capital of France is", "panel": "evolution", "convention": "final",
         "position": 4, "layer": 29, "head": None, "changes": [], "tokens": [{"id": 504, "token": "The"}],

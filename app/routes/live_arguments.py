@@ -7,15 +7,19 @@ from typing import Annotated, Any, Literal, get_args
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from app.addresses import SEED_KIND
+from app.addresses import HEAD_LAYERS, SEED_KIND
 from app.packed_text import unpack
 from app.routes.arguments import empty_is
-from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
+from app.views.lengths import HEAD_TOKENS, LIKELY_TOKENS, SEED_RESULTS
 from app.views.terms import (
+    parse_groups,
+    parse_layers,
     parse_off,
     parse_pairs,
     parse_set,
     parse_terms,
+    write_groups,
+    write_layers,
     write_off,
     write_pairs,
     write_set,
@@ -93,6 +97,29 @@ WithHeads = Annotated[
     BeforeValidator(_zero_or_one),
     empty_is(0),
 ]
+HeadWords = Annotated[
+    str,
+    Query(
+        description='Words such as `couch,dog`; `horse+lion`, the mean of both; `"New York"`; `#3290`, a token by id',
+        examples=["couch,dog,run,happy", "horse+lion"],
+    ),
+    AfterValidator(lambda text: write_groups(parse_groups(text))),
+]
+HeadLayers = Annotated[
+    str,
+    Query(description="Layers whose heads the words go through: `0-3`, `0,2,5` or `all`", examples=["0-3"]),
+    AfterValidator(lambda text: write_layers(parse_layers(text))),
+    empty_is(HEAD_LAYERS),
+]
+OneHead = Annotated[
+    int | None, Query(ge=0, le=MAX_NUMBER, description="Only this head of each layer; all of them"), empty_is(None)
+]
+ListEnd = Annotated[
+    Literal["top", "bottom"],
+    Query(description="`top`: the largest scores, `bottom`: the most negative ones"),
+    empty_is("top"),
+]
+HeadTokens = Annotated[int, Query(ge=1, le=50, description="Tokens of each list"), empty_is(HEAD_TOKENS)]
 RelationPairs = Annotated[
     tuple[str, ...],
     Query(

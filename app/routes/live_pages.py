@@ -14,14 +14,15 @@ from app.routes import live_arguments as arg
 from app.routes.arguments import Lens
 from app.routes.dependencies import LiveOfModel, ServedIndex, SiteSettings
 from app.routes.page_answer import ModelPage, PageRoute, page
-from app.views.lengths import SEED_RESULTS
+from app.views.lengths import HEAD_TOKENS, SEED_RESULTS
 from app.views.prompt import PromptView, prompt_form, prompt_view
 from app.views.relation import RelationView, relation_view
 from app.views.seeds import SeedsView, seeds_view
-from app.views.terms import parse_pairs, parse_terms
+from app.views.terms import parse_groups, parse_pairs, parse_terms
+from app.views.through_heads import ThroughHeadsView, chosen_layers, through_heads_view
 from app.workers.errors import TooLarge, VisitorGone
 from precompute.errors import BadRequest
-from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk
+from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
 
 PROMPT_FORMATS = ("json", "csv")
 
@@ -59,6 +60,26 @@ async def relation(
         return answer.show("relation", relation_view(index, lens, None))
     ask = RelationAsk(pairs=parse_pairs(text), lens=lens)
     return answer.show("relation", relation_view(index, lens, await live.ask(model, ask, answer.request)))
+
+
+@page(router, "/{model:name}/heads", ThroughHeadsView, live=True)
+async def heads(
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, words: arg.HeadWords = "",
+    layers: arg.HeadLayers = addresses.HEAD_LAYERS, head: arg.OneHead = None, lens: Lens = "dot",
+    end: arg.ListEnd = "top", k: arg.HeadTokens = HEAD_TOKENS,
+) -> Response:  # fmt: skip
+    """What the heads of some layers do with some words: computed by the worker, for any words, without a run.
+
+    `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it,
+    e W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
+    """
+    model = index.manifest.model
+    answer.at(addresses.heads(model, words=words, layers=layers, head=head, lens=lens, end=end, k=k))
+    chosen, result = chosen_layers(index, layers), None
+    if words:
+        ask = ThroughHeadsAsk(groups=parse_groups(words), layers=chosen, head=head, lens=lens, end=end, k=k)
+        result = await live.ask(model, ask, answer.request)
+    return answer.show("through_heads", through_heads_view(index, words, layers, head, lens, end, result))
 
 
 @page(router, "/{model:name}/prompt", PromptView, formats=PROMPT_FORMATS, live=True)

@@ -20,7 +20,7 @@ from app.system_types import HealthView, ModelHealth, SettingRow, SettingsView
 from app.views.model import random_neuron
 
 YEAR = "public, max-age=31536000, immutable"
-ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/prompt", "/*reading=", "/-/metrics")
+ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/heads", "/*/prompt", "/*reading=", "/-/metrics")
 ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in ENDLESS)
 
 router = APIRouter(tags=["system"])

@@ -3,6 +3,7 @@
 VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50
 SEED_RESULTS = 50  # vectors that are about seed words
+HEAD_TOKENS = 8  # that a head looks for with a word, or writes for it
 LIKELY_TOKENS = 5  # of a prediction, and of each cell of an evolution
 
 

@@ -1,13 +1,17 @@
-"""What visitors type into live pages, read and written back in one way: words with weights, pairs, changes to a run."""
+"""What visitors type into live pages, read and written back in one way: words with weights, groups of words, layers,
+pairs, changes to a run."""
 
 import re
 from collections.abc import Iterable
 
 from precompute.errors import BadRequest
-from precompute.live.wire import HeadOff, Intervention, NeuronSet, Term, WordPair
+from precompute.index.index import ranges
+from precompute.live.wire import Group, HeadOff, Intervention, NeuronSet, Term, Word, WordPair
 
 LONGEST_WORD = 100
 LARGEST = 1e6  # of weights and coefficients
+MOST_LAYERS = 1000  # far above what any model has
+ALL_LAYERS = "all"
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
 _PART = re.compile(
@@ -21,6 +25,19 @@ _PART = re.compile(
     re.VERBOSE,
 )
 _PLAIN = re.compile(rf"""(?!{_NUMBER}\s*[*×·])[^\s,"+\-−][^\s,]*""")
+_GROUP_PART = re.compile(
+    r"""
+    (?P<gap>[\s,]+)
+    | (?P<joint>\+)
+    | \#(?P<token>[0-9]{1,9})(?![^\s,+])
+    | "(?P<quoted>[^"]*)"
+    | (?P<word>[^\s,"+][^\s,+]*)
+    """,
+    re.VERBOSE,
+)
+_WEIGHTED = re.compile(rf"[\-−]|(?:{_NUMBER})[*×·]")
+_PLAIN_IN_GROUP = re.compile(rf"""(?!#[0-9]{{1,9}}$|{_WEIGHTED.pattern})[^\s,"+][^\s,+]*""")
+_LAYERS = re.compile(r"[Ll]?([0-9]{1,9})(?:[-–][Ll]?([0-9]{1,9}))?")
 _NEURON = re.compile(r"[Ll]?([0-9]{1,9})(?:\.|[Nn])([0-9]{1,9})")
 _HEAD = re.compile(r"[Ll]?([0-9]{1,9})(?:\.[Hh]|[Hh])([0-9]{1,9})")
 _SET = re.compile(rf"([^:=]+)[:=]([+\-−]?(?:{_NUMBER}))")
@@ -55,6 +72,68 @@ def write_terms(terms: Iterable[Term]) -> str:
     words = [_times(abs(term.weight)) + _quoted(term.word) for term in terms]
     rest = "".join(f" {sign} {word}" for sign, word in zip(signs[1:], words[1:], strict=True))
     return signs[0].strip("+") + words[0] + rest
+
+
+def parse_groups(text: str) -> tuple[Group, ...]:
+    """`couch, dog`, `horse+lion` (the mean of both), `"New York"`, `#3290` (a token by its id): each group once."""
+    groups: list[list[Word]] = []
+    joined = False
+    for part in _GROUP_PART.finditer(text):
+        match part.lastgroup:
+            case "joint":
+                if joined or not groups:
+                    raise BadRequest(f"words = {text[:100]!r}: a word is missing before +. Write horse+lion")
+                joined = True
+            case "token" | "quoted" | "word":
+                if not joined:
+                    groups.append([])
+                groups[-1].append(_word_of_group(part, text))
+                joined = False
+    if joined:
+        raise BadRequest(f"words = {text[:100]!r}: a word is missing after +. Write horse+lion")
+    return tuple(dict.fromkeys(map(tuple, groups)))
+
+
+def _word_of_group(part: re.Match[str], text: str) -> Word:
+    if part["token"] is not None:
+        return Word(word=f"#{int(part['token'])}", token=int(part["token"]))
+    if part["word"] and _WEIGHTED.match(part["word"]):
+        raise BadRequest(
+            f"words = {part['word'][:100]!r}: here words are not subtracted or weighed, only joined, as in horse+lion. "
+            'Put a word that begins so in quotes: "-ing"'
+        )
+    return Word(word=_word(part["word"] or part["quoted"], text))
+
+
+def write_groups(groups: Iterable[Group]) -> str:
+    return ",".join("+".join(map(_written, group)) for group in groups)
+
+
+def write_words(words: Iterable[str]) -> str:
+    """Words as groups of one."""
+    return write_groups((Word(word=word),) for word in words)
+
+
+def parse_layers(text: str) -> tuple[int, ...] | None:
+    """`0-3`, `0,2,5`, `L8`: layers, rising; None: `all` of them."""
+    if text.strip().lower() == ALL_LAYERS:
+        return None
+    layers: set[int] = set()
+    for part in re.split(r"[\s,]+", re.sub(r"\s*[-–]\s*", "-", text.strip())):
+        if not part:
+            continue
+        match = _LAYERS.fullmatch(part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last < MOST_LAYERS:
+            raise BadRequest(f"layers = {part[:100]!r}: write layers such as 0-3 or 0,2,5, or {ALL_LAYERS}")
+        layers |= set(range(first, last + 1))
+    if not layers:
+        raise BadRequest(f"layers = {text[:100]!r}: write layers such as 0-3 or 0,2,5, or {ALL_LAYERS}")
+    return tuple(sorted(layers))
+
+
+def write_layers(layers: tuple[int, ...] | None) -> str:
+    return ALL_LAYERS if layers is None else ranges(layers).replace(" ", "")
 
 
 def parse_pairs(text: str) -> tuple[WordPair, ...]:
@@ -149,6 +228,12 @@ def _weight(value: float) -> float:
 
 def _quoted(word: str) -> str:
     return word if _PLAIN.fullmatch(word) else f'"{word}"'
+
+
+def _written(word: Word) -> str:
+    if word.token is not None:
+        return f"#{word.token}"
+    return word.word if _PLAIN_IN_GROUP.fullmatch(word.word) else f'"{word.word}"'
 
 
 def _times(weight: float) -> str:

@@ -9,7 +9,7 @@ from app.worker.batching import Job
 from app.workers.errors import LiveFailed, TooLarge
 from app.workers.protocol import Ask
 from precompute.errors import LexiscopeError
-from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, Wire
+from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk, Wire
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -64,6 +64,8 @@ class Computing:
                 answers = self._engine.prompts(asks, _reports(jobs), unwanted)  # type: ignore[arg-type]
             case [RelationAsk() as ask]:
                 answers = [self._engine.relation(ask, unwanted)]
+            case [ThroughHeadsAsk() as ask]:
+                answers = [self._engine.through_heads(ask, unwanted)]
             case [ReadingAsk() as ask]:
                 answers = [self._engine.reading(ask)]
             case [PairsReadingAsk() as ask]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from app.settings import Settings
 from app.workers.errors import TooLarge
 from app.workers.protocol import Ask
-from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk
+from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
 from precompute.shape import SIDES
 
 ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
@@ -15,6 +15,7 @@ ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
 class Limits:
     prompt_tokens: int
     seeds: int  # words, pairs or interventions
+    heads: int  # words times heads
     queue: int
     seconds: float
     batch_wait: float  # seconds
@@ -25,6 +26,7 @@ class Limits:
         return cls(
             settings.prompt_tokens,
             settings.seeds_limit,
+            settings.heads_limit,
             settings.queue,
             settings.request_seconds,
             settings.batch_wait_ms / 1000,
@@ -39,8 +41,19 @@ class Limits:
                 self._check("a seed search", len(ask.terms), "words")
             case RelationAsk():
                 self._check("a relation", len(ask.pairs), "pairs")
+            case ThroughHeadsAsk():
+                self._check("a table of heads", sum(map(len, ask.groups)), "words")
             case PromptAsk():
                 self._check("a run", len(ask.interventions), "changes")
+
+    def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
+        """Refuses too many heads times words: each needs two products with the vocabulary."""
+        words, heads = len(ask.groups), len(ask.layers) * (n_heads if ask.head is None else 1)
+        if words * heads > self.heads:
+            raise TooLarge(
+                f"{words} words through {heads} heads are {words * heads}: up to {self.heads} are computed at once "
+                "(the setting heads_limit). Ask for fewer words or layers, or for one head"
+            )
 
     def check_text(self, text: str, longest_token: int) -> None:
         """Refuses, before it is split into tokens, a text that cannot be short enough."""

@@ -24,7 +24,7 @@ from app.worker.worker import Worker
 from app.workers.disconnect import cancel_on_disconnect
 from app.workers.protocol import OTHER_WEIGHTS, WEIGHTS_HEADER, Ask
 from precompute.errors import LexiscopeError
-from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk
+from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -82,6 +82,11 @@ async def seeds(ask: SeedsAsk, worker: TheWorker, request: Request) -> Response:
 
 @asks.post("/relation", name="/relation")
 async def relation(ask: RelationAsk, worker: TheWorker, request: Request) -> Response:
+    return await respond(ask, worker, request)
+
+
+@asks.post("/heads", name="/heads")
+async def heads(ask: ThroughHeadsAsk, worker: TheWorker, request: Request) -> Response:
     return await respond(ask, worker, request)
 
 

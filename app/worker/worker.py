@@ -12,7 +12,7 @@ from app.worker.computing import Computing, batch_key
 from app.worker.limits import Limits
 from app.workers.errors import LiveDown, LiveFailed, TimedOut
 from app.workers.protocol import Ask, Health
-from precompute.live.wire import PromptAsk
+from precompute.live.wire import PromptAsk, ThroughHeadsAsk
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -97,6 +97,8 @@ class Worker:
     async def _checked_job(self, ask: Ask) -> Job:
         """TooLarge before anything is computed."""
         self._limits.check_lists(ask)
+        if isinstance(ask, ThroughHeadsAsk):
+            self._limits.check_heads(ask, self._engine.shape.n_heads)
         if not isinstance(ask, PromptAsk):
             return Job(ask, batch_key(ask, 0))
         if len(ask.text) > LONG_TEXT:

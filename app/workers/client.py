@@ -30,6 +30,8 @@ from precompute.live.wire import (
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
+    ThroughHeadsAnswer,
+    ThroughHeadsAsk,
     Wire,
 )
 
@@ -69,6 +71,8 @@ class LiveClient:
     async def ask(self, model: str, ask: SeedsAsk, visitor: Request | None = None) -> SeedsAnswer: ...
     @overload
     async def ask(self, model: str, ask: RelationAsk, visitor: Request | None = None) -> RelationAnswer: ...
+    @overload
+    async def ask(self, model: str, ask: ThroughHeadsAsk, visitor: Request | None = None) -> ThroughHeadsAnswer: ...
     @overload
     async def ask(self, model: str, ask: PromptAsk, visitor: Request | None = None) -> PromptAnswer: ...
     @overload

@@ -14,15 +14,20 @@ from precompute.live.wire import (
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
+    ThroughHeadsAnswer,
+    ThroughHeadsAsk,
     Wire,
 )
 
-Ask: TypeAlias = SeedsAsk | RelationAsk | PromptAsk | ReadingAsk | PairsReadingAsk
-Answer: TypeAlias = SeedsAnswer | RelationAnswer | PromptAnswer | ReadingAnswer | PairsReadingAnswer
+Ask: TypeAlias = SeedsAsk | RelationAsk | ThroughHeadsAsk | PromptAsk | ReadingAsk | PairsReadingAsk
+Answer: TypeAlias = (
+    SeedsAnswer | RelationAnswer | ThroughHeadsAnswer | PromptAnswer | ReadingAnswer | PairsReadingAnswer
+)
 
 ENDPOINTS: dict[type[Ask], tuple[str, type[Answer]]] = {
     SeedsAsk: ("/seeds", SeedsAnswer),
     RelationAsk: ("/relation", RelationAnswer),
+    ThroughHeadsAsk: ("/heads", ThroughHeadsAnswer),
     PromptAsk: ("/prompt", PromptAnswer),
     ReadingAsk: ("/reading", ReadingAnswer),
     PairsReadingAsk: ("/pairs-reading", PairsReadingAnswer),

@@ -61,8 +61,11 @@ def head_readings(
 
 def head_outputs(w: Weights, matrix: str, layer: int, x: Float64) -> Float64:
     """x (n, d_model) through W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the CPU."""
-    left, right = (w.every_head(kind, layer).cpu().double().numpy() for kind in FACTORS[matrix])
-    return np.asarray(x @ left.swapaxes(1, 2) @ right)
+    n_heads = w.shape.n_heads
+    # as many heads as there are: grouped ones share w_v or w_k
+    left, right = (w.heads(kind, layer).cpu().numpy().astype(np.float64) for kind in FACTORS[matrix])
+    z = np.split(x @ left.reshape(-1, left.shape[2]).T, len(left), axis=1)  # (n, d_head) each
+    return np.stack([z[h * len(left) // n_heads] @ right[h * len(right) // n_heads] for h in range(n_heads)])
 
 
 def _used(words: Words, word: Word) -> WordUsed:

@@ -16,6 +16,8 @@ PAGES = {
     "seeds-form": f"/{LLAMA}/seeds",
     "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
     "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs",
+    "heads": f"/{LLAMA}/heads?words=dog,lion%2Bhorse&layers=0-1&k=4",
+    "heads-one": f"/{LLAMA}/heads?words=dog&layers=0-1&lens=cosine&end=bottom",
     "prompt-form": f"/{LLAMA}/prompt",
     "evolution": f"{PROMPT}&off=1.3",
     "attention": f"{PROMPT}&panel=attention",

@@ -39,7 +39,7 @@ def test_every_page_says_what_it_is(client: "TestClient", path: str) -> None:
 
 def live(link: str) -> bool:
     """Live pages need a worker, which test_live_pages.py waits for."""
-    return urlsplit(link).path.endswith(("/seeds", "/relation", "/prompt")) or "reading=" in link
+    return urlsplit(link).path.endswith(("/seeds", "/relation", "/heads", "/prompt")) or "reading=" in link
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)

@@ -12,13 +12,13 @@ from app.addresses import DATA_FORMATS, content_type, format_address
 from app.middleware.security import HEADERS
 from app.packed_text import unpack
 from tests.support.pages import parsed
-from tests.support.site import GPT2, PROMPT, RELATION, SEEDS, TEXT, visit
+from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, visit
 
 
 @pytest.mark.parametrize(("path", "format"), [
     (path, format)
-    for path, formats in ((SEEDS, DATA_FORMATS), (RELATION, DATA_FORMATS), (PROMPT, ("json", "csv")))
-    for format in ("html", *formats)
+    for path in (SEEDS, RELATION, HEADS, PROMPT)
+    for format in ("html", *(("json", "csv") if path == PROMPT else DATA_FORMATS))
 ])  # fmt: skip
 def test_every_page_in_every_format(live: TestClient, path: str, format: str) -> None:
     answer = live.get(format_address(path, format))
@@ -34,7 +34,7 @@ def test_every_page_in_every_format(live: TestClient, path: str, format: str) ->
         assert "<html" not in part.text
 
 
-@pytest.mark.parametrize("name", ["seeds", "relation", "prompt"])
+@pytest.mark.parametrize("name", ["seeds", "relation", "heads", "prompt"])
 def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None:
     page = parsed(live.get(f"/{GPT2}/{name}").text)
     assert any(element.attributes.get("action") == f"/{GPT2}/{name}" for element in page.all("form"))
@@ -50,6 +50,8 @@ def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None
     ("seeds?words=dog-%20-2*lion", "seeds?words=dog-+-+2*lion"),
     ("seeds?words=dog&kind=&k=&heads=", "seeds?words=dog"),
     ("relation?pairs=dog%3Ecat&pairs=lion%3Ehorse&pairs=", "relation?pairs=dog%3Ecat,lion%3Ehorse"),
+    ("heads?words=dog+lion%2B+horse,dog&layers=2,0-1&head=&end=&k=&lens=", "heads?words=dog,lion%2Bhorse&layers=0-2"),
+    ("heads?words=%23300&layers=0&head=1&end=bottom&k=8", "heads?words=%23300&head=1&end=bottom"),
     ("prompt?text=a+dog&z=&position=&layer=&neuron=&head=&panel=&set=&convention=&k=", "prompt?text=a+dog"),
     ("relation?pairs=dog+->+cat&lens=dot", "relation?pairs=dog%3Ecat"),
     ("prompt?text=a+dog&panel=evolution&off=&convention=final&k=5", "prompt?text=a+dog"),
@@ -130,6 +132,15 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("seeds?words=dog&heads=all", 422, "heads = 'all': write 1 for all heads, or 0 for none"),
     ("seeds?words=dog&heads=2", 422, "heads = '2': write 1 for all heads, or 0 for none"),
     ("relation?pairs=dog", 422, "two words"),
+    ("heads?words=dog%2B", 422, "a word is missing after +"),
+    ("heads?words=dog+-+lion", 422, "joined, as in horse+lion"),
+    ("heads?words=dog&layers=3", 404, "tiny-gpt2 has layers 0 to 2"),
+    ("heads?words=dog&layers=2-1", 422, "write layers such as 0-3"),
+    ("heads?words=dog&head=4", 404, "head 4 does not exist here: 0 to 3 do"),
+    ("heads?words=%23999999", 404, "token 999999 does not exist"), ("heads?words=dog&k=51", 422, "50"),
+    ("heads?words=dog&end=middle", 422, "bottom"),
+    ("heads?words=" + "%2B".join(["dog"] * 65), 413, "64"),
+    ("heads?layers=all&words=" + ",".join(f"a{n}" for n in range(43)), 413, "through 12 heads are 516: up to 512"),
     ("prompt?text=dog&panel=evolutio", 422, "evolution"),
     ("prompt?text=dog&off=9.1", 404, "0 to 2"),
     ("prompt?text=dog&position=9", 404, "position"),
@@ -153,7 +164,12 @@ def test_what_cannot_be_answered_says_why(live: TestClient, path: str, status: i
 
 
 def test_text_is_text(live: TestClient) -> None:
-    for path in ("seeds?words=%3Cscript%3E", "relation?pairs=%3Cscript>dog", "prompt?text=%3C/textarea%3E%3Cscript%3E"):
+    for path in (
+        "seeds?words=%3Cscript%3E",
+        "heads?words=%3Cscript%3E",
+        "relation?pairs=%3Cscript>dog",
+        "prompt?text=%3C/textarea%3E%3Cscript%3E",
+    ):
         page = live.get(f"/{GPT2}/{path}")
         assert page.status_code in (200, 404, 422)
         assert "<script>" not in page.text
@@ -165,20 +181,26 @@ def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
         "": "seeds", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
         "/head/1/2/vo": "prompt?layer=1&head=2&panel=attention,patterns", "/search?q=dog": "seeds?words=dog",
         "/head/1/2/sub/3": "prompt?layer=1&head=2&panel=attention,patterns",
+        "/token/300": "heads?words=%23300&layers=0-2",
+        "?lens=cosine": "heads?words=couch,dog,run,happy&layers=0-2&lens=cosine",
+        "/seeds?words=dog,lion": "heads?words=dog,lion&layers=0-2",
     }.items():  # fmt: skip
         assert f"/{GPT2}/{wanted}" in parsed(live.get(f"/{GPT2}{path}").text).links(), path
 
 
 def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
     with visit(site_data, worker="off") as visitor:
-        for path in ("", "/ff/1/5", "/head/1/2", "/head/1/2/sub/0", "/search?q=dog"):
+        for path in ("", "/ff/1/5", "/head/1/2", "/head/1/2/sub/0", "/token/300", "/search?q=dog"):
             links = parsed(visitor.get(f"/{GPT2}{path}").text).links()
-            assert not [link for link in links if urlsplit(link).path.endswith(("/seeds", "/relation", "/prompt"))]
+            assert not [
+                link for link in links if urlsplit(link).path.endswith(("/seeds", "/relation", "/heads", "/prompt"))
+            ]
             assert not [link for link in links if "reading=" in link]
         for path in (
             "seeds",
             "seeds?words=dog",
             "relation",
+            "heads",
             "prompt",
             "prompt?text=dog",
             "prompt.events?text=dog",

@@ -121,7 +121,7 @@ def test_examples_are_of_one_model() -> None:
     assert EXAMPLES["search"]["matches"][0]["tokens"][0] in EXAMPLES["search"]["words"][0]["tokens"]
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"home", "seeds", "relation", "prompt"}))
+@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"home", "seeds", "relation", "heads", "prompt"}))
 def test_examples_answer_the_example_request(document: dict[str, Any], name: str) -> None:
     answer = EXAMPLES[name]
     for parameter in data_operation(document, name)["parameters"]:
@@ -137,7 +137,7 @@ def test_every_page_has_a_link_to_try(client: TestClient, tmp_path: Path) -> Non
     page = client.get("/docs").text
     links = [link for link in parsed(page).links() if link.startswith(f"/{GPT2}")]
     assert len(links) >= len(EXAMPLES)  # all but home, and a random neuron
-    live = tuple(f"/{GPT2}/{name}" for name in ("seeds", "relation", "prompt"))
+    live = tuple(f"/{GPT2}/{name}" for name in ("seeds", "relation", "heads", "prompt"))
     assert all("?" in link for link in links if link.startswith(live))
     for link in links:
         assert link.startswith(live) or client.get(link).status_code in (200, 303), link

@@ -37,7 +37,9 @@ def test_seeds_as_data(live: TestClient) -> None:
     assert {(row["model"], row["words"]) for row in found} == {(GPT2, "dog,lion")}
 
 
-@pytest.mark.parametrize(("page", "asked"), [("seeds", "words=dog"), ("relation", "pairs=dog%3Elion")])
+@pytest.mark.parametrize(
+    ("page", "asked"), [("seeds", "words=dog"), ("relation", "pairs=dog%3Elion"), ("heads", "words=dog")]
+)
 def test_csv_of_a_page_that_was_asked_nothing_is_a_table_without_rows(live: TestClient, page: str, asked: str) -> None:
     (empty,) = csv.reader(live.get(f"/{GPT2}/{page}.csv").text.splitlines())
     full = rows(live, f"/{GPT2}/{page}.csv?{asked}")[0].keys()

@@ -8,17 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.views.terms import (
+    parse_groups,
+    parse_layers,
     parse_off,
     parse_pairs,
     parse_set,
     parse_terms,
+    write_groups,
+    write_layers,
     write_off,
     write_pairs,
     write_set,
     write_terms,
 )
 from precompute.errors import BadRequest
-from precompute.live.wire import HeadOff, NeuronSet, Term
+from precompute.live.wire import HeadOff, NeuronSet, Term, Word
 
 
 @pytest.mark.parametrize(("typed", "meant", "written"), [
@@ -52,6 +56,54 @@ def test_words_that_say_nothing(typed: str, said: str) -> None:
         parse_terms(typed)
 
 
+@pytest.mark.parametrize(("typed", "meant", "written"), [
+    ("couch, dog  run,happy", [["couch"], ["dog"], ["run"], ["happy"]], "couch,dog,run,happy"),
+    ("horse+lion, dog", [["horse", "lion"], ["dog"]], "horse+lion,dog"),
+    ("horse + lion +zebra dog", [["horse", "lion", "zebra"], ["dog"]], "horse+lion+zebra,dog"),
+    ("dog, dog, dog+dog", [["dog"], ["dog", "dog"]], "dog,dog+dog"),
+    ('"New York"+"c++", well-known', [["New York", "c++"], ["well-known"]], '"New York"+"c++",well-known'),
+    ('"#12" "-ing" "2*dog" #x C#', [["#12"], ["-ing"], ["2*dog"], ["#x"], ["C#"]], '"#12","-ing","2*dog",#x,C#'),
+    ("дом+犬", [["дом", "犬"]], "дом+犬"), ("", [], ""),
+])  # fmt: skip
+def test_groups_of_words(typed: str, meant: list[list[str]], written: str) -> None:
+    groups = parse_groups(typed)
+    assert [[word.word for word in group] for group in groups] == meant
+    assert all(word.token is None for group in groups for word in group)
+    assert write_groups(groups) == written
+    assert parse_groups(written) == groups
+
+
+def test_tokens_by_their_ids() -> None:
+    groups = parse_groups("#3290+dog, #007")
+    assert [[word.token for word in group] for group in groups] == [[3290, None], [7]]
+    assert write_groups(groups) == "#3290+dog,#7"
+
+
+@pytest.mark.parametrize(("typed", "said"), [
+    ("+dog", r"missing before \+"), ("dog++lion", r"missing before \+"), ("dog+", r"missing after \+"),
+    ("king - man", "not subtracted"), ("2*dog", "only joined"), ('""', "a word is missing"), ("a" * 101, "101"),
+])  # fmt: skip
+def test_groups_that_say_nothing(typed: str, said: str) -> None:
+    with pytest.raises(BadRequest, match=said):
+        parse_groups(typed)
+
+
+@pytest.mark.parametrize(("typed", "layers", "written"), [
+    ("0-3", (0, 1, 2, 3), "0-3"), ("5,0,2", (0, 2, 5), "0,2,5"), (" L8 ", (8,), "8"),
+    ("0 - 1, 1-2 7", (0, 1, 2, 7), "0-2,7"),
+    ("2–3", (2, 3), "2-3"), ("ALL", None, "all"),
+])  # fmt: skip
+def test_layers(typed: str, layers: tuple[int, ...] | None, written: str) -> None:
+    assert parse_layers(typed) == layers
+    assert write_layers(layers) == written
+
+
+@pytest.mark.parametrize("typed", ["3-0", "x", "0-", "0-999999999", "1.5", ",", "-1"])
+def test_layers_that_are_none(typed: str) -> None:
+    with pytest.raises(BadRequest, match="write layers such as 0-3 or 0,2,5, or all"):
+        parse_layers(typed)
+
+
 WORDS = st.text(st.characters(exclude_characters='"', exclude_categories=("Cs", "Cc")), min_size=1, max_size=20)
 WEIGHTS = st.one_of(st.just(1.0), st.integers(-50, 50).filter(bool).map(lambda n: n / 4))
 
@@ -59,6 +111,16 @@ WEIGHTS = st.one_of(st.just(1.0), st.integers(-50, 50).filter(bool).map(lambda n
 @given(st.lists(st.builds(Term, word=WORDS.filter(str.strip), weight=WEIGHTS), min_size=1))
 def test_whatever_is_written_is_read_again(terms: list[Term]) -> None:
     assert parse_terms(write_terms(terms)) == tuple(terms)
+
+
+GROUPS = st.lists(
+    st.lists(st.builds(Word, word=WORDS.filter(str.strip)), min_size=1).map(tuple), min_size=1, unique=True
+)
+
+
+@given(GROUPS)
+def test_whatever_groups_are_written_are_read_again(groups: list[tuple[Word, ...]]) -> None:
+    assert parse_groups(write_groups(groups)) == tuple(groups)
 
 
 READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {

@@ -36,7 +36,7 @@ class Computer:
 
 def limits(**changes: Any) -> Limits:
     chosen: dict[str, Any] = {"queue": 8, "seconds": 30.0, "batch_wait": 0.05, "batch_size": 4, **changes}
-    return Limits(prompt_tokens=256, seeds=64, **chosen)
+    return Limits(prompt_tokens=256, seeds=64, heads=512, **chosen)
 
 
 class Line:

@@ -8,10 +8,11 @@ import pytest
 from app.settings import Settings
 from app.worker.limits import Limits
 from app.workers.errors import TooLarge
-from precompute.live.wire import HeadOff, PromptAsk, RelationAsk, SeedsAsk, Term, WordPair
+from precompute.live.wire import HeadOff, PromptAsk, RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
 
-LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3))
+LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3, heads_limit=24))
 PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(layer=0, head=0)
+WORD = Word(word="a")
 
 
 @pytest.mark.parametrize(("ask", "said"), [
@@ -20,6 +21,8 @@ PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(laye
     (SeedsAsk(terms=(TERM,), kinds=("ff_key",) * 100, n=5), "100 kinds"),
     (RelationAsk(pairs=(PAIR,) * 3), None),
     (RelationAsk(pairs=(PAIR,) * 4), "4 pairs: up to 3"),
+    (ThroughHeadsAsk(groups=((WORD,) * 2, (WORD,)), layers=(0,)), None),
+    (ThroughHeadsAsk(groups=((WORD,) * 2, (WORD,) * 2), layers=(0,)), "4 words: up to 3"),
     (PromptAsk(text="a", k=5, interventions=(OFF,) * 4), "4 changes: up to 3"),
 ])  # fmt: skip
 def test_numbers_of_things(ask: Any, said: str | None) -> None:
@@ -28,6 +31,19 @@ def test_numbers_of_things(ask: Any, said: str | None) -> None:
         return
     with pytest.raises(TooLarge, match=re.escape(said)):
         LIMITS.check_lists(ask)
+
+
+@pytest.mark.parametrize(("layers", "head", "said"), [
+    (4, None, None), (5, None, "2 words through 15 heads are 30: up to 24 are computed at once"), (12, 2, None),
+    (13, 2, "2 words through 13 heads"),
+])  # fmt: skip
+def test_words_times_heads(layers: int, head: int | None, said: str | None) -> None:
+    ask = ThroughHeadsAsk(groups=((WORD,), (WORD, WORD)), layers=tuple(range(layers)), head=head)
+    if said is None:
+        LIMITS.check_heads(ask, n_heads=3)
+        return
+    with pytest.raises(TooLarge, match=said):
+        LIMITS.check_heads(ask, n_heads=3)
 
 
 def test_a_text_that_is_too_long_for_any_tokens_is_not_split() -> None:

@@ -52,7 +52,9 @@ def test_it_answers_as_the_engine_does(worker: str, engine: HeldEngine) -> None:
     run = PromptAnswer.model_validate_json(post(f"{worker}/prompt", PROMPT).content)
     assert [run] == engine.prompts([PromptAsk.model_validate(PROMPT)])
     reading = {"kind": "ff_value", "layer": 1, "index": 3, "reading": "norm", "k": 5}
-    for path, ask in (("relation", {"pairs": [{"source": "France", "target": "Paris"}]}), ("reading", reading)):
+    through = {"groups": [[{"word": "dog"}]], "layers": [0, 1]}
+    relation = {"pairs": [{"source": "France", "target": "Paris"}]}
+    for path, ask in (("relation", relation), ("heads", through), ("reading", reading)):
         assert post(f"{worker}/{path}", ask).status_code == 200
 
 
