@@ -8,6 +8,7 @@ from tokenizers import Tokenizer
 
 from precompute.device import pick_device
 from precompute.errors import BadWeights, LexiscopeError
+from precompute.index.tokenizer import parse_tokenizer
 from precompute.live.faults import Cancelled
 from precompute.live.head_readings import HeadReadings
 from precompute.live.prompts import Prompts, Step
@@ -59,11 +60,9 @@ class Engine:
         chosen, model = pick_device(device), describe(checkpoint)
         path = checkpoint.tokenizer_file()
         try:
-            tokenizer = Tokenizer.from_file(str(path))
+            tokenizer = parse_tokenizer(path.read_bytes())
         except Exception as error:  # the library raises nothing more special
             raise BadWeights(f"{path} is not a tokenizer ({error}). Get the checkpoint again.") from None
-        tokenizer.no_truncation()
-        tokenizer.no_padding()
         with torch.inference_mode():
             engine = cls(Weights.load(model, chosen), tokenizer, path)
         engine._warm_up()

@@ -91,7 +91,7 @@ class Checkpoint:
         return total.hexdigest()
 
     def tokenizer_file(self) -> Path:
-        """The tokenizer.json; made from vocab.json and merges.txt where only these exist."""
+        """The tokenizer.json; made from vocab.json and merges.txt, or from vocab.txt, where only these exist."""
         return find_tokenizer(self.folder, self.cache)
 
     def _file(self, name: str) -> Path:

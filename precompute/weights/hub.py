@@ -25,9 +25,10 @@ from huggingface_hub.utils.tqdm import disable_progress_bars
 from precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound
 from precompute.weights.checkpoint import INDEX_FILE, SINGLE_FILE, no_safetensors, read_json, weight_files
 from precompute.weights.folders import raise_if_disk_full
+from precompute.weights.tokenizer_file import FILES as TOKENIZER_FILES
+from precompute.weights.tokenizer_file import has_tokenizer
 
-_TOKENIZER = ["tokenizer.json", "tokenizer_config.json", "added_tokens.json", "vocab.json", "merges.txt"]
-_SMALL = ["config.json", INDEX_FILE, *_TOKENIZER]
+_SMALL = ["config.json", INDEX_FILE, *TOKENIZER_FILES]
 
 
 def download(repo_id: str, revision: str | None, accept: Callable[[dict[str, Any]], object]) -> tuple[Path, str]:
@@ -54,8 +55,7 @@ def _cached(repo_id: str, revision: str | None) -> Path | None:
     if not _is_commit(revision):
         return None
     folder = _snapshot(repo_id, str(revision))
-    has_tokenizer = (folder / "tokenizer.json").is_file() or (folder / "merges.txt").is_file()
-    return folder if (folder / "config.json").is_file() and has_tokenizer else None
+    return folder if (folder / "config.json").is_file() and has_tokenizer(folder) else None
 
 
 def _is_commit(revision: str | None) -> bool:

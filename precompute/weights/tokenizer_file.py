@@ -1,19 +1,24 @@
-"""The tokenizer.json of a checkpoint folder: found, or made from GPT-2's older vocab.json and merges.txt."""
+"""The tokenizer.json of a checkpoint folder: found, or made by `transformers` from the older files of its family."""
 
 import atexit
 import hashlib
 import json
 import shutil
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from precompute.errors import BadWeights
 from precompute.weights.folders import make_folder_once
 
-_OLD_FILES = ("vocab.json", "merges.txt", "added_tokens.json", "tokenizer_config.json")
+VOCABULARIES = (("vocab.json", "merges.txt"), ("vocab.txt",))  # one of these sets makes a tokenizer
+_SETTINGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")
+FILES = ("tokenizer.json", *(name for files in VOCABULARIES for name in files), *_SETTINGS[1:])
+
+
+def has_tokenizer(folder: Path) -> bool:
+    return any(all((folder / name).is_file() for name in files) for files in (("tokenizer.json",), *VOCABULARIES))
 
 
 def find_tokenizer(folder: Path, cache: Path | None) -> Path:
@@ -22,18 +27,18 @@ def find_tokenizer(folder: Path, cache: Path | None) -> Path:
     if tokenizer.is_file():
         _read_object(tokenizer, "model")
         return tokenizer
-    if not (folder / "vocab.json").is_file() or not (folder / "merges.txt").is_file():
+    if not has_tokenizer(folder):
         raise BadWeights(
-            f"{folder} has neither tokenizer.json nor vocab.json with merges.txt, so its tokens have no text. "
-            "Put its tokenizer.json there; AutoTokenizer.from_pretrained(...).save_pretrained(folder) writes it."
+            f"{folder} has neither tokenizer.json nor vocab.json with merges.txt nor vocab.txt, so its tokens have no "
+            "text. Put its tokenizer.json there; AutoTokenizer.from_pretrained(...).save_pretrained(folder) writes it."
         )
     if cache is None:
         temporary = Path(tempfile.mkdtemp(prefix="lexiscope-tokenizer-"))
         atexit.register(shutil.rmtree, temporary, ignore_errors=True)
         _write_tokenizer(folder, temporary)
         return temporary / "tokenizer.json"
-    digest = hashlib.sha256()
-    for name in _OLD_FILES:
+    digest = hashlib.sha256(f"transformers {version('transformers')}\n".encode())
+    for name in (*FILES, "config.json"):
         content = (folder / name).read_bytes() if (folder / name).is_file() else b""
         digest.update(f"{name} {len(content)}\n".encode() + content)
     target = cache / "tokenizers" / digest.hexdigest()[:32]
@@ -41,26 +46,28 @@ def find_tokenizer(folder: Path, cache: Path | None) -> Path:
 
 
 def _write_tokenizer(folder: Path, target: Path) -> None:
-    vocabulary = _read_object(folder / "vocab.json")
-    prefix_space = False
-    if (folder / "tokenizer_config.json").is_file():
-        prefix_space = _read_object(folder / "tokenizer_config.json").get("add_prefix_space") is True
+    """By the class that the checkpoint's settings name, one of the library's own: no code of the checkpoint runs."""
+    settings = {name: _read_object(folder / name) for name in _SETTINGS if (folder / name).is_file()}
+    files = [name for names in VOCABULARIES for name in names if (folder / name).is_file()]
+    if "vocab.json" in files:
+        _read_object(folder / "vocab.json")
+    from transformers import AutoTokenizer  # seconds, which most checkpoints do not need
+
+    auto: Any = AutoTokenizer
     try:
-        merges = [line for line in (folder / "merges.txt").read_text("utf-8").split("\n") if line.strip()]
-        pairs = [(left, right) for left, right in (line.split(" ") for line in merges if line[:8] != "#version")]
-        tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=pairs))
-    except Exception as error:  # the library raises nothing more special
-        raise BadWeights(f"{folder / 'merges.txt'} and vocab.json do not make a tokenizer: {error}") from error
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix_space)
-    tokenizer.decoder = decoders.ByteLevel()
-    if "<|endoftext|>" in vocabulary:
-        tokenizer.add_special_tokens([AddedToken("<|endoftext|>", special=True, normalized=False)])
-    added = _read_object(folder / "added_tokens.json") if (folder / "added_tokens.json").is_file() else {}
-    for token, number in sorted(added.items(), key=lambda item: str(item[1]).rjust(12)):
-        tokenizer.add_tokens([AddedToken(token, normalized=False)])
+        made = auto.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False, use_fast=True)
+        tokenizer = made.backend_tokenizer
+        tokenizer.save(str(target / "tokenizer.json"))
+    except Exception as error:  # of whatever kind: the library only passes on what its parts raise
+        named = settings.get("tokenizer_config.json", {}).get("tokenizer_class", "its family's kind")
+        reason = " ".join(str(error).split())[:200]
+        raise BadWeights(
+            f"In {folder}, {' and '.join(files)} do not make a tokenizer ({named}): {reason}. "
+            "Put its tokenizer.json there; AutoTokenizer.from_pretrained(...).save_pretrained(folder) writes it."
+        ) from error
+    for token, number in settings.get("added_tokens.json", {}).items():
         if tokenizer.token_to_id(token) != number:
             raise BadWeights(f"{folder / 'added_tokens.json'} gives {token!r} the number {number}, which leaves a gap.")
-    tokenizer.save(str(target / "tokenizer.json"))
 
 
 def _read_object(path: Path, *needed: str) -> dict[str, Any]:

@@ -1,6 +1,8 @@
-"""The tokenizer.json of a folder, given or derived from GPT-2's older files."""
+"""The tokenizer.json of a folder, given or derived from the older files of GPT-2, OPT, RoBERTa, Qwen or BERT."""
 
 import json
+import socket
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +21,21 @@ TEXTS = [*TEXT.splitlines(), "dog", "Ünïcode 日本 \n\n  <script>", "in 12345
 MODEL_TYPES = {"llama3": "llama", "qwen": "qwen2"}  # where the tokenizer has another name than the family
 
 
-def split_up(folder: Path) -> Path:
-    """Replace tokenizer.json by vocab.json and merges.txt, as older GPT-2 checkpoints have them."""
+def split_up(folder: Path, name: str = "gpt2", settings: bool = False) -> Path:
+    """Replace tokenizer.json by vocab.json and merges.txt, or by vocab.txt, as older checkpoints have them."""
+    small = TOKENIZERS[name]()
     folder.mkdir(exist_ok=True)
-    model = json.loads(tokenizer_json())["model"]
-    vocab = model["vocab"] | {"<|endoftext|>": len(model["vocab"])}
-    (folder / "vocab.json").write_text(json.dumps(vocab))
-    (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in model["merges"]))
+    if not (folder / "config.json").exists():
+        (folder / "config.json").write_text(json.dumps({"model_type": MODEL_TYPES.get(name, name)}))
+    if settings:
+        (folder / "tokenizer_config.json").write_text(json.dumps(small.config))
+    vocab = small.tokenizer.get_vocab(with_added_tokens=True)
+    merges = json.loads(small.json)["model"].get("merges")
+    if merges is None:
+        (folder / "vocab.txt").write_text("".join(f"{piece}\n" for piece in sorted(vocab, key=vocab.__getitem__)))
+    else:
+        (folder / "vocab.json").write_text(json.dumps(vocab))
+        (folder / "merges.txt").write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in merges))
     (folder / "tokenizer.json").unlink(missing_ok=True)
     return folder
 
@@ -89,6 +99,49 @@ def test_no_tokenizer_at_all(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.model").write_bytes(b"\n\x0e")
     with pytest.raises(BadWeights, match=r"neither tokenizer.json nor vocab.json.*save_pretrained"):
         find_tokenizer(tmp_path, None)
+
+
+@pytest.mark.parametrize("name", ["gpt2", "gpt_neo", "qwen", "opt", "roberta", "bert", "distilbert"])
+def test_derived_from_the_older_files_of_a_family(tmp_path: Path, name: str) -> None:
+    """As its own tokenizer.json does it, special tokens and all."""
+    derived = Tokenizer.from_file(str(find_tokenizer(split_up(tmp_path, name, settings=True), None)))
+    original = TOKENIZERS[name]().tokenizer
+    texts = TEXTS[:-1] if name == "roberta" else TEXTS  # transformers lets <mask> take no space before it
+    assert [derived.encode(text).ids for text in texts] == [original.encode(text).ids for text in texts]
+    assert derived.get_vocab(with_added_tokens=True) == original.get_vocab(with_added_tokens=True)
+
+
+def test_special_tokens_as_opts_files_spell_them(tmp_path: Path) -> None:
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": True, "__type": "AddedToken"}
+    names = {"bos_token": "</s>", "eos_token": "</s>", "unk_token": "</s>", "pad_token": "<pad>"}
+    special = {name: flags | {"content": token} for name, token in names.items()}
+    folder = split_up(tmp_path, "opt")
+    (folder / "tokenizer_config.json").write_text(json.dumps(special | {"add_bos_token": True}))
+    tokenizer = Tokenizer.from_file(str(find_tokenizer(folder, None)))
+    assert tokenizer.encode("The dog").tokens == ["</s>", "The", "Ġdog"]
+
+
+@pytest.mark.parametrize(("named", "known"), [("BertTokenizer", True), ("OwnTokenizer", False)])
+def test_code_of_a_checkpoint_never_runs(tmp_path: Path, named: str, known: bool) -> None:
+    folder = split_up(tmp_path, "bert")
+    ran = tmp_path / "ran"
+    (folder / "own.py").write_text(f"open({str(ran)!r}, 'w')\nclass OwnTokenizer: pass\n")
+    own = {"tokenizer_class": named, "auto_map": {"AutoTokenizer": ["own.OwnTokenizer", "own.OwnTokenizer"]}}
+    (folder / "tokenizer_config.json").write_text(json.dumps(own))
+    with nullcontext() if known else pytest.raises(BadWeights, match=r"vocab.txt .*\(OwnTokenizer\)"):
+        tokenizer = Tokenizer.from_file(str(find_tokenizer(folder, None)))
+        assert tokenizer.encode("The dog").tokens == ["[CLS]", "the", "dog", "[SEP]"]
+    assert not ran.exists()
+
+
+def test_the_network_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("asked the network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    for name in ("gpt2", "bert", "opt"):
+        find_tokenizer(split_up(tmp_path / name, name), None)
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
