@@ -9,6 +9,9 @@ ENDS = ("top", "bottom")
 PRESETS = ("all", "distinct", "words")
 MATRICES = ("vo", "qk")
 GROUPED_KINDS = ("w_k", "w_v")  # grouped heads share them
+# What a model's last step tells. next: probabilities of the next token; masked: of the token at the position itself, by
+# an encoder's MLM head; nearest: an encoder without such a head: cosines of the stream with the nearest tokens.
+Predicts = Literal["next", "masked", "nearest"]
 HUB_FACTOR = 10  # a hub is a token in this many times more lists than if tokens were drawn at random
 
 # The kinds of vectors whose matrices a head's matrix is the product of: W_V W_O and W_Q W_Kᵀ.
@@ -42,6 +45,8 @@ class Shape:
     causal: bool = True  # a position sees only those before it; False: an encoder
     name: str = ""  # of the architecture, for people: "GPT-2", "Llama"
     left_out: tuple[str, ...] = ()  # what the model does between its matrices that lists of heads do not show
+    d_rotary: int | None = None  # how many channels of a head turn with the position, if it is not all or none
+    predicts: Predicts = "next"
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
@@ -51,7 +56,7 @@ class Shape:
     def identity(self) -> dict[str, object]:
         """The fields that decide what lists hold; one that has its default is left out, and what is for people."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        for_people = ("name", "left_out")
+        for_people = ("name", "left_out", "d_rotary", "predicts")
         return {name: value for name, (value, default) in values.items() if value != default and name not in for_people}
 
     def count(self, kind: str) -> int:

@@ -56,7 +56,7 @@ def weights_of_index(index: "Index") -> "Model":
     manifest = index.manifest
     cache = index.folder.parent / CACHE
     model = describe(resolve(manifest.source, revision=manifest.revision or None, cache=cache))
-    difference = "another model" if model.shape != manifest.shape else ""
+    difference = "another model" if model.shape.identity() != manifest.shape.identity() else ""
     if not difference and model.checkpoint.weights_hash() != manifest.weights_sha256:
         difference = "other weights"
     if difference:

@@ -6,7 +6,8 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import MISSING, asdict
+from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -160,19 +161,20 @@ class Manifest(_Record):
     @classmethod
     def parse(cls, content: bytes) -> Self:
         """ValueError says what is wrong with a manifest."""
-        fields = strict_json(content)
-        if not isinstance(fields, dict):
+        stated = strict_json(content)
+        if not isinstance(stated, dict):
             raise ValueError("it is not an object")
-        build = fields.pop("build", None)
+        build = stated.pop("build", None)
         try:
-            manifest = cls.model_validate_json(canonical_json(fields))
+            manifest = cls.model_validate_json(canonical_json(stated))
         except ValidationError as error:
             raise ValueError(_first_problem(error)) from None
         if manifest.vocabulary is None:
             raise ValueError("it lists no vocabulary")
         if manifest.build != build:
             raise ValueError("its fields do not have the fingerprint that it gives as build")
-        if strict_json(manifest.to_json()) != {**fields, "build": build}:
+        complete = {**stated, "shape": _shape_defaults() | stated["shape"], "build": build}
+        if strict_json(manifest.to_json()) != complete:
             raise ValueError("it has fields that a manifest does not have, or lacks some")
         return manifest
 
@@ -227,6 +229,12 @@ def read_old_fields(folder: Path) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return fields if isinstance(fields, dict) and "format_version" in fields else {}
+
+
+def _shape_defaults() -> dict[str, Any]:
+    """What a shape has, as JSON, where a manifest that is older than a field does not say it."""
+    defaults = {field.name: field.default for field in dataclass_fields(Shape) if field.default is not MISSING}
+    return dict(strict_json(canonical_json(defaults)))
 
 
 def _check_format(path: Path, content: bytes) -> None:

@@ -160,7 +160,7 @@ class Prompts:
             evolution(w, run.streams, ask.k, progress.rows("evolution")) for run in records if "evolution" in ask.panels
         ]
         return PromptAnswer(
-            predicts="next" if w.shape.causal else "masked" if w.model.predicts else "nearest",
+            predicts=w.shape.predicts,
             tokens=job.tokens,
             position=job.position,
             layer=job.layer,

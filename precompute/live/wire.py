@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from precompute.shape import Predicts
+
 Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
 Lens = Literal["dot", "cosine"]
 Convention = Literal["final", "vocabulary", "exact"]
 End = Literal["top", "bottom"]
-# next: probabilities of the next token; masked: of the token at the position itself, by an encoder's MLM head;
-# nearest: an encoder without such a head: cosines with the nearest tokens
-Predicts = Literal["next", "masked", "nearest"]
 
 
 class Wire(BaseModel):
@@ -158,7 +157,7 @@ Intervention = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
 class PromptAsk(Wire):
     text: str = Field(min_length=1)
     panels: frozenset[Panel] = frozenset()
-    position: int | None = None  # None: the last
+    position: int | None = None  # None: the last; of an encoder the mask, if there is one
     layer: int | None = None  # of `patterns`; None: the last
     neuron: int | None = None  # of that layer: `neurons` tells of it, however weak it is
     head: int | None = None  # of that layer: `patterns` has more of its messages

@@ -32,6 +32,7 @@ class Model:
     mlp_factor: ClassVar[int | None] = None  # d_mlp / d_model, where intermediate_size is missing
     tied_by_default: ClassVar[bool] = False
     positions: ClassVar[Literal["learned", "rotary"]] = "rotary"
+    rotary_share: ClassVar[float] = 1.0  # of a head's channels that turn with the position
     causal: ClassVar[bool] = True
     left_out: ClassVar[dict[str, tuple[str, ...]]] = {}  # by model_type: what lists of heads do not show
     # where the vectors are
@@ -69,13 +70,14 @@ class Model:
         d_head = self.default_d_head.get(self.model_type)
         if config.values.get("head_dim") is None and d_head is None:
             d_head = config.share(d_model, n_heads, "hidden_size over num_attention_heads")
+        d_head = size("head_dim", default=d_head)
         return Shape(
             architecture=self.model_type,
             n_layers=size("num_hidden_layers"),
             n_heads=n_heads,
             n_kv_heads=n_kv_heads,
             d_model=d_model,
-            d_head=size("head_dim", default=d_head),
+            d_head=d_head,
             d_mlp=size("intermediate_size", default=self.mlp_factor and self.mlp_factor * d_model),
             d_vocab=size("vocab_size"),
             gated="ff_up" in self.linears,
@@ -84,6 +86,8 @@ class Model:
             causal=self.causal,
             name=self.model_types[self.model_type],
             left_out=self.left_out.get(self.model_type, ()),
+            d_rotary=self._d_rotary(config, d_head),
+            predicts="next" if self.causal else "masked" if self.predicts else "nearest",
         )
 
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
@@ -220,6 +224,13 @@ class Model:
     def n_positions(self, net: Any) -> int:
         """How many tokens a prompt may have."""
         return int(net.config.max_position_embeddings)
+
+    def _d_rotary(self, config: Config, d_head: int) -> int | None:
+        """How many channels of a head turn with the position; None: all of them, or none."""
+        if self.positions != "rotary":
+            return None
+        turning = int(d_head * config.rotary_share(default=self.rotary_share))
+        return turning if 0 < turning < d_head else None
 
     def _heads(self, layer: int, kind: str) -> Tensor:
         s = self.shape

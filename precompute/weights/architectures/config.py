@@ -43,6 +43,16 @@ class Config:
             raise self.wrong(f"{name} is {value!r}, neither true nor false")
         return default if value is None else value
 
+    def rotary_share(self, *, default: float) -> float:
+        """The share of a head's channels that rotary positions turn, by any of its names."""
+        places: tuple[Any, ...] = (self.values.get("rope_parameters"), self.values.get("rope_scaling"), self.values)
+        names = ("partial_rotary_factor", "rotary_pct")
+        stated = [place[name] for place in places if isinstance(place, dict) for name in names if name in place]
+        share = next((value for value in stated if value is not None), default)
+        if type(share) not in (int, float) or not 0 <= share <= 1:
+            raise self.wrong(f"partial_rotary_factor is {share!r}, not a number from 0 to 1")
+        return float(share)
+
     def share(self, whole: int, parts: int, what: str) -> int:
         if whole % parts:
             raise self.wrong(f"{what}: {whole} cannot be divided by {parts}")

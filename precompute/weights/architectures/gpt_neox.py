@@ -12,6 +12,7 @@ _FUSED = ("w_q", "w_k", "w_v")
 
 class GPTNeoX(Model):
     model_types = {"gpt_neox": "GPT-NeoX"}
+    rotary_share = 0.25
     prefixes = ("gpt_neox.", "")
     embedding = "embed_in"
     unembeddings = ("embed_out", "lm_head")

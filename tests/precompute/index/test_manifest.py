@@ -56,8 +56,11 @@ def test_the_build_changes_with_what_decides_the_contents(change: dict[str, Any]
     assert FULL.with_changes(**change).build != FULL.build
 
 
-@pytest.mark.parametrize("change", [{"source": "elsewhere"}, {"generation": 2}, {"vocabulary": None}, {"shards": {}}])
-def test_the_build_stays_when_only_the_files_differ(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize("change", [
+    {"source": "elsewhere"}, {"generation": 2}, {"vocabulary": None}, {"shards": {}},
+    {"shape": replace(GPT2, name="GPT-2", left_out=("a norm",), d_rotary=4, predicts="masked")},
+])  # fmt: skip
+def test_the_build_stays_when_only_the_files_differ_or_what_is_for_people(change: dict[str, Any]) -> None:
     assert FULL.with_changes(**change).build == FULL.build
 
 
@@ -67,6 +70,14 @@ def test_the_build_is_the_same_on_every_machine() -> None:
     hashes = {"weights_sha256": "1" * 64, "tokenizer_sha256": "2" * 64}
     manifest = make_manifest(shape, "gpt2", 100, 500, **hashes).with_changes(revision="abc")
     assert manifest.build == "fd47e9a3109abd8f"
+
+
+def test_a_manifest_from_before_shapes_had_these_fields_is_still_read(tmp_path: Path) -> None:
+    content = json.loads(FULL.to_json())
+    for name in ("causal", "name", "left_out", "d_rotary", "predicts"):
+        del content["shape"][name]
+    (tmp_path / MANIFEST).write_text(json.dumps(content))
+    assert Manifest.load(tmp_path) == FULL
 
 
 def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
