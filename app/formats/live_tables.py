@@ -101,11 +101,12 @@ def through_heads_tables(view: ThroughHeadsView) -> list[Table]:
     """For people a table for each word; in CSV token by token."""
     wide = (
         Column("layer", "number"), Column("head", "number"),
-        Column("seeks", "words", heading="looks for (QK)"), Column("writes", "words", heading="writes (VO)"),
+        Column("seeks", "words", heading="looks for (QK)"), Column("seeks_alike", "number", heading="alike"),
+        Column("writes", "words", heading="writes (VO)"), Column("writes_alike", "number", heading="alike"),
     )  # fmt: skip
     long = (
         Column("layer"), Column("head"), Column("word"), Column("list"), Column("rank"), Column("token", "token"),
-        Column("score"), Column("itself"),
+        Column("score"), Column("itself"), Column("alike"),
     )  # fmt: skip
     how = view.lens if view.end == "top" else f"{view.lens}, bottom"
     tables = [
@@ -123,12 +124,13 @@ def _wide_heads(view: ThroughHeadsView, at: int) -> list[dict[str, Any]]:
 def _long_words(view: ThroughHeadsView) -> Iterable[dict[str, Any]]:
     for row in view.heads:
         for cell in row["words"]:
-            for name, entries, itself in (
-                ("seeks", cell["seeks"], cell["seeks_itself"]),
-                ("writes", cell["writes"], cell["writes_itself"]),
+            for name, entries, itself, alike in (
+                ("seeks", cell["seeks"], cell["seeks_itself"], cell["seeks_alike"]),
+                ("writes", cell["writes"], cell["writes_itself"], cell["writes_alike"]),
             ):
                 for rank, entry in enumerate(entries, 1):
                     yield {
                         "layer": row["layer"], "head": row["head"], "word": defused(cell["word"]), "list": name,
                         "rank": rank, "token": entry, "score": entry["score"], "itself": int(rank == itself),
+                        "alike": alike,
                     }  # fmt: skip

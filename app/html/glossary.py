@@ -69,6 +69,9 @@ TERMS = {
         "How alike the first 20 tokens of a list are, hubs left out: the mean cosine of their centred embeddings, "
         "usually 0 to 1. A head's is the mean of its two columns; – means that too few tokens are left.",
     ),
+    "alike": Term(
+        "alike", "How alike the tokens of a list are: the mean cosine between their centred embeddings, 1 at most."
+    ),
     "similarity": Term(
         "similarity", "How much the top 100 tokens of a neuron's key and value overlap: 1 all, 0 none (Jaccard)."
     ),

@@ -127,10 +127,10 @@ _LIVE: dict[str, Any] = {
             {
                 "layer": 0, "head": 2,
                 "words": [
-                    {"word": "dog", "seeks": [{**_HORSE, "score": 2.4}], "seeks_itself": None,
-                     "writes": [{**_DOG, "score": 1.2}], "writes_itself": 1},
-                    {"word": "horse", "seeks": [{**_DOG, "score": 2.1}], "seeks_itself": None,
-                     "writes": [{**_DOG, "score": 0.4}], "writes_itself": None},
+                    {"word": "dog", "seeks": [{**_HORSE, "score": 2.4}], "seeks_itself": None, "seeks_alike": None,
+                     "writes": [{**_DOG, "score": 1.2}], "writes_itself": 1, "writes_alike": None},
+                    {"word": "horse", "seeks": [{**_DOG, "score": 2.1}], "seeks_itself": None, "seeks_alike": None,
+                     "writes": [{**_DOG, "score": 0.4}], "writes_itself": None, "writes_alike": None},
                 ],
             }
         ],

@@ -1,6 +1,6 @@
 """Which tokens a newcomer can read: whole words of three letters or more that the model has learned."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -16,6 +16,8 @@ from precompute.index.tokens import TokenTable
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
 RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing
 STEM = 5  # letters: words that begin alike, as forms of one word do, count as one
+SAME = 0.75  # a coherence from here on is of tokens that the model cannot tell apart: it has not learned them
+DIFFERENT = 3  # words in the first tokens of a list: fewer are forms of one
 SHORTEST = 3  # letters of a word, in scripts that need as many
 
 _cache: "WeakKeyDictionary[Index, Readable]" = WeakKeyDictionary()
@@ -41,6 +43,27 @@ class Readable:
     def stems(self, tokens: Iterable[int]) -> list[str]:
         """Stems of those tokens that are words."""
         return [stem for stem in map(self.stem, tokens) if stem]
+
+
+class FreshWords:
+    """The words of lists so far: the next list should have others."""
+
+    def __init__(self, words: Readable) -> None:
+        self.words = words
+        self._seen: set[str] = set()
+
+    def take(self, stems: Sequence[str]) -> bool:
+        """Whether at least half of these are new; then they are so no longer."""
+        different = set(stems)
+        if 2 * len(different & self._seen) > len(different):
+            return False
+        self._seen |= different
+        return True
+
+    def take_if_readable(self, tokens: Sequence[int]) -> bool:
+        """The same of the first tokens of a list, if two thirds of them are words and enough of these differ."""
+        stems = self.words.stems(tokens)
+        return 3 * len(stems) >= 2 * len(tokens) and len(set(stems)) >= DIFFERENT and self.take(stems)
 
 
 def readable(index: Index) -> Readable:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Annotated
 
 from typing_extensions import TypedDict
 
 from app.views.notes import POSITIONS
+from app.views.readable import SAME, FreshWords, readable
 from app.views.relation import Word
 from app.views.seeds import from_worker
 from app.views.terms import parse_layers, write_layers
@@ -14,6 +16,8 @@ from app.views.tokens import PAGE_ONLY, ScoredToken, View, tokens_of
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.live.wire import HeadReading, ThroughHeadsAnswer, WordUsed
+
+CARDS, CARD_TOKENS = 8, 6  # of the clearest lists
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +34,10 @@ class HeadWord(TypedDict):
     word: str
     seeks: list[ScoredToken]
     seeks_itself: int | None  # the rank of the word itself in this list, whatever its case and space; None: not in it
+    seeks_alike: float | None  # the mean cosine between the tokens of the list
     writes: list[ScoredToken]
     writes_itself: int | None
+    writes_alike: float | None
 
 
 class HeadRow(TypedDict):
@@ -58,6 +64,18 @@ class Echoes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClearList:
+    """A list whose tokens are words that are alike."""
+
+    layer: int
+    head: int
+    word: str
+    is_sought: bool  # what the head looks for with the word; else what it writes
+    alike: float
+    tokens: list[ScoredToken]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ThroughHeadsView(View):
     model: str
     words: str
@@ -67,6 +85,7 @@ class ThroughHeadsView(View):
     end: str
     groups: list[WordGroup]
     heads: list[HeadRow]
+    clearest: Annotated[list[ClearList], PAGE_ONLY]
     echoes: Annotated[list[Echoes], PAGE_ONLY]  # of each group
     earlier: Annotated[str | None, PAGE_ONLY]  # as many layers before these, and after them; None: there are none
     later: Annotated[str | None, PAGE_ONLY]
@@ -94,6 +113,7 @@ def through_heads_view(
         end=end,
         groups=groups,
         heads=rows,
+        clearest=_clearest(index, rows),
         echoes=[_echoes(rows, at) for at in range(len(groups))],
         earlier=earlier,
         later=later,
@@ -139,11 +159,35 @@ def _cells(index: Index, group: WordGroup, readings: Sequence[HeadReading]) -> l
                 "word": group.word,
                 "seeks": seeks,
                 "seeks_itself": rank_of_itself(seeks),
+                "seeks_alike": reading.seeks_alike,
                 "writes": writes,
                 "writes_itself": rank_of_itself(writes),
+                "writes_alike": reading.writes_alike,
             }
         )
     return cells
+
+
+def _clearest(index: Index, rows: list[HeadRow]) -> list[ClearList]:
+    """The lists with the most alike tokens, of those that people can read, each with other words than those before."""
+    lists = [
+        ClearList(
+            layer=row["layer"], head=row["head"], word=cell["word"], is_sought=is_sought, alike=alike, tokens=tokens
+        )
+        for row in rows
+        for cell in row["words"]
+        for is_sought, alike, tokens in (
+            (True, cell["seeks_alike"], cell["seeks"]), (False, cell["writes_alike"], cell["writes"]),
+        )
+        if alike is not None and alike < SAME
+    ]  # fmt: skip
+    fresh = FreshWords(readable(index))
+    found = (
+        each
+        for each in sorted(lists, key=lambda each: -each.alike)
+        if fresh.take_if_readable([token["id"] for token in each.tokens[:CARD_TOKENS]])
+    )
+    return list(islice(found, CARDS))
 
 
 def _echoes(rows: list[HeadRow], at: int) -> Echoes:

@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import TypedDict
 
 from app.views.pairs import pairs_view
-from app.views.readable import Readable, readable
+from app.views.readable import SAME, FreshWords, Readable, readable
 from app.views.tokens import Token, TokenPair, tokens_of
 from precompute.errors import IndexFault
 from precompute.index.index import Index
@@ -19,8 +19,6 @@ from precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
 LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
-SAME = 0.75  # a coherence from here on is of tokens that the model cannot tell apart: it has not learned them
-DIFFERENT = 3  # words in the first tokens of a neuron: fewer are forms of one
 HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with itself and of rare pieces come first
 HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
 CLEAREST = 3  # heads, of which the home page shows one: below them pairs are less plainly related
@@ -56,11 +54,11 @@ def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards
     learned = {layer: np.where(column < SAME, 0, np.nan) for layer, column in coherences.items()}
 
     def neurons(numbers: Mapping[int, Array]) -> tuple[NeuronCard, ...]:
-        words = _Fresh(readable(index))
+        words = FreshWords(readable(index))
         wanted = {layer: column + learned[layer] for layer, column in numbers.items()}
         return _cards(lambda layer, n, value: _neuron(index, words, shards[layer], n, value, lens), wanted)
 
-    words = _Fresh(readable(index))
+    words = FreshWords(readable(index))
     heads = _cards(lambda group, head, value: _head(index, words, *group, head, value), _head_numbers(shards))
     return neurons(coherences), neurons(similarities), heads
 
@@ -70,22 +68,6 @@ def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
     return max(
         cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
     )
-
-
-class _Fresh:
-    """The words of cards so far: the next card should have others."""
-
-    def __init__(self, words: Readable) -> None:
-        self.words = words
-        self._seen: set[str] = set()
-
-    def take(self, stems: Sequence[str]) -> bool:
-        """Whether at least half of these are new; then they are so no longer."""
-        different = set(stems)
-        if 2 * len(different & self._seen) > len(different):
-            return False
-        self._seen |= different
-        return True
 
 
 def _cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
@@ -111,11 +93,10 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
     return sorted(entries, key=lambda entry: -entry[2])[:LOOKED_AT]
 
 
-def _neuron(index: Index, fresh: _Fresh, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:
+def _neuron(index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:
     """The card of a neuron, if two thirds of its first tokens are words."""
     ids = shard.first_ids("ff_value", np.array([neuron]), lens, TOKENS)[0].tolist()
-    stems = fresh.words.stems(ids)
-    if 3 * len(stems) < 2 * len(ids) or len(set(stems)) < DIFFERENT or not fresh.take(stems):
+    if not fresh.take_if_readable(ids):
         return None
     return {"layer": shard.layer, "neuron": neuron, "number": number, "tokens": tokens_of(index.tokens, ids)}
 
@@ -132,7 +113,7 @@ def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
     return coherences
 
 
-def _head(index: Index, fresh: _Fresh, layer: int, matrix: str, head: int, number: float) -> HeadCard | None:
+def _head(index: Index, fresh: FreshWords, layer: int, matrix: str, head: int, number: float) -> HeadCard | None:
     card: HeadCard = {
         "layer": layer, "head": head, "matrix": matrix, "lens": HEAD_LENS, "preset": HEAD_PRESET,
         "number": number, "pairs": [],

@@ -49,14 +49,19 @@ def head_readings(
         return iter(exact_lists(vocabulary, vectors.reshape(-1, w.shape.d_model), lens, k, end, check))
 
     writes, seeks = lists("vo", words.writes), lists("qk", words.reads)
-    return tuple(
-        tuple(
-            HeadReading(layer=layer, head=head, writes=next(writes), seeks=next(seeks))
-            for layer in layers
-            for head in heads
+
+    def reading(layer: int, head: int) -> HeadReading:
+        written, sought = next(writes), next(seeks)
+        return HeadReading(
+            layer=layer,
+            head=head,
+            writes=written,
+            seeks=sought,
+            writes_alike=words.writes.alike([token.id for token in written]),
+            seeks_alike=words.reads.alike([token.id for token in sought]),
         )
-        for _ in x
-    )
+
+    return tuple(tuple(reading(layer, head) for layer in layers for head in heads) for _ in x)
 
 
 def head_outputs(w: Weights, matrix: str, layer: int, x: Float64) -> Float64:

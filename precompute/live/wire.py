@@ -57,6 +57,8 @@ class HeadReading(Wire):
     head: int
     writes: tuple[Scored, ...]  # W_V W_O
     seeks: tuple[Scored, ...]  # W_Q W_Kᵀ
+    writes_alike: float | None  # the mean cosine between the tokens' centred embeddings; None if there are not two
+    seeks_alike: float | None
 
 
 class SeedsAnswer(Wire):

@@ -1,5 +1,6 @@
 """Words as vectors: which tokens stand for a word, and where it is in the embedding, in float64."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,6 +41,14 @@ class Vocabulary:
     def word(self, tokens: tuple[int, ...]) -> Float64:
         """The mean of the pieces (d_model,), not centred."""
         return np.asarray(self.embedding.rows[list(tokens)].astype(np.float64).mean(axis=0))
+
+    def alike(self, tokens: Sequence[int]) -> float | None:
+        """The mean cosine between the centred embeddings of tokens; None of fewer than two that have a direction."""
+        ids = list(tokens)
+        units = (self.embedding.rows[ids] - self.mean) * self.exact_inverse[ids, None]  # (n, d_model)
+        count = np.count_nonzero(self.exact_inverse[ids])
+        # |u_1 + ... + u_n|² = n + sum over ordered pairs of u_i · u_j
+        return float((np.square(units.sum(axis=0)).sum() - count) / (count * (count - 1))) if count > 1 else None
 
     def direction(self, e: Float64, name: str) -> Float64:
         """e (d_model,) as the lens cosine takes it: centred, of length one. BadRequest, by name, if it has none."""

@@ -33,7 +33,8 @@ def test_csv_has_every_token_with_its_score(live: TestClient) -> None:
     view, found = live.get(format_address(HEADS, "json")).json(), rows(live, format_address(HEADS, "csv"))
     assert len(found) == 12 * 2 * 2 * 4
     assert list(found[0]) == [
-        "layer", "head", "word", "list", "rank", "token", "token_id", "score", "itself", "model", "lens", "end",
+        "layer", "head", "word", "list", "rank", "token", "token_id", "score", "itself", "alike", "model",
+        "lens", "end",
     ]  # fmt: skip
     expected = [
         (row["layer"], row["head"], cell["word"], name, rank, token["id"], token["score"])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from app.views.model import model_view
-from app.views.readable import STEM, readable
-from app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, SAME, TOKENS, richest
+from app.views.readable import SAME, STEM, readable
+from app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
 from precompute.build.shard_writer import write_vocabulary
 from precompute.index.index import Index
 from precompute.index.tokens import pack

@@ -1,5 +1,6 @@
 """Words through heads: what every head looks for and writes, against brute force in float64."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,19 @@ def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
                 order = np.argsort(scores if end == "bottom" else -scores, kind="stable")[:k]
                 assert [token.id for token in found] == order.tolist()
                 np.testing.assert_allclose([token.score for token in found], scores[order], rtol=1e-6)
+
+
+def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:
+    (heads,) = case.engine.through_heads(ask(("dog",), k=5)).heads
+    for head in heads:
+        for tokens, alike, W in (
+            (head.writes, head.writes_alike, case.model.W_U), (head.seeks, head.seeks_alike, case.model.W_E),
+        ):  # fmt: skip
+            centred = W.numpy().astype(np.float64) - W.numpy().mean(axis=0, dtype=np.float64)
+            units = [centred[token.id] / np.linalg.norm(centred[token.id]) for token in tokens]
+            assert alike == pytest.approx(np.mean([a @ b for a, b in combinations(units, 2)]))
+    (alone,) = case.engine.through_heads(ask(("dog",), k=1)).heads
+    assert {(head.writes_alike, head.seeks_alike) for head in alone} == {(None, None)}
 
 
 def test_a_word_of_one_token_has_the_scores_of_its_pairs(case: Case) -> None:
