@@ -25,6 +25,10 @@ class Family:
     tokenizer: str
     sizes: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def model_type(self) -> str:
+        return str(getattr(hf, self.config).model_type)
+
     def save(self, folder: Path, *, shard_size: str = "1GB", seed: int = 0, n_layers: int = 3, **changes: Any) -> Path:
         tokenizer = TOKENIZERS[self.tokenizer]()
         names = self.sizes | changes
@@ -66,7 +70,7 @@ FAMILIES: dict[str, Family] = {
         "query_pre_attn_scalar": 12, "attn_logit_softcapping": 3.0, "final_logit_softcapping": 5.0,
     }),
     "gemma3_text": Family("Gemma3TextConfig", "Gemma3ForCausalLM", "gemma", _WIDE | _WINDOW | _LAYERS),
-    "phi3": Family("Phi3Config", "Phi3ForCausalLM", "phi3", _GROUPED | _PHI),
+    "phi3": Family("Phi3Config", "Phi3ForCausalLM", "phi3", _GROUPED | _WINDOW | _PHI),
     "gpt_neox": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox", {"rotary_pct": 0.25, "hidden_size": 64}),
     "gpt_neox-serial": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox", {"use_parallel_residual": False}),
     "gpt_neo": Family("GPTNeoConfig", "GPTNeoForCausalLM", "gpt_neo", _NEO),
@@ -74,6 +78,7 @@ FAMILIES: dict[str, Family] = {
     "bert": Family("BertConfig", "BertForMaskedLM", "bert"),
     "bert-bare": Family("BertConfig", "BertModel", "bert"),
     "roberta": Family("RobertaConfig", "RobertaForMaskedLM", "roberta"),
+    "xlm-roberta": Family("XLMRobertaConfig", "XLMRobertaForMaskedLM", "xlm-roberta"),
     "distilbert": Family("DistilBertConfig", "DistilBertForMaskedLM", "distilbert", _DISTIL),
 }  # fmt: skip
 

@@ -5,8 +5,10 @@ stand, too) and post-processor. About 512 tokens, so that random models stay sma
 """
 
 import json
+import math
 import re
 import string
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -181,6 +183,25 @@ def distilbert() -> SmallTokenizer:
     return SmallTokenizer(bert().json, bert().config | {"tokenizer_class": "DistilBertTokenizer"})
 
 
+@cache
+def xlm_roberta() -> SmallTokenizer:
+    """SentencePiece's Unigram between <s> and </s>: ▁ for spaces, one put before every text; <mask> last."""
+    counts = Counter(re.findall("[A-Za-z]+|[0-9]+", TEXT))
+    pieces = [("▁" + word, math.log(count)) for word, count in sorted(counts.items())]
+    characters = ["▁", *string.digits, *string.ascii_letters, *string.punctuation]
+    pieces = [(piece, 0.0) for piece in _FAIRSEQ] + pieces + [(character, -10.0) for character in characters]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=_FAIRSEQ.index("<unk>"), byte_fallback=False))
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
+    spaces = pre_tokenizers.Metaspace(prepend_scheme="always")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), spaces])
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="always")
+    _add(tokenizer, *_FAIRSEQ)
+    tokenizer.add_special_tokens([AddedToken("<mask>", lstrip=True, normalized=False, special=True)])
+    tokenizer.post_processor = _template(tokenizer, "<s>", "</s>")
+    names = {"bos": "<s>", "eos": "</s>", "sep": "</s>", "cls": "<s>", "unk": "<unk>", "pad": "<pad>"}
+    return _with_config(tokenizer, "XLMRobertaTokenizer", **names, mask="<mask>")
+
+
 TOKENIZERS: dict[str, Callable[[], SmallTokenizer]] = {
     "gpt2": gpt2,
     "gpt_neo": gpt2,
@@ -194,6 +215,7 @@ TOKENIZERS: dict[str, Callable[[], SmallTokenizer]] = {
     "opt": opt,
     "bert": bert,
     "roberta": roberta,
+    "xlm-roberta": xlm_roberta,
     "distilbert": distilbert,
 }
 _FAIRSEQ = ["<s>", "<pad>", "</s>", "<unk>"]

@@ -31,9 +31,8 @@ class Bert(Encoder):
     mlm_head = "cls.predictions.transform.dense"
 
     def read_shape(self, config: Config) -> Shape:
-        if config.flag("is_decoder", default=False) or config.values.get("position_embedding_type", "absolute") != (
-            "absolute"
-        ):
+        decodes = any(config.flag(name, default=False) for name in ("is_decoder", "add_cross_attention"))
+        if decodes or (config.values.get("position_embedding_type") or "absolute") != "absolute":
             raise UnsupportedArchitecture(
                 f"{self.checkpoint.source} is a BERT used as a decoder, or one with relative positions. "
                 "Encoders with learned positions can be read."

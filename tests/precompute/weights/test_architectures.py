@@ -1,91 +1,86 @@
-"""The descriptions of GPT-2 and Llama against forward passes of `transformers` on small random models."""
+"""The description of every family against a run of `transformers` on a small random model of it."""
 
 import json
-import math
+import shutil
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from torch.nn.functional import silu
-from transformers.activations import NewGELUActivation
-from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+from tokenizers import Tokenizer
+from torch import Tensor
+from torch.nn.functional import linear
 
 from precompute.errors import BadWeights, NotFound, UnsupportedArchitecture
-from precompute.weights.architectures import describe, model_class, supported
+from precompute.weights.architectures import Model, describe, model_class, names, supported
 from precompute.weights.checkpoint import Checkpoint
-from tests.support.models import load, tiny_gpt2, tiny_llama
+from tests.support.families import FAMILIES
+from tests.support.models import tiny_gpt2, tiny_llama
+from tests.support.nets import LAYOUTS, Net, Run
 
-MAKERS: dict[str, Callable[..., Path]] = {"gpt2": tiny_gpt2, "llama": tiny_llama}
-VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gpt2": ("gpt2", {}),
-    "gpt2 untied": ("gpt2", {"tied": False}),
-    "gpt2 narrow mlp": ("gpt2", {"d_mlp": 40, "n_heads": 2}),
-    "gpt2 sharded": ("gpt2", {"shard_size": "30KB"}),
-    "llama grouped": ("llama", {}),
-    "llama untied": ("llama", {"tied": False}),
-    "llama one kv head": ("llama", {"n_kv_heads": 1, "n_heads": 3, "d_model": 24}),
-    "llama no groups": ("llama", {"n_kv_heads": 4}),
-    "llama head_dim": ("llama", {"d_head": 16, "shard_size": "30KB"}),
-}
-TOKENS = torch.tensor([[5, 300, 17, 256, 100, 5, 42]])
-NAMES = {  # of the modules in transformers
-    "gpt2": {"base": "transformer", "block": "transformer.h.{}", "attention": "attn", "w_o": "attn.c_proj",
-             "ff_value": "mlp.c_proj", "W_E": "wte", "norm": "ln_f"},
-    "llama": {"base": "model", "block": "model.layers.{}", "attention": "self_attn", "w_o": "self_attn.o_proj",
-              "ff_value": "mlp.down_proj", "W_E": "embed_tokens", "norm": "norm"},
-}  # fmt: skip
+TEXT = "The dog and the lion saw the horse in Paris"
+WINDOW = 4  # of the local layers in FAMILIES
 
 
+@dataclass
 class Case:
-    """A model as it is described, a forward pass of it, and what went in and out of every module on the way."""
+    """A model as it is described, the same as `transformers` has it, and one run of that."""
 
-    def __init__(self, folder: Path) -> None:
-        self.model = describe(Checkpoint.open(folder))
-        self.names = NAMES[self.model.shape.architecture]
-        self.net = load(folder, attn_implementation="eager")
-        self.seen: dict[str, tuple[Any, Any]] = {}
+    folder: Path
+    model: Model
+    net: Net
+    tokens: tuple[int, ...]
+    run: Run
 
-        def watch(name: str) -> Callable[..., None]:
-            return lambda _, args, kwargs, out: self.seen.update({name: (args or tuple(kwargs.values()), out)})
+    @property
+    def layers(self) -> range:
+        return range(self.model.shape.n_layers)
 
-        for name, module in self.net.named_modules():
-            module.register_forward_hook(watch(name), with_kwargs=True)
-        with torch.no_grad():
-            self.result = self.net(TOKENS, output_attentions=True)
-        self.layers = range(self.model.shape.n_layers)
-
-    def name(self, layer: int, module: str) -> str:
-        return f"{self.names['block'].format(layer)}.{self.names.get(module, module)}"
-
-    def into(self, name: str) -> torch.Tensor:
-        value: torch.Tensor = self.seen[name][0][0]
-        return value[0]
-
-    def out_of(self, name: str) -> torch.Tensor:
-        out = self.seen[name][1]
-        value: torch.Tensor = out[0] if isinstance(out, tuple) else out
-        return value[0]
+    def bias(self, layer: int, kind: str) -> Tensor:
+        bias = self.model.bias(self.net.net, layer, kind)
+        return torch.zeros(1) if bias is None else bias
 
 
-@pytest.fixture(params=VARIANTS, scope="module")
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    family, sizes = VARIANTS[request.param]
-    return Case(MAKERS[family](tmp_path_factory.mktemp("model"), **sizes))
+@pytest.fixture(params=FAMILIES)
+def family(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-def close(found: torch.Tensor, expected: torch.Tensor) -> None:
+@pytest.fixture(scope="session")
+def cases() -> dict[str, Case]:
+    return {}
+
+
+@pytest.fixture
+def case(
+    family: str, cases: dict[str, Case], family_folder: Callable[[str], Path], family_net: Callable[[str], Net]
+) -> Case:
+    if family not in cases:
+        folder, net = family_folder(family), family_net(family)
+        tokens = tuple(Tokenizer.from_file(str(folder / "tokenizer.json")).encode(TEXT).ids)
+        cases[family] = Case(folder, describe(Checkpoint.open(folder)), net, tokens, net.run(tokens))
+    return cases[family]
+
+
+def close(found: Tensor, expected: Tensor) -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_every_model_type_is_tested() -> None:
+    assert {*LAYOUTS} == {*supported()} == {family.model_type for family in FAMILIES.values()}
+
+
 def test_shape_is_that_of_the_config(case: Case) -> None:
-    s, c = case.model.shape, case.net.config
+    s, c = case.model.shape, case.net.net.config
     assert (s.n_layers, s.n_heads, s.d_model) == (c.num_hidden_layers, c.num_attention_heads, c.hidden_size)
     assert s.n_kv_heads == getattr(c, "num_key_value_heads", c.num_attention_heads)
-    assert s.tied == c.tie_word_embeddings
-    assert s.gated == (s.positions == "rotary") == (s.architecture == "llama")
+    assert (s.architecture, s.d_vocab, s.tied) == (c.model_type, c.vocab_size, c.tie_word_embeddings)
+    rotation = case.run.rotations[0]
+    assert (s.positions == "rotary") == (rotation is not None)
+    assert rotation is None or (s.d_rotary or s.d_head) == rotation[0].shape[-1]
     for kind in s.kinds:
         vectors = case.model.vectors(0, kind)
         assert (vectors.shape, vectors.dtype) == ((s.count(kind), s.d_model), torch.float32)
@@ -94,69 +89,134 @@ def test_shape_is_that_of_the_config(case: Case) -> None:
 
 def test_qk_gives_the_attention(case: Case) -> None:
     """Rotary positions turn the rows of w_q and w_k, which are in the right order then."""
-    s = case.model.shape
+    every = torch.arange(len(case.tokens))
     for layer in case.layers:
-        x = case.into(case.name(layer, "attention"))
-        W_Q, K = case.model.factors(layer, "qk")
-        q, k = x @ W_Q, x @ K.transpose(1, 2)  # (n_heads, tokens, d_head)
-        if s.positions == "rotary":
-            cos, sin = case.net.model.rotary_emb(x[None], torch.arange(len(x))[None])
-            q, k = (turned[0] for turned in apply_rotary_pos_emb(q[None], k[None], cos, sin))
-        later = torch.ones(len(x), len(x), dtype=torch.bool).triu(1)
-        scores = (q @ k.transpose(1, 2) / math.sqrt(s.d_head)).masked_fill(later, -torch.inf)
-        close(scores.softmax(-1), case.result.attentions[layer][0])
+        x, expected = case.run.reads[layer], case.run.attentions[layer]
+        scores = case.net.scores(case.model, layer, x, every, x, every, case.run)
+        close(scores.masked_fill(expected == 0, -torch.inf).softmax(dim=-1), expected)
+
+
+def test_which_positions_are_seen(case: Case) -> None:
+    at = torch.arange(len(case.tokens))
+    back = at[:, None] - at  # how far a position looks back
+    seen = torch.stack([weights.gt(0).all(dim=0) for weights in case.run.attentions])
+    assert seen.equal(torch.stack([weights.gt(0).any(dim=0) for weights in case.run.attentions]))
+    if not case.model.shape.causal:
+        assert seen.all()
+        return
+    local = torch.tensor([not seen[layer, -1, 0] for layer in case.layers])
+    whole, near = back >= 0, (back >= 0) & (back < WINDOW)
+    assert seen.equal(torch.where(local[:, None, None], near, whole))
+    has_windows = case.model.shape.architecture in ("mistral", "gemma2", "gemma3_text", "phi3", "gpt_neo")
+    assert bool(local.any()) == has_windows
 
 
 def test_vo_gives_the_output_of_each_head(case: Case) -> None:
     """What the net's own last product makes of one head's mixed values and zeros for the others."""
-    s = case.model.shape
+    s, T = case.model.shape, len(case.tokens)
     for layer in case.layers:
-        x, mixed = case.into(case.name(layer, "attention")), case.into(case.name(layer, "w_o"))
-        W_V, W_O = case.model.factors(layer, "vo")  # mixed is (tokens, n_heads · d_head): the heads side by side
+        W_V, W_O = case.model.factors(layer, "vo")
+        bias = case.bias(layer, "w_v").expand(s.count("w_v")).view(-1, 1, s.d_head)
+        values = case.run.reads[layer] @ W_V + bias.repeat_interleave(s.n_heads // s.n_kv_heads, dim=0)
+        read = case.run.attentions[layer] @ values  # (n_heads, T, d_head)
+        close(read.transpose(0, 1).flatten(1), case.run.mixed[layer])
+        alone = torch.zeros(s.n_heads, T, s.n_heads, s.d_head)
         for head in range(s.n_heads):
-            own = slice(head * s.d_head, (head + 1) * s.d_head)
-            read = case.result.attentions[layer][0, head] @ x @ W_V[head]
-            close(read, mixed[:, own])
-            alone = torch.zeros_like(mixed)
-            alone[:, own] = mixed[:, own]
-            with torch.no_grad():
-                close(read @ W_O[head], case.net.get_submodule(case.name(layer, "w_o"))(alone))
+            alone[head, :, head] = read[head]
             first = s.row("w_v", head, 0)
-            close(case.model.vectors(layer, "w_v")[first : first + s.d_head].T, W_V[head])
+            assert case.model.vectors(layer, "w_v")[first : first + s.d_head].T.equal(W_V[head])
+        with torch.no_grad():
+            expected = case.net.part(layer, "w_o")(alone.flatten(2))
+        close(read @ W_O + case.bias(layer, "w_o"), expected)
 
 
 def test_ff_coefficients_and_output(case: Case) -> None:
+    activation = case.model.activation(case.net.net)
     for layer in case.layers:
-        x = case.into(case.name(layer, "mlp"))
-        gate = x @ case.model.vectors(layer, "ff_key").T
-        gated = case.model.shape.gated
-        coefficients = silu(gate) * (x @ case.model.vectors(layer, "ff_up").T) if gated else NewGELUActivation()(gate)
-        close(coefficients, case.into(case.name(layer, "ff_value")))
-        torch.testing.assert_close(
-            coefficients @ case.model.vectors(layer, "ff_value"),
-            case.out_of(case.name(layer, "mlp")),
-            rtol=1e-4,
-            atol=1e-4,
-        )
+        x = case.net.norm("ff", layer)(_before_ff(case, layer))
+
+        def read(kind: str, x: Tensor = x, layer: int = layer) -> Tensor:
+            return linear(x, case.model.vectors(layer, kind)) + case.bias(layer, kind)
+
+        close(read("ff_key"), case.run.keys[layer])
+        coefficients = activation(read("ff_key"))
+        if case.model.shape.gated:
+            coefficients = coefficients * read("ff_up")
+        close(coefficients, case.run.coefficients[layer])
+        output = coefficients @ case.model.vectors(layer, "ff_value") + case.bias(layer, "ff_value")
+        torch.testing.assert_close(output, case.run.written[layer], rtol=1e-4, atol=1e-4)
+
+
+def _before_ff(case: Case, layer: int) -> Tensor:
+    """What the norm before FF reads: the stream after attention, but where both read the same stream."""
+    streams = case.run.streams
+    if getattr(case.net.net.config, "use_parallel_residual", False):
+        return streams[(layer - 1, "ff") if layer else (0, "embedding")]
+    if not case.model.shape.causal:  # the stream after attention is behind that norm
+        before = streams[(layer - 1, "ff") if layer else (0, "embedding")]
+        with torch.no_grad():
+            added: Tensor = case.net.part(layer, "w_o")(case.run.mixed[layer])
+        return before + added
+    return streams[layer, "attention"]
 
 
 def test_embedding_and_unembedding(case: Case) -> None:
-    model, base = case.model, case.names["base"]
-    torch.testing.assert_close(model.W_E[TOKENS[0]], case.out_of(f"{base}.{case.names['W_E']}"))
-    logits = case.out_of(f"{base}.{case.names['norm']}") @ model.W_U.T
-    torch.testing.assert_close(logits, case.result.logits[0], rtol=1e-4, atol=1e-4)
+    """Tokens go in by rows of W_E; what comes out of the last layer meets W_U by the model's own last steps."""
+    model, net = case.model, case.net.net
+    ids = list(case.tokens)
+    assert model.W_E[ids].equal(net.get_input_embeddings().weight[ids])
     assert (model.W_U is model.W_E) == model.shape.tied
+    last = case.run.streams[case.layers[-1], "ff"]
+    if case.run.logits is None:
+        assert not model.predicts
+        return
+    with torch.no_grad():
+        close(model.logits(net, last), case.run.logits)
+        held = net.get_output_embeddings()
+        assert model.W_U.equal(held.weight)
+        if not model.shape.causal:
+            return
+        logits, cap = case.net.norm("final")(last) @ model.W_U.T, getattr(net.config, "final_logit_softcapping", None)
+        close(logits if cap is None else cap * torch.tanh(logits / cap), case.run.logits)
 
 
-@pytest.mark.parametrize("family", MAKERS)
-def test_names_without_prefix(tmp_path: Path, family: str) -> None:
-    bare = describe(Checkpoint.open(MAKERS[family](tmp_path / "bare", bare=True)))
-    whole = describe(Checkpoint.open(MAKERS[family](tmp_path / "whole")))
-    assert bare.shape == whole.shape
-    assert bare.prefix == ""
-    assert torch.equal(bare.W_E, whole.W_E)
-    for kind in whole.shape.kinds:
-        assert torch.equal(bare.vectors(1, kind), whole.vectors(1, kind))
+def same_vectors(found: Model, expected: Model, dtype: torch.dtype = torch.float32) -> None:
+    assert replace(found.shape, predicts=expected.shape.predicts) == expected.shape
+    for name in ("W_E", "W_U"):
+        assert getattr(found, name).equal(getattr(expected, name).to(dtype).float())
+    for kind in expected.shape.kinds:
+        assert found.vectors(1, kind).equal(expected.vectors(1, kind).to(dtype).float())
+
+
+def test_several_files_and_half_the_bytes(case: Case, tmp_path: Path) -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        folder = tmp_path / str(dtype)
+        tensors = {name: tensor.to(dtype) for name, tensor in load_file(case.folder / "model.safetensors").items()}
+        _write_parts(folder, tensors)
+        (folder / "config.json").write_bytes((case.folder / "config.json").read_bytes())
+        same_vectors(describe(Checkpoint.open(folder)), case.model, dtype)
+
+
+def _write_parts(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """As the Hub has large models: tensors in three files, and an index of them."""
+    folder.mkdir()
+    places = {name: f"model-0000{number % 3 + 1}-of-00003.safetensors" for number, name in enumerate(tensors)}
+    for place in set(places.values()):
+        save_file({name: tensors[name] for name in tensors if places[name] == place}, folder / place)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": places}))
+
+
+def test_a_checkpoint_without_a_head(case: Case, tmp_path: Path) -> None:
+    """Names then have no prefix. What is not tied has no W_U without its head."""
+    case.net.body.save_pretrained(tmp_path)
+    if not case.model.shape.tied:
+        with pytest.raises(BadWeights, match=f"no tensor {case.model.unembeddings[0]}.weight"):
+            describe(Checkpoint.open(tmp_path))
+        return
+    bare = describe(Checkpoint.open(tmp_path))
+    same_vectors(bare, case.model)
+    assert bare.prefix == ("decoder." if case.model.shape.architecture == "opt" else "")
+    assert bare.shape.predicts == ("next" if case.model.shape.causal else "nearest")
 
 
 def test_a_repeated_head_of_a_tied_model_is_left_alone(tmp_path: Path) -> None:
@@ -166,6 +226,52 @@ def test_a_repeated_head_of_a_tied_model_is_left_alone(tmp_path: Path) -> None:
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     model = describe(Checkpoint.open(folder))
     assert model.W_U is model.W_E
+
+
+def changed(folder: Path, tmp_path: Path, **fields: Any) -> Path:
+    """A copy of a checkpoint whose config.json says something else."""
+    copy = Path(shutil.copytree(folder, tmp_path / "changed"))
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | fields))
+    return copy
+
+
+@pytest.mark.parametrize("kind", ["w_o", "ff_key", "ff_value"])
+def test_a_tensor_that_is_missing_or_does_not_fit(case: Case, tmp_path: Path, kind: str) -> None:
+    (name,) = (name for name, module in case.net.body.named_modules() if module is case.net.part(1, kind))
+    folder = changed(case.folder, tmp_path)
+    tensors = load_file(folder / "model.safetensors")
+    (name,) = (each for each in tensors if each.endswith(f"{name}.weight"))
+    weight = tensors.pop(name)
+    for replaced in ({}, {name: weight[:, 1:].contiguous()}):
+        save_file(tensors | replaced, folder / "model.safetensors", metadata={"format": "pt"})
+        said = f"{name} of .* has the shape .* must be" if replaced else f"no tensor {name}"
+        with pytest.raises(BadWeights, match=said):
+            describe(Checkpoint.open(folder))
+
+
+@pytest.mark.parametrize(("family", "change", "said"), [
+    ("opt", {"word_embed_proj_dim": 16}, "like OPT-350m: its embeddings have 16 numbers, its blocks 32"),
+    ("opt", {"do_layer_norm_before": False}, "like OPT-350m.*Every other size"),
+    ("bert", {"is_decoder": True}, "used as a decoder"),
+    ("roberta", {"is_decoder": True, "add_cross_attention": True}, "used as a decoder"),
+    ("bert", {"position_embedding_type": "relative_key"}, "relative positions"),
+    ("gpt2", {"model_type": "mamba"}, "mamba, which is not supported"),
+])  # fmt: skip
+def test_what_is_not_supported_within_a_family(
+    family_folder: Callable[[str], Path], tmp_path: Path, family: str, change: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(UnsupportedArchitecture, match=said):
+        describe(Checkpoint.open(changed(family_folder(family), tmp_path, **change)))
+
+
+def test_an_unsupported_model_is_told_all_families() -> None:
+    with pytest.raises(UnsupportedArchitecture) as error:
+        model_class({"model_type": "t5"}, "some/model")
+    assert all(name in str(error.value) for name in [*names(), *supported()])
+
+
+MAKERS: dict[str, Callable[..., Path]] = {"gpt2": tiny_gpt2, "llama": tiny_llama}
 
 
 @pytest.mark.parametrize(("family", "change", "said"), [

@@ -1,0 +1,190 @@
+"""Small models of every family as `transformers` runs them. Where their modules are is said here once more, apart from
+the code under test, and a run keeps what went in and out of them.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from precompute.weights.architectures.base import Model
+from tests.support.families import load_net
+
+Step = tuple[int, str]  # a layer, and after which part of it: embedding, attention, ff
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names of modules: `blocks`, `first_norm` and `final_norm` of the base model, the others of a block."""
+
+    blocks: str
+    attention: str  # makes queries, keys and values of its input
+    w_o: str
+    written: str  # its output is what attention adds to the stream; of an encoder the stream itself
+    ff_key: str
+    ff_value: str
+    attention_norm: str  # before attention; of an encoder the block's last one, which the next block's attention reads
+    ff_norm: str  # before FF
+    final_norm: str = ""
+    first_norm: str = ""  # of an encoder: behind the embeddings
+
+
+_GPT2 = Layout("h", "attn", "attn.c_proj", "attn", "mlp.c_fc", "mlp.c_proj", "ln_1", "ln_2", "ln_f")
+_LLAMA = Layout(
+    "layers", "self_attn", "self_attn.o_proj", "self_attn", "mlp.gate_proj", "mlp.down_proj",
+    "input_layernorm", "post_attention_layernorm", "norm",
+)  # fmt: skip
+_GEMMA2 = Layout(
+    "layers", "self_attn", "self_attn.o_proj", "post_attention_layernorm", "mlp.gate_proj", "mlp.down_proj",
+    "input_layernorm", "pre_feedforward_layernorm", "norm",
+)  # fmt: skip
+_BERT = Layout(
+    "encoder.layer", "attention.self", "attention.output.dense", "attention.output", "intermediate.dense",
+    "output.dense", "output.LayerNorm", "attention.output.LayerNorm", first_norm="embeddings.LayerNorm",
+)  # fmt: skip
+LAYOUTS = {
+    "gpt2": _GPT2,
+    **dict.fromkeys(("llama", "mistral", "qwen2", "qwen3", "gemma"), _LLAMA),
+    **dict.fromkeys(("gemma2", "gemma3_text"), _GEMMA2),
+    "phi3": Layout(
+        "layers", "self_attn", "self_attn.o_proj", "self_attn", "mlp.gate_up_proj", "mlp.down_proj",
+        "input_layernorm", "post_attention_layernorm", "norm",
+    ),
+    "gpt_neox": Layout(
+        "layers", "attention", "attention.dense", "attention", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h",
+        "input_layernorm", "post_attention_layernorm", "final_layer_norm",
+    ),
+    "gpt_neo": Layout(
+        "h", "attn.attention", "attn.attention.out_proj", "attn", "mlp.c_fc", "mlp.c_proj", "ln_1", "ln_2", "ln_f",
+    ),
+    "opt": Layout(
+        "decoder.layers", "self_attn", "self_attn.out_proj", "self_attn", "fc1", "fc2",
+        "self_attn_layer_norm", "final_layer_norm", "decoder.final_layer_norm",
+    ),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta"), _BERT),
+    "distilbert": Layout(
+        "transformer.layer", "attention", "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2",
+        "output_layer_norm", "sa_layer_norm", first_norm="embeddings.LayerNorm",
+    ),
+}  # fmt: skip
+
+
+@dataclass
+class Run:
+    """What a net computes for one prompt of T tokens; lists have an entry for each layer."""
+
+    logits: Tensor | None  # (T, d_vocab)
+    attentions: list[Tensor]  # (n_heads, T, T)
+    streams: dict[Step, Tensor]  # (T, d_model)
+    reads: list[Tensor]  # (T, d_model) the input of attention
+    mixed: list[Tensor]  # (T, n_heads · d_head) the input of w_o
+    keys: list[Tensor]  # (T, d_mlp) what ff_key reads, before the activation
+    coefficients: list[Tensor]  # (T, d_mlp) the input of ff_value
+    written: list[Tensor]  # (T, d_model) the output of ff_value
+    rotations: list[tuple[Tensor, Tensor] | None]  # cosines and sines (T, ...), where positions are rotary
+
+
+class Net:
+    def __init__(self, folder: Path) -> None:
+        self.net = load_net(folder)
+        self.layout = LAYOUTS[self.net.config.model_type]
+        self.body = self.net.base_model
+        self.blocks = self.body.get_submodule(self.layout.blocks)
+
+    def part(self, layer: int, name: str) -> Any:
+        """A module of a block, by its name in Layout."""
+        return self.blocks[layer].get_submodule(getattr(self.layout, name))
+
+    def norm(self, name: str, layer: int = 0) -> Callable[[Tensor], Tensor]:
+        """What reads the stream "attention", "ff" or "final"; an encoder's stream is normed when it is written."""
+        if name == "ff":
+            module = self.part(layer, "ff_norm")
+        elif not self.layout.first_norm:
+            final = name == "final"
+            module = self.body.get_submodule(self.layout.final_norm) if final else self.part(layer, "attention_norm")
+        else:
+            before = len(self.blocks) - 1 if name == "final" else layer - 1
+            module = self.part(before, "attention_norm") if before >= 0 else self._first_norm
+        return torch.no_grad()(module)  # type: ignore[no-any-return]
+
+    @property
+    def _first_norm(self) -> Any:
+        return self.body.get_submodule(self.layout.first_norm)
+
+    @torch.no_grad()
+    def run(self, tokens: tuple[int, ...]) -> Run:
+        seen: dict[Any, tuple[Any, dict[str, Any], Any]] = {}  # by module: arguments and output
+        every = [module for module in self.net.modules() if module is not self.net]
+        hooks = [
+            module.register_forward_hook(lambda it, *values: seen.update({it: values}), with_kwargs=True)
+            for module in every
+        ]
+        try:
+            out = self.net(torch.tensor([tokens]), output_attentions=True)
+        finally:
+            for hook in hooks:
+                hook.remove()
+        layers, T = range(len(self.blocks)), len(tokens)
+
+        def into(module: Any) -> Tensor:
+            args, kwargs, _ = seen[module]
+            value: Tensor = args[0] if args else kwargs["hidden_states"]
+            return value.view(T, -1)
+
+        def out_of(module: Any) -> Tensor:
+            value = seen[module][2]
+            tensor: Tensor = value[0] if isinstance(value, tuple) else value
+            return tensor.view(T, -1)
+
+        streams: dict[Step, Tensor] = {(0, "embedding"): into(self.blocks[0])}
+        rotations: list[tuple[Tensor, Tensor] | None] = []
+        for layer in layers:
+            block, written = self.blocks[layer], out_of(self.part(layer, "written"))
+            streams[layer, "attention"] = written if self.layout.first_norm else into(block) + written
+            streams[layer, "ff"] = out_of(block)
+            turned = seen[self.part(layer, "attention")][1].get("position_embeddings")
+            rotations.append(turned and (turned[0][0], turned[1][0]))
+        coefficients = [into(self.part(layer, "ff_value")) for layer in layers]
+        return Run(
+            logits=out.logits[0] if hasattr(out, "logits") else None,
+            attentions=[weights[0] for weights in out.attentions],
+            streams=streams,
+            reads=[into(self.part(layer, "attention")) for layer in layers],
+            mixed=[into(self.part(layer, "w_o")) for layer in layers],
+            keys=[out_of(self.part(layer, "ff_key"))[:, : coefficients[0].shape[1]] for layer in layers],
+            coefficients=coefficients,
+            written=[out_of(self.part(layer, "ff_value")) for layer in layers],
+            rotations=rotations,
+        )
+
+    @torch.no_grad()
+    def scores(
+        self, model: Model, layer: int, x: Tensor, at: Tensor, others: Tensor, there: Tensor, run: Run
+    ) -> Tensor:
+        """What attention makes of states x (n, d_model) at positions `at` that look at others (m, d_model), there:
+        (n_heads, n, m), from the vectors w_q and w_k. Norms and turns are those of `transformers`.
+        """
+        attention, s = self.part(layer, "attention"), model.shape
+
+        def heads(kind: str, states: Tensor) -> Tensor:
+            made = functional.linear(states, model.vectors(layer, kind), model.bias(self.net, layer, kind))
+            return made.view(len(states), -1, s.d_head)
+
+        q, k = heads("w_q", x), heads("w_k", others)
+        if hasattr(attention, "q_norm"):
+            q, k = attention.q_norm(q), attention.k_norm(k)
+        q, k = q.transpose(0, 1), k.transpose(0, 1).repeat_interleave(s.n_heads // s.n_kv_heads, dim=0)
+        rotation = run.rotations[layer]
+        if rotation is not None:
+            turn = sys.modules[type(attention).__module__].apply_rotary_pos_emb
+            cos, sin = (each[None] for each in rotation)
+            q = turn(q[None], q[None], cos[:, at], sin[:, at])[0][0]
+            k = turn(k[None], k[None], cos[:, there], sin[:, there])[0][0]
+        scores: Tensor = q @ k.transpose(1, 2) * getattr(attention, "scaling", 1.0)
+        cap = getattr(self.net.config, "attn_logit_softcapping", None)
+        return scores if cap is None else cap * torch.tanh(scores / cap)
