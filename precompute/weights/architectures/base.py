@@ -16,6 +16,7 @@ from precompute.errors import BadWeights, NotFound
 from precompute.shape import FACTORS, SIDES, Shape
 from precompute.weights.architectures.config import Config, find_model_type
 from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.gguf.layout import Layout
 
 NormName = Literal["attention", "ff", "final"]  # before a layer's attention, before its FF, before W_U
 
@@ -48,6 +49,7 @@ class Model:
     after_attention: ClassVar[str]  # the module of the block whose input is the stream between attention and FF
     gain_offset: ClassVar[float] = 0.0  # what a norm adds to its stored gain
     activation_field: ClassVar[str] = "hidden_act"  # of config.json
+    gguf: "ClassVar[type[Layout] | None]" = None  # the family in GGUF files, if there is such a form
     unused: ClassVar[tuple[str, ...]] = ()  # how names begin of tensors that a run does not need
 
     def __init__(self, checkpoint: Checkpoint) -> None:

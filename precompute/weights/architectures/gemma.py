@@ -8,6 +8,7 @@ class Gemma(Llama):
     default_d_head = {"gemma": 256}
     tied_by_default = True
     gain_offset = 1.0
+    gguf = None
 
 
 MODEL = Gemma

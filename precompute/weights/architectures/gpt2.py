@@ -2,7 +2,61 @@
 Its linear layers (Conv1D) are stored (in, out), the transpose of everybody else's.
 """
 
+from typing import Any
+
+import torch
+
 from precompute.weights.architectures.base import Model
+from precompute.weights.gguf.layout import Layout
+
+
+class GPT2Gguf(Layout):
+    """Its linear layers the other way round."""
+
+    architectures = ("gpt2",)
+    top = {
+        "token_embd.weight": "transformer.wte.weight",
+        "position_embd.weight": "transformer.wpe.weight",
+        "output_norm.weight": "transformer.ln_f.weight",
+        "output_norm.bias": "transformer.ln_f.bias",
+        "output.weight": "lm_head.weight",
+    }
+    block_prefix = "transformer.h."
+    block = {
+        f"{short}.{suffix}": f"{name}.{suffix}"
+        for short, name in {
+            "attn_norm": "ln_1",
+            "attn_qkv": "attn.c_attn",
+            "attn_output": "attn.c_proj",
+            "ffn_norm": "ln_2",
+            "ffn_up": "mlp.c_fc",
+            "ffn_down": "mlp.c_proj",
+        }.items()
+        for suffix in ("weight", "bias")
+    }
+    optional = frozenset({"output.weight"})
+
+    def config(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        d_vocab, d_model = self.matrix(tensors["token_embd.weight"])
+        return {
+            "architectures": ["GPT2LMHeadModel"],
+            "model_type": "gpt2",
+            "vocab_size": d_vocab,
+            "n_embd": self.size("embedding_length", d_model),
+            "n_inner": self.size("feed_forward_length", 4 * d_model),
+            "n_layer": self.n_layers,
+            "n_head": self.n_heads,
+            "n_positions": self.matrix(tensors["position_embd.weight"])[0],
+            "layer_norm_epsilon": self.number("attention.layer_norm_epsilon", 1e-5),
+            "tie_word_embeddings": "output.weight" not in tensors,
+            "torch_dtype": "float32",
+            **self.tokens(),
+        }
+
+    def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
+        """The Hub stores GPT-2's linear layers (in, out)."""
+        linear = name.startswith("blk.") and values.ndim == 2
+        return values.T if linear else values
 
 
 class GPT2(Model):
@@ -32,6 +86,7 @@ class GPT2(Model):
     norms = {"attention": "ln_1", "ff": "ln_2", "final": "ln_f"}
     after_attention = "ln_2"
     activation_field = "activation_function"
+    gguf = GPT2Gguf
 
 
 MODEL = GPT2

@@ -2,7 +2,82 @@
 Biases (Qwen 2), norms of queries and keys (Qwen 3) and sliding windows (Mistral) are no matter of the vectors.
 """
 
+from typing import Any, ClassVar
+
+import torch
+
+from precompute.errors import BadWeights
 from precompute.weights.architectures.base import Model
+from precompute.weights.gguf.layout import Layout
+from precompute.weights.gguf.rope import rope_scaling
+
+
+class LlamaGguf(Layout):
+    """Rows of q and k are interleaved in files of Llama (and Mistral), not of Qwen."""
+
+    architectures = ("llama", "qwen2", "qwen3")
+    top = {
+        "token_embd.weight": "model.embed_tokens.weight",
+        "output_norm.weight": "model.norm.weight",
+        "output.weight": "lm_head.weight",
+    }
+    block_prefix = "model.layers."
+    block = {
+        "attn_norm.weight": "input_layernorm.weight",
+        "ffn_norm.weight": "post_attention_layernorm.weight",
+        **{
+            f"attn_{short}.{suffix}": f"self_attn.{short[0]}_proj.{suffix}"
+            for short in ("q", "k", "v", "output")
+            for suffix in ("weight", "bias")
+        },
+        "attn_q_norm.weight": "self_attn.q_norm.weight",
+        "attn_k_norm.weight": "self_attn.k_norm.weight",
+        "ffn_gate.weight": "mlp.gate_proj.weight",
+        "ffn_up.weight": "mlp.up_proj.weight",
+        "ffn_down.weight": "mlp.down_proj.weight",
+    }
+    optional = frozenset({
+        "output.weight", "attn_q_norm.weight", "attn_k_norm.weight",
+        *(f"attn_{short}.bias" for short in ("q", "k", "v", "output")),
+    })  # fmt: skip
+
+    def config(self, tensors: dict[str, Any]) -> dict[str, Any]:
+        d_vocab, d_model = self.matrix(tensors["token_embd.weight"])
+        config: dict[str, Any] = {
+            "architectures": [f"{self.architecture.capitalize()}ForCausalLM"],
+            "model_type": self.architecture,
+            "hidden_act": "silu",
+            "vocab_size": d_vocab,
+            "hidden_size": self.size("embedding_length", d_model),
+            "intermediate_size": self.size("feed_forward_length"),
+            "num_hidden_layers": self.n_layers,
+            "num_attention_heads": self.n_heads,
+            "num_key_value_heads": self.n_kv_heads,
+            "head_dim": self.size(
+                "attention.key_length", self.matrix(tensors["blk.0.attn_q.weight"])[0] // self.n_heads
+            ),
+            "max_position_embeddings": self.size("context_length", 2048),
+            "rms_norm_eps": self.number("attention.layer_norm_rms_epsilon", 1e-5),
+            "rope_theta": self.number("rope.freq_base", 10000.0),
+            "attention_bias": "blk.0.attn_q.bias" in tensors,
+            "tie_word_embeddings": "output.weight" not in tensors,
+            "torch_dtype": "float32",
+            **self.tokens(),
+        }
+        config["rope_scaling"] = rope_scaling(self, tensors, config["rope_theta"])
+        return config
+
+    def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
+        """GGUF interleaves the two halves of each head's rotary pairs in q and k; undo it."""
+        kind = name.split(".")[-2]
+        if self.architecture != "llama" or kind not in ("attn_q", "attn_k"):
+            return values
+        heads = self.n_heads if kind == "attn_q" else self.n_kv_heads
+        if values.shape[0] % (2 * heads):
+            raise BadWeights(f"{name} of {self.path} has {values.shape[0]} rows, which {heads} heads cannot share.")
+        rest = values.shape[1:]
+        paired = values.reshape(heads, -1, 2, *rest)  # (heads, d_head/2, 2, d_model)
+        return paired.transpose(1, 2).reshape(values.shape)  # (heads · 2 · d_head/2, d_model)
 
 
 class Llama(Model):
@@ -24,6 +99,7 @@ class Llama(Model):
     attention = "self_attn"
     norms = {"attention": "input_layernorm", "ff": "post_attention_layernorm", "final": "norm"}
     after_attention = "post_attention_layernorm"
+    gguf: ClassVar[type[Layout] | None] = LlamaGguf
 
 
 MODEL = Llama

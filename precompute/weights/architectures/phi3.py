@@ -15,6 +15,7 @@ class Phi3(Llama):
         "w_o": "self_attn.o_proj",
     }
     left_out = {}
+    gguf = None
 
 
 MODEL = Phi3

@@ -1,4 +1,4 @@
-"""A GGUF file (Llama or GPT-2) turned into a checkpoint folder in the Hub's layout, one layer in memory at a time."""
+"""A GGUF file turned into a checkpoint folder in the Hub's layout, one layer in memory at a time."""
 
 import json
 from pathlib import Path
@@ -10,15 +10,12 @@ import torch
 from safetensors.torch import save_file
 
 from precompute.errors import BadWeights, UnsupportedArchitecture
-from precompute.weights.architectures import describe
+from precompute.weights.architectures import describe, supported
 from precompute.weights.checkpoint import INDEX_FILE, Checkpoint
-from precompute.weights.gguf.gpt2 import GPT2Layout
 from precompute.weights.gguf.layout import Layout
-from precompute.weights.gguf.llama import LlamaLayout
 from precompute.weights.gguf.tokenizer import write_tokenizer
 
 VERSION = 1  # of what a conversion writes: a new number makes old conversions be made again
-LAYOUTS: dict[str, type[Layout]] = {"llama": LlamaLayout, "gpt2": GPT2Layout}
 _PLAIN = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.F64)
 
 
@@ -60,6 +57,12 @@ class _Reader(gguf.GGUFReader):  # type: ignore[misc]
         return super()._get(offset, dtype, count, override_order)
 
 
+def layouts() -> dict[str, type[Layout]]:
+    """The GGUF forms of the supported families, by general.architecture."""
+    families = set(supported().values())
+    return {name: family.gguf for family in families if family.gguf for name in family.gguf.architectures}
+
+
 def _read_layout(reader: Any, path: Path) -> Layout:
     try:
         # Reader fields decode on demand: an ill-formed string shows here.
@@ -67,14 +70,15 @@ def _read_layout(reader: Any, path: Path) -> Layout:
     except ValueError as error:
         raise BadWeights(f"{path} has text that is not UTF-8 ({error}). Download it again.") from error
     architecture = fields.get("general.architecture")
-    if not isinstance(architecture, str) or architecture not in LAYOUTS:
+    known = layouts()
+    if not isinstance(architecture, str) or architecture not in known:
         raise UnsupportedArchitecture(
             f"{path} is of the architecture {architecture}, which is not supported. "
-            f"Supported in GGUF are: {', '.join(sorted(LAYOUTS))}."
+            f"Supported in GGUF are: {', '.join(sorted(known))}."
         )
     if fields.get("split.count", 1) not in (0, 1):
         raise BadWeights(f"{path} is one part of {fields['split.count']}. Merge them first: llama-gguf-split --merge.")
-    return LAYOUTS[architecture](fields, path)
+    return known[architecture](fields, path)
 
 
 def _check_names(layout: Layout, tensors: dict[str, Any], path: Path) -> None:

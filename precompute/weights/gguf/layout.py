@@ -1,5 +1,5 @@
 """How GGUF names, orders and describes a model's tensors, and what the Hub's format makes of them.
-One subclass per architecture.
+A family that has a GGUF form says so in its own file (precompute/weights/architectures/), with a subclass of this.
 """
 
 import math
@@ -16,7 +16,7 @@ from precompute.errors import BadWeights
 
 
 class Layout(ABC):
-    architecture: ClassVar[str]
+    architectures: ClassVar[tuple[str, ...]]  # general.architecture of the files
     top: ClassVar[dict[str, str]]  # GGUF name -> Hub name
     block: ClassVar[dict[str, str]]  # the same for the tensors of layer {n}, after "blk.{n}."
     block_prefix: ClassVar[str]
@@ -25,6 +25,7 @@ class Layout(ABC):
     def __init__(self, fields: dict[str, Any], path: Path) -> None:
         self.fields = fields
         self.path = path
+        self.architecture: str = fields["general.architecture"]
         self.n_layers = self.size("block_count")
         self.n_heads = self.size("attention.head_count")
         self.n_kv_heads = self.size("attention.head_count_kv", default=self.n_heads)

@@ -1,5 +1,5 @@
 """The tokenizer inside a GGUF file, written as a tokenizer.json that splits text in the same way.
-Byte-level BPE (GPT-2, SmolLM, Llama 3) and SentencePiece's BPE (Llama 2).
+Byte-level BPE (GPT-2, SmolLM, Llama 3, Qwen) and SentencePiece's BPE (Llama 2).
 """
 
 import json
@@ -31,6 +31,11 @@ def _llama3() -> pre_tokenizers.PreTokenizer:
     return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
+def _qwen() -> pre_tokenizers.PreTokenizer:
+    split = pre_tokenizers.Split(Regex(_LLAMA3.replace("{1,3}", "")), behavior="isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
 # tokenizer.ggml.pre: how text is cut before the merges
 _CUTS: dict[str, Callable[[], pre_tokenizers.PreTokenizer]] = {
     "gpt-2": _gpt2,
@@ -38,6 +43,7 @@ _CUTS: dict[str, Callable[[], pre_tokenizers.PreTokenizer]] = {
     "smollm": _digits_apart,
     "llama-bpe": _llama3,
     "llama3": _llama3,
+    "qwen2": _qwen,
 }
 
 
@@ -80,6 +86,8 @@ def _byte_level(info: dict[str, Any], tokens: list[str]) -> Tokenizer:
     merges = [(left, right) for left, right in (merge.split(" ") for merge in info.get("merges", []))]
     vocabulary = {token: number for number, token in enumerate(tokens)}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=_CUTS[cut] is _llama3))
+    if _CUTS[cut] is _qwen:
+        tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = _CUTS[cut]()
     tokenizer.decoder = decoders.ByteLevel()
     return tokenizer

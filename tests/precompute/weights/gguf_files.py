@@ -13,6 +13,7 @@ from tests.support.tokenizers import tokenizer_json
 
 Array = np.ndarray[Any, np.dtype[np.float32]]
 LLAMA = {
+    "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm",
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
     "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
@@ -80,17 +81,18 @@ def _sizes(config: dict[str, Any]) -> dict[str, Any]:
             "gpt2.attention.head_count": config["n_head"],
             "gpt2.attention.layer_norm_epsilon": config["layer_norm_epsilon"],
         }
-    return {
-        "llama.block_count": config["num_hidden_layers"],
-        "llama.embedding_length": config["hidden_size"],
-        "llama.feed_forward_length": config["intermediate_size"],
-        "llama.context_length": config["max_position_embeddings"],
-        "llama.attention.head_count": config["num_attention_heads"],
-        "llama.attention.head_count_kv": config["num_key_value_heads"],
-        "llama.attention.key_length": config["head_dim"],
-        "llama.attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
-        "llama.rope.freq_base": 10000.0,
+    sizes = {
+        "block_count": config["num_hidden_layers"],
+        "embedding_length": config["hidden_size"],
+        "feed_forward_length": config["intermediate_size"],
+        "context_length": config["max_position_embeddings"],
+        "attention.head_count": config["num_attention_heads"],
+        "attention.head_count_kv": config["num_key_value_heads"],
+        "attention.key_length": config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
+        "attention.layer_norm_rms_epsilon": config["rms_norm_eps"],
+        "rope.freq_base": 10000.0,
     }
+    return {f"{config['model_type']}.{name}": size for name, size in sizes.items()}
 
 
 def _tokenizer(pre: str | None) -> dict[str, Any]:
@@ -113,9 +115,9 @@ def _tensors(hub_folder: Path, config: dict[str, Any]) -> dict[str, Array | None
     held: dict[str, Array | None] = {}
     for name, tensor in load_file(hub_folder / "model.safetensors").items():
         array = tensor.to(torch.float32).numpy()
-        if ".q_proj." in name:
+        if config["model_type"] == "llama" and ".q_proj." in name:
             array = interleave(array, config["num_attention_heads"])
-        elif ".k_proj." in name:
+        elif config["model_type"] == "llama" and ".k_proj." in name:
             array = interleave(array, config["num_key_value_heads"])
         elif config["model_type"] == "gpt2" and ".h." in name and array.ndim == 2:
             array = array.T

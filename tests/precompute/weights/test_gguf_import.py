@@ -23,6 +23,7 @@ from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.gguf.convert import convert
 from precompute.weights.sources import resolve
 from tests.precompute.weights.gguf_files import write_gguf
+from tests.support.families import FAMILIES
 from tests.support.models import load, tiny_gpt2, tiny_llama
 from tests.support.small_disk import small_disk
 
@@ -47,6 +48,7 @@ def converted(path: Path, folder: Path) -> Path:
     (tiny_llama, {"n_heads": 3, "n_kv_heads": 1, "d_model": 24, "d_head": 16}),
     (tiny_llama, {"biases": True}), (tiny_gpt2, {"biases": True}),
     (tiny_gpt2, {"tied": False, "d_mlp": 40}),
+    (FAMILIES["qwen2"].save, {"vocab_size": 512}), (FAMILIES["qwen3"].save, {"vocab_size": 512}),
 ])  # fmt: skip
 def test_the_same_logits_and_the_same_tensors(tmp_path: Path, make: Callable[..., Path], sizes: dict[str, Any]) -> None:
     original = make(tmp_path / "hub", **sizes)
@@ -107,7 +109,7 @@ NAN = np.full((32, 32), np.nan, dtype=np.float32)
 
 
 @pytest.mark.parametrize(("change", "error", "said"), [
-    ({"fields": {"general.architecture": "mamba"}}, UnsupportedArchitecture, "mamba.*gpt2, llama"),
+    ({"fields": {"general.architecture": "mamba"}}, UnsupportedArchitecture, "mamba.*gpt2, llama, qwen2"),
     ({"fields": {"llama.rope.scaling.type": "yarn"}}, UnsupportedArchitecture, "yarn"),
     ({"tensors": {"rope_freqs.weight": np.arange(1, 5, dtype=np.float32)}}, UnsupportedArchitecture, "rotary"),
     ({"tensors": {"blk.0.ffn_gate_inp.weight": NAN}}, UnsupportedArchitecture, "ffn_gate_inp"),
