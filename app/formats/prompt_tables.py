@@ -8,6 +8,7 @@ from app.views.prompt import ActiveNeuron, EvolutionStep, HeadPattern, PromptVie
 from app.views.tokens import Token
 
 Record = dict[str, Any]  # the columns that a row has
+FIELDS = {"cosine": "score"}  # measures that an entry has under another name
 
 
 def _column(name: str, kind: Kind = "text") -> Column:
@@ -47,10 +48,11 @@ def _run(view: PromptView) -> Iterator[Record]:
     for change in view.changes:
         where: Record = {"layer": change["layer"], "head": change["head"], "neuron": change["neuron"]}
         yield {"panel": "changes", **where, "measure": "coefficient", "value": change["value"]}
-    yield from _listed({"panel": "prediction", **here}, view.prediction, "p")
-    yield from _listed({"panel": "prediction_untouched", **here}, view.untouched, "p")
-    yield from _evolution("evolution", view.evolution or ())
-    yield from _evolution("evolution_untouched", view.evolution_untouched or ())
+    measure = "cosine" if view.predicts == "nearest" else "p"
+    yield from _listed({"panel": "prediction", **here}, view.prediction, measure)
+    yield from _listed({"panel": "prediction_untouched", **here}, view.untouched, measure)
+    yield from _evolution("evolution", view.evolution or (), measure)
+    yield from _evolution("evolution_untouched", view.evolution_untouched or (), measure)
     for head in view.attention or ():
         where = {"panel": "attention", "layer": head["layer"], "head": head["head"]}
         for at, row in enumerate(head["weights"]):
@@ -83,14 +85,14 @@ def _neurons(view: PromptView) -> Iterator[Record]:
             yield {**where, "measure": "shuffled", "value": covered["shuffled"]}
 
 
-def _evolution(panel: str, rows: Sequence[EvolutionStep]) -> Iterator[Record]:
-    """The likeliest tokens after each step, and how likely and at which rank the run's own answer is there."""
+def _evolution(panel: str, rows: Sequence[EvolutionStep], measure: str) -> Iterator[Record]:
+    """The first tokens after each step, and how likely or near, and at which rank, the run's own answer is there."""
     for row in rows:
         step = {"layer": row["layer"], "part": row["after"]}
         for at, cell in enumerate(row["cells"]):
-            yield from _listed({"panel": panel, **step, "position": at}, cell, "p")
+            yield from _listed({"panel": panel, **step, "position": at}, cell, measure)
             answer, ranked = rows[-1]["cells"][at][0], {"position": at, "rank": row["answer_rank"][at]}
-            measured = {"measure": "p", "value": row["answer"][at]}
+            measured = {"measure": measure, "value": row["answer"][at]}
             yield {"panel": f"{panel}_answer", **step, **ranked, "token": answer, **measured}
 
 
@@ -115,5 +117,5 @@ def _neuron(where: Record, neuron: ActiveNeuron, rank: int) -> Iterator[Record]:
 
 def _listed(where: Record, entries: Iterable[Token], measure: str | None = None) -> Iterator[Record]:
     for rank, entry in enumerate(entries, 1):
-        value = {"measure": measure, "value": entry[measure]} if measure else {}  # type: ignore[literal-required]
+        value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
         yield {**where, "rank": rank, "token": entry, **value}

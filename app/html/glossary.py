@@ -29,6 +29,11 @@ TERMS = {
         "top and bottom",
         "The largest scores and the most negative ones. Both matter: a neuron can be pushed either way.",
     ),
+    "encoder": Term(
+        "encoder",
+        "A model whose positions see all others, before and after them, as in BERT; in a decoder such as GPT-2 they "
+        "see only those before. Its tokenizer puts a mark before a text and one after it, in BERT [CLS] and [SEP].",
+    ),
     "layer": Term("layer", "One of the model's storeys, numbered from 0; each has attention heads, then neurons."),
     "neuron": Term(
         "neuron", "One unit of a feed-forward layer: it looks for its key in the stream and adds its value to it."
@@ -92,9 +97,14 @@ TERMS = {
         "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding.",
     ),
     "evolution": Term(
-        "evolution", "What the stream would predict after each step of a run, through the final norm and unembedding."
+        "evolution",
+        "What the stream would predict after each step of a run, by the model's own last step; in an encoder that "
+        "predicts no tokens, which tokens it is nearest to.",
     ),
-    "attention": Term("attention", "From each position, how much of what a head carries comes from each one before."),
+    "attention": Term(
+        "attention",
+        "From each position, how much of what a head carries comes from each one before, in an encoder also after it.",
+    ),
     "patterns": Term(
         "patterns and messages",
         "What a position looks for at a head (h W_Q W_Kᵀ), and what one attended to sends (h W_V W_O), as words.",
@@ -124,8 +134,6 @@ ROLES = {
     "positive": "Up turns positive on it",
     "negative": "Up turns negative on it",
 }
-
-ARCHITECTURES = {"gpt2": "GPT-2", "llama": "Llama"}
 
 KINDS = {
     "ff_key": "neuron keys",

@@ -38,6 +38,11 @@ def percent(p: float) -> str:
     return f"{p:.1%}" if p >= 0.0005 else "<0.1%"
 
 
+def predicted(value: float, predicts: str) -> str:
+    """What a prediction holds, in little room: a probability, or a cosine where the model predicts no tokens."""
+    return ratio(value) if predicts == "nearest" else percent(value)
+
+
 def thousands(value: int) -> str:
     """1234567 -> "1,234,567"."""
     return f"{value:,}"

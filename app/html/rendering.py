@@ -15,6 +15,7 @@ from app.formats import stored_tables
 from app.html import charts, glossary, listings, numbers, openapi_text, tokens
 from app.html.assets import folder
 from app.views import lengths, parse_address, terms, through_heads
+from app.views.prompt import example_texts
 from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
 from precompute.index.index import Index, ranges
@@ -79,6 +80,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "percent": numbers.percent,
         "plain": tokens.plain,
         "plain_pairs": tokens.plain_pairs,
+        "predicted": numbers.predicted,
         "pretty_json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "pulling_words": tokens.pulling_words,
         "rank_heat": numbers.rank_heat,
@@ -95,6 +97,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "LENSES": LENSES,
         "PRESETS": PRESETS,
         "charts": charts,
+        "example_texts": example_texts,
         "glossary": glossary,
         "lengths": lengths,
         "listings": listings,

@@ -2,15 +2,25 @@
 
 from dataclasses import dataclass
 
+from precompute.shape import Shape
+
+UNNAMED = {"gpt2": "GPT-2", "llama": "Llama"}  # architectures of indexes from before they stored a name
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCard:
     model: str
     name: str = ""  # what others call it, such as "openai-community/gpt2"; "" if that is not known
-    architecture: str = ""
+    architecture: str = ""  # the model_type of its config.json
+    architecture_name: str = ""  # what people call it
+    causal: bool = True  # False: an encoder
     n_layers: int = 0  # 0 of one that cannot be used
     layers: tuple[int, ...] = ()  # those that can be read
     bytes: int = 0
     revision: str = ""
     origin: str = ""  # where the weights come from, for people
     faults: tuple[str, ...]  # what is wrong with it, for people
+
+
+def architecture_name(shape: Shape) -> str:
+    return shape.name or UNNAMED.get(shape.architecture, shape.architecture)

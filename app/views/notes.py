@@ -1,4 +1,4 @@
-"""What must be said beside a head's lists: how positions come in, and what grouped heads share."""
+"""What must be said beside a head's lists: how positions come in, what grouped heads share, what is left out."""
 
 from precompute.shape import Shape
 
@@ -9,11 +9,12 @@ POSITIONS = {
 
 
 def pairs_note(shape: Shape, matrix: str, head: int) -> str:
-    return _joined(POSITIONS[shape.positions] if matrix == "qk" else "", _sharing(shape, head))
+    positions = POSITIONS[shape.positions] if matrix == "qk" else ""
+    return _joined(positions, _sharing(shape, head), _left_out(shape))
 
 
 def head_note(shape: Shape, head: int) -> str:
-    return _joined(POSITIONS[shape.positions], _sharing(shape, head))
+    return _joined(POSITIONS[shape.positions], _sharing(shape, head), _left_out(shape))
 
 
 def words_note(shape: Shape) -> str:
@@ -23,7 +24,7 @@ def words_note(shape: Shape) -> str:
 
 
 def subhead_note(shape: Shape, head: int, subhead: int) -> str:
-    return _joined(_sharing(shape, head), _rotary(shape, subhead))
+    return _joined(_sharing(shape, head), _rotary(shape, subhead), _left_out(shape))
 
 
 def _sharing(shape: Shape, head: int) -> str:
@@ -37,8 +38,19 @@ def _sharing(shape: Shape, head: int) -> str:
 def _rotary(shape: Shape, subhead: int) -> str:
     if shape.positions != "rotary":
         return ""
-    other = (subhead + shape.d_head // 2) % shape.d_head
+    turning = shape.d_rotary or shape.d_head
+    if subhead >= turning:
+        return (
+            f"Rotary positions turn only the first {turning} of {shape.d_head} channels: q and k of this one meet at "
+            "every distance."
+        )
+    other = (subhead + turning // 2) % turning
     return f"Rotary positions mix channel {subhead} with {other}: q and k of one channel meet only at distance zero."
+
+
+def _left_out(shape: Shape) -> str:
+    """What the model does between its matrices, and these lists do not show."""
+    return f"Lists of heads leave out {' and '.join(shape.left_out)}." if shape.left_out else ""
 
 
 def _joined(*notes: str) -> str:

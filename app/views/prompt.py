@@ -2,29 +2,61 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.views.seeds import first_tokens, from_worker
 from app.views.tokens import ScoredToken, Token, View, tokens_of
 from precompute.index.index import Index
 from precompute.live import wire
+from precompute.shape import Predicts
 
 FIRST = 5  # tokens of a neuron's key and value
 FIRST_OF_CHOSEN = 15  # of the one that was asked about
+PREDICTS = (
+    "What prediction and evolution hold. next: probabilities `p` of the next token; masked: `p` of the token at the "
+    "position itself, by an encoder's MLM head; nearest: an encoder without such a head: the tokens that the stream is "
+    "nearest to, their cosine as `score`, and no `p`"
+)
+
+
+# Texts to try: each ends where there is something to see, or has a mask there.
+TEXTS: dict[Predicts, tuple[str, ...]] = {
+    "next": (
+        "The capital of France is",
+        "The Eiffel Tower is in the city of",
+        "When Mary and John went to the store, John gave a drink to",
+    ),
+    "masked": (
+        "The capital of France is {mask}.",
+        "The {mask} barked at the postman all morning.",
+        "When Mary and John went to the store, John gave a drink to {mask}.",
+    ),
+    "nearest": (
+        "They went fishing at the river bank",
+        "She took her savings to the bank",
+        "The capital of France is Paris",
+    ),
+}
 
 
 class LikelyToken(Token):
     p: float
 
 
+# Probabilities; or cosines, where the model predicts no tokens. Those are called scores, as cosines are on other pages.
+Predicted = list[LikelyToken] | list[ScoredToken]
+
+
 class EvolutionStep(TypedDict):
-    """The stream after a step, at every position, read as a prediction."""
+    """The stream after a step, at every position, read as the model's last step reads it."""
 
     layer: int
     after: str  # embedding, attention or ff
-    cells: list[list[LikelyToken]]  # by position
-    answer: tuple[float, ...]  # by position: how likely the token is that the run ends up with there
+    cells: list[Predicted]  # by position
+    answer: tuple[float, ...]  # by position: the probability, or cosine, of the token that the run ends up with there
     answer_rank: tuple[int, ...]
 
 
@@ -33,7 +65,7 @@ class HeadWeights(TypedDict):
 
     layer: int
     head: int
-    weights: tuple[tuple[float, ...], ...]  # by position that attends, up to itself
+    weights: tuple[tuple[float, ...], ...]  # by position that attends: up to itself, or to all in an encoder
 
 
 class Message(TypedDict):
@@ -98,13 +130,14 @@ class PromptView(View):
     text: str
     panel: str
     convention: str
+    predicts: Annotated[Predicts, Field(description=PREDICTS)]
     position: int | None  # None while there is no text
     layer: int | None
     head: int | None  # of that layer, if one was asked about
     changes: list[Change]
     tokens: list[Token]
-    prediction: list[LikelyToken]
-    untouched: list[LikelyToken]  # without the changes; empty if there are none
+    prediction: Predicted
+    untouched: Predicted  # without the changes; empty if there are none
     appears: int | None  # the layer from which on the answer leads
     evolution: list[EvolutionStep] | None = None
     evolution_untouched: list[EvolutionStep] | None = None
@@ -115,12 +148,17 @@ class PromptView(View):
     coverage: list[Coverage] | None = None
 
 
+def example_texts(index: Index) -> list[str]:
+    """Texts to try with a model; with its own mask, where it predicts masked tokens."""
+    return [text.replace("{mask}", index.tokens.mask or "") for text in TEXTS[index.shape.predicts]]
+
+
 def prompt_form(index: Index, panel: str, convention: str, changes: Iterable[wire.Intervention]) -> PromptView:
     """The page that asks for a text."""
     return PromptView(
-        model=index.manifest.model, text="", panel=panel, convention=convention, position=None, layer=None,
-        head=None, changes=[_change(change) for change in changes], tokens=[], prediction=[], untouched=[],
-        appears=None,
+        model=index.manifest.model, text="", panel=panel, convention=convention, predicts=index.shape.predicts,
+        position=None, layer=None, head=None, changes=[_change(change) for change in changes], tokens=[], prediction=[],
+        untouched=[], appears=None,
     )  # fmt: skip
 
 
@@ -130,18 +168,17 @@ def prompt_view(index: Index, ask: wire.PromptAsk, panel: str, answer: wire.Prom
         text=ask.text,
         panel=panel,
         convention=ask.convention,
+        predicts=answer.predicts,
         position=answer.position,
         layer=answer.layer,
         head=ask.head,
         changes=[_change(change) for change in ask.interventions],
         tokens=tokens_of(index.tokens, answer.tokens),
-        prediction=_likely(index, answer.prediction),
-        untouched=_likely(index, answer.untouched),
+        prediction=_predicted(index, answer.predicts, answer.prediction),
+        untouched=_predicted(index, answer.predicts, answer.untouched),
         appears=answer.appears,
-        evolution=None if answer.evolution is None else _evolution(index, answer.evolution),
-        evolution_untouched=(
-            None if answer.evolution_untouched is None else _evolution(index, answer.evolution_untouched)
-        ),
+        evolution=_evolution(index, answer.predicts, answer.evolution),
+        evolution_untouched=_evolution(index, answer.predicts, answer.evolution_untouched),
         attention=None if answer.attention is None else [_attention(head) for head in answer.attention],
         patterns=None if answer.patterns is None else [_pattern(index, head) for head in answer.patterns],
         neurons=None if answer.neurons is None else [_neuron(index, neuron) for neuron in answer.neurons],
@@ -156,17 +193,25 @@ def _change(change: wire.Intervention) -> Change:
     return {"layer": change.layer, "neuron": change.neuron, "head": None, "value": change.value}
 
 
-def _likely(index: Index, entries: Iterable[wire.Likely]) -> list[LikelyToken]:
+def _predicted(index: Index, predicts: Predicts, entries: Iterable[wire.Likely]) -> Predicted:
     texts = index.tokens.texts
-    return [{"id": entry.id, "token": texts[entry.id], "p": entry.p} for entry in entries]
+    if predicts == "nearest":
+        near: list[ScoredToken] = [{"id": e.id, "token": texts[e.id], "score": e.p} for e in entries]
+        return near
+    likely: list[LikelyToken] = [{"id": e.id, "token": texts[e.id], "p": e.p} for e in entries]
+    return likely
 
 
-def _evolution(index: Index, rows: Iterable[wire.EvolutionRow]) -> list[EvolutionStep]:
+def _evolution(
+    index: Index, predicts: Predicts, rows: Iterable[wire.EvolutionRow] | None
+) -> list[EvolutionStep] | None:
+    if rows is None:
+        return None
     return [
         {
             "layer": row.layer,
             "after": row.after,
-            "cells": [_likely(index, cell) for cell in row.cells],
+            "cells": [_predicted(index, predicts, cell) for cell in row.cells],
             "answer": row.answer,
             "answer_rank": row.answer_rank,
         }

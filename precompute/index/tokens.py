@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from precompute.errors import BadWeights, NotFound
 from precompute.files import strict_json
 
+MASKS = ("[MASK]", "<mask>")  # the token that stands where an encoder is to guess, in vocabularies that have one
 CONTINUES = "##"  # what a WordPiece vocabulary puts before a piece that goes on with a word
 _METASPACE = "▁"
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
@@ -54,6 +55,11 @@ class TokenTable:
     @cached_property
     def is_wordpiece(self) -> bool:
         return is_wordpiece(self)
+
+    @cached_property
+    def mask(self) -> str | None:
+        """The mask of this vocabulary, as one writes it."""
+        return next((mask for mask in MASKS if mask in self.texts), None)
 
     def surface(self, text: str) -> str:
         """That of a text, a token's or a visitor's; bytes that are no UTF-8 stay apart."""

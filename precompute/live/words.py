@@ -8,11 +8,10 @@ import torch
 from tokenizers import Tokenizer
 
 from precompute.errors import BadRequest, NotFound
+from precompute.index.tokens import MASKS
 from precompute.live.seed_ranking import find_seed
 from precompute.live.weights import Weights
 from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
-
-MASKS = ("[MASK]", "<mask>")
 
 
 @dataclass(frozen=True)
