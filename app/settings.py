@@ -93,8 +93,19 @@ class Settings(BaseSettings):
         description="words times heads of a table of words through heads; more answer 413",
     )  # fmt: skip
     queue: int = Field(
-        default=64, ge=1, le=10_000, description="live requests that may wait in a worker; one more answers 503"
-    )
+        default=64, ge=1, le=10_000,
+        description="live requests that may wait in each lane of a worker, that of runs and that of quick answers; one "
+        "more answers 503",
+    )  # fmt: skip
+    visitor_queue: int = Field(
+        default=8, ge=1, le=10_000,
+        description="live requests of one visitor that may wait or be computed at once; one more answers 503",
+    )  # fmt: skip
+    ask_seconds: float = Field(
+        default=12.0, gt=0, le=3600,
+        description="seconds that one live request may take, estimated from its tokens and panels; a dearer one "
+        "answers 413",
+    )  # fmt: skip
     request_seconds: float = Field(
         default=30.0, gt=0, le=3600, description="seconds that a live request may take, waiting included"
     )

@@ -47,7 +47,7 @@ async def prompt_run(
     if ask is None:
         raise BadRequest("there is no text: give it as text=")
     answer.at(prompt_address(model, arguments), PROMPT_FORMATS)
-    async with aclosing(live.stream(model, ask)) as reports:
+    async with aclosing(live.stream(model, ask, answer.request)) as reports:
         yield Run(
             await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,
@@ -67,7 +67,7 @@ async def pairs_run(
     answer.at(addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading))
     k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
     stored = pairs_view(index, matrix, layer, head, lens, preset, k)
-    async with aclosing(live.stream(model, pairs_ask(stored, reading, k))) as reports:
+    async with aclosing(live.stream(model, pairs_ask(stored, reading, k), answer.request)) as reports:
         yield Run(
             await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,

@@ -5,7 +5,7 @@ from math import log
 from typing import TYPE_CHECKING
 
 from app.middleware.failures import log_failure
-from app.worker.batching import Job
+from app.worker.jobs import Job
 from app.workers.errors import LiveFailed, TooLarge
 from app.workers.protocol import Ask
 from precompute.errors import LexiscopeError
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from precompute.live.engine import Engine
 
 PADDING = 4 / 3  # prompts are of like length if the longest has at most this many times the tokens of the shortest
-CPU_TOKENS, GPU_TOKENS = 512, 4096  # of the prompts of one batch: where they compete for cores, long ones go alone
 
 
 def batch_key(ask: Ask, tokens: int) -> Hashable:
@@ -32,10 +31,6 @@ def batch_key(ask: Ask, tokens: int) -> Hashable:
 class Computing:
     def __init__(self, engine: "Engine") -> None:
         self._engine = engine
-
-    @property
-    def token_limit(self) -> int:
-        return CPU_TOKENS if str(self._engine.device).startswith("cpu") else GPU_TOKENS
 
     def __call__(self, batch: Sequence[Job]) -> list[bytes | Exception]:
         """A batch that fails is computed one by one, so that only the guilty one has no answer."""
@@ -93,7 +88,6 @@ def _failure(error: Exception) -> Exception:
 def _reports(jobs: Sequence[Job]) -> Callable[[str, float], None]:
     def report(stage: str, share: float) -> None:
         for job in jobs:
-            if job.report:
-                job.report(stage, share)
+            job.report(stage, share)
 
     return report

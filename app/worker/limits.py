@@ -1,5 +1,7 @@
 """What one request may ask of a worker, in numbers, and the check of each: TooLarge names the one that is exceeded."""
 
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from app.settings import Settings
@@ -7,6 +9,8 @@ from app.workers.errors import TooLarge
 from app.workers.protocol import Ask
 from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
 from precompute.shape import SIDES
+
+Estimate = Callable[[Ask, int], float]  # seconds, of an ask and the tokens of its prompt
 
 ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
 
@@ -17,7 +21,9 @@ class Limits:
     seeds: int  # words, pairs or interventions
     heads: int  # words times heads
     queue: int
+    visitor_queue: int
     seconds: float
+    ask_seconds: float
     batch_wait: float  # seconds
     batch_size: int
 
@@ -28,7 +34,9 @@ class Limits:
             settings.seeds_limit,
             settings.heads_limit,
             settings.queue,
+            settings.visitor_queue,
             settings.request_seconds,
+            settings.ask_seconds,
             settings.batch_wait_ms / 1000,
             settings.batch_size,
         )
@@ -79,6 +87,52 @@ class Limits:
                 "tokens, or leave this panel out"
             )
 
+    def check_seconds(self, ask: Ask, tokens: int, estimate: Estimate) -> None:
+        """Refuses what would take too long by its estimate, and says what would not."""
+        seconds = estimate(ask, tokens)
+        if seconds > self.ask_seconds:
+            raise TooLarge(
+                f"{_described(ask, tokens)} would take about {_seconds(seconds)} on this machine: up to "
+                f"{self.ask_seconds:g} s are computed for one request (the setting ask_seconds)"
+                + "".join(f"; {way}" for way in _cheaper(ask, tokens, estimate, self.ask_seconds))
+            )
+
     def _check(self, what: str, number: int, unit: str) -> None:
         if number > self.seeds:
             raise TooLarge(f"{what} with {number} {unit}: up to {self.seeds} are taken (the setting seeds_limit)")
+
+
+def _described(ask: Ask, tokens: int) -> str:
+    match ask:
+        case PromptAsk():
+            panels = f"{len(ask.panels)} panels ({', '.join(sorted(ask.panels))})" if ask.panels else "no panels"
+            twice = ", once changed and once not," if ask.interventions else ""
+            return f"a run of {tokens} tokens{twice} with {panels}"
+        case RelationAsk():
+            return f"a relation of {len(ask.pairs)} pairs"
+        case SeedsAsk(heads=True):
+            return "a seed search with all heads"
+        case _:
+            return "this"
+
+
+def _cheaper(ask: Ask, tokens: int, estimate: Estimate, limit: float) -> Iterator[str]:
+    """What one could ask instead."""
+    match ask:
+        case PromptAsk():
+            if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):
+                yield f"up to {fewer} tokens would do"
+            without = {panel: estimate(ask.model_copy(update={"panels": ask.panels - {panel}}), tokens)
+                       for panel in ask.panels}  # fmt: skip
+            if without:
+                panel = min(without, key=without.__getitem__)
+                yield f"without {panel} it takes about {_seconds(without[panel])}"
+        case RelationAsk():
+            yield f"up to {int(limit * len(ask.pairs) / estimate(ask, 0))} pairs would do"
+        case SeedsAsk(heads=True):
+            plain = estimate(ask.model_copy(update={"heads": False}), 0)
+            yield f"without heads it takes about {_seconds(plain)}"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from app.worker.batching import Job
+from app.worker.jobs import Job
 from app.workers.protocol import Progress
 
 PAUSE = 0.05  # seconds between two reports at least

@@ -1,5 +1,5 @@
 """The worker over HTTP: POST an ask to its path, or to its path and /events; GET /health and /metrics.
-Waiting and computing are for batching.py and computing.py, starting it is for commands/worker.py."""
+Waiting and computing are for worker.py, lane.py and computing.py, starting it is for commands/worker.py."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Annotated
@@ -16,13 +16,12 @@ from app.middleware.bodies import BodyLimit
 from app.middleware.failures import Failures
 from app.middleware.request_log import RequestLog
 from app.settings import Settings
-from app.worker.batching import Job
 from app.worker.faults import add_fault_handlers, fault_page, make_fault
 from app.worker.limits import Limits
 from app.worker.progress import ProgressReports
-from app.worker.worker import Worker
+from app.worker.worker import Waiter, Worker
 from app.workers.disconnect import cancel_on_disconnect
-from app.workers.protocol import OTHER_WEIGHTS, WEIGHTS_HEADER, Ask
+from app.workers.protocol import OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Ask
 from precompute.errors import LexiscopeError
 from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
 
@@ -71,78 +70,91 @@ async def check_weights(worker: TheWorker, weights: Annotated[str | None, Header
         raise HTTPException(OTHER_WEIGHTS, f"the worker has {worker.model} with the weights {own}, not {weights[:12]}")
 
 
+async def visitor_of(
+    request: Request, visitor: Annotated[str | None, Header(alias=VISITOR_HEADER, max_length=100)] = None
+) -> str:
+    """Who asks: by the name that the server gives them, or else whoever is at the other end of the connection."""
+    return visitor or (request.client.host if request.client else "")
+
+
+Visitor = Annotated[str, Depends(visitor_of)]
+
 router = APIRouter()
 asks = APIRouter(dependencies=[Depends(check_weights)])
 
 
 @asks.post("/seeds", name="/seeds")
-async def seeds(ask: SeedsAsk, worker: TheWorker, request: Request) -> Response:
-    return await respond(ask, worker, request)
+async def seeds(ask: SeedsAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
 
 
 @asks.post("/relation", name="/relation")
-async def relation(ask: RelationAsk, worker: TheWorker, request: Request) -> Response:
-    return await respond(ask, worker, request)
+async def relation(ask: RelationAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
 
 
 @asks.post("/heads", name="/heads")
-async def heads(ask: ThroughHeadsAsk, worker: TheWorker, request: Request) -> Response:
-    return await respond(ask, worker, request)
+async def heads(ask: ThroughHeadsAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
 
 
 @asks.post("/prompt", name="/prompt")
-async def prompt(ask: PromptAsk, worker: TheWorker, request: Request) -> Response:
-    return await respond(ask, worker, request)
+async def prompt(ask: PromptAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
 
 
 @asks.post("/reading", name="/reading")
-async def reading(ask: ReadingAsk, worker: TheWorker, request: Request) -> Response:
-    return await respond(ask, worker, request)
+async def reading(ask: ReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
 
 
 @asks.post("/pairs-reading", name="/pairs-reading")
-async def pairs_reading(ask: PairsReadingAsk, worker: TheWorker, request: Request) -> Response:
-    return await respond(ask, worker, request)
+async def pairs_reading(ask: PairsReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
 
 
-async def respond(ask: Ask, worker: Worker, request: Request) -> Response:
-    async with worker.queued(ask) as job:
-        answer = await cancel_on_disconnect(request, worker.answer(job))
+async def respond(ask: Ask, worker: Worker, visitor: str, request: Request) -> Response:
+    async with worker.queued(ask, visitor) as waiter:
+        answer = await cancel_on_disconnect(request, worker.answer(waiter))
     return Response(answer, media_type="application/json")
 
 
 # What is wrong before the first event is a plain answer: a dependency finds it, before the events begin.
 
 
-async def prompt_job(ask: PromptAsk, worker: TheWorker) -> AsyncIterator[Job]:
-    async with worker.queued(ask, ProgressReports()) as job:
-        yield job
+async def prompt_waiter(ask: PromptAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
+    async with worker.queued(ask, visitor, ProgressReports()) as waiter:
+        yield waiter
 
 
-async def pairs_job(ask: PairsReadingAsk, worker: TheWorker) -> AsyncIterator[Job]:
-    async with worker.queued(ask, ProgressReports()) as job:
-        yield job
+async def pairs_waiter(ask: PairsReadingAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
+    async with worker.queued(ask, visitor, ProgressReports()) as waiter:
+        yield waiter
 
 
 @asks.post("/prompt/events", name="/prompt/events", response_class=EventSourceResponse)
-async def prompt_events(job: Annotated[Job, Depends(prompt_job)], worker: TheWorker) -> AsyncIterator[ServerSentEvent]:
-    async for event in events(job, worker):
+async def prompt_events(
+    waiter: Annotated[Waiter, Depends(prompt_waiter)], worker: TheWorker
+) -> AsyncIterator[ServerSentEvent]:
+    async for event in events(waiter, worker):
         yield event
 
 
 @asks.post("/pairs-reading/events", name="/pairs-reading/events", response_class=EventSourceResponse)
-async def pairs_events(job: Annotated[Job, Depends(pairs_job)], worker: TheWorker) -> AsyncIterator[ServerSentEvent]:
-    async for event in events(job, worker):
+async def pairs_events(
+    waiter: Annotated[Waiter, Depends(pairs_waiter)], worker: TheWorker
+) -> AsyncIterator[ServerSentEvent]:
+    async for event in events(waiter, worker):
         yield event
 
 
-async def events(job: Job, worker: Worker) -> AsyncIterator[ServerSentEvent]:
+async def events(waiter: Waiter, worker: Worker) -> AsyncIterator[ServerSentEvent]:
     """`progress` any number of times, then `result` or `fault`."""
-    assert isinstance(job.report, ProgressReports)
-    async for progress in job.report.until_answered(job, worker.seconds_left(job)):
+    assert isinstance(waiter.report, ProgressReports)
+    async for progress in waiter.report.until_answered(waiter.job, worker.seconds_left(waiter)):
         yield ServerSentEvent(event="progress", data=progress)
     try:
-        yield ServerSentEvent(event="result", raw_data=(await worker.answer(job)).decode())
+        yield ServerSentEvent(event="result", raw_data=(await worker.answer(waiter)).decode())
     except LexiscopeError as error:
         yield ServerSentEvent(event="fault", data=make_fault(error))
 

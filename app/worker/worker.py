@@ -1,16 +1,23 @@
-"""A model that answers asks: checks limits, queues, waits for the computing thread, and knows whether it is well."""
+"""A model that answers asks: checks limits, queues, waits for the computing threads, and knows whether it is well.
+
+There are two lanes, each with a thread: one for runs of the model and whatever else takes long, one for what is quick,
+so that a seed search never waits for a run. Asks that are equal share a job, whoever asks."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from app.middleware.failures import log_failure
-from app.worker.batching import Batcher, Job
 from app.worker.computing import Computing, batch_key
+from app.worker.jobs import Job, Report
+from app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
 from app.worker.limits import Limits
-from app.workers.errors import LiveDown, LiveFailed, TimedOut
+from app.worker.pace import Pace
+from app.workers.errors import LiveDown, LiveFailed, LiveFull, TimedOut
 from app.workers.protocol import Ask, Health
 from precompute.live.wire import PromptAsk, ThroughHeadsAsk
 
@@ -18,10 +25,22 @@ if TYPE_CHECKING:
     from precompute.live.engine import Engine
 
 LONG_TEXT = 2000  # characters of a prompt from which on its tokens are counted beside the event loop
+BATCH_SECONDS = 2.0  # that a batch of runs may take
+QUICK_SECONDS = 0.5  # that a quick answer may take, or a batch of them
+
+
+@dataclass(eq=False)
+class Waiter:
+    """One request that waits for a job's answer."""
+
+    job: Job
+    visitor: str
+    report: Report | None
+    arrived: float = field(default_factory=time.monotonic)
 
 
 class Worker:
-    """Everything happens in the event loop in which it is `running`, but for the computing thread."""
+    """Everything happens in the event loop in which it is `running`, but for the computing threads."""
 
     def __init__(
         self, engine: "Engine", model: str, weights_sha256: str, limits: Limits, on_failure: Callable[[], None]
@@ -31,85 +50,145 @@ class Worker:
         self._engine = engine
         self._limits = limits
         self._on_failure = on_failure
-        self._failure: BaseException | None = None  # what ended the computing thread
-        self._batcher: Batcher | None = None
+        self._failure: BaseException | None = None  # what ended a computing thread
+        self._lanes: tuple[Lane, ...] = ()  # of runs, of quick answers
+        self._tasks: list[asyncio.Task[None]] = []
+        self._run_pace, self._quick_pace = Pace(engine.speed), Pace(engine.speed)
+        self._asking: Counter[str] = Counter()  # requests under way, by visitor
+        self._under_way: dict[Ask, Job] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        computing = Computing(self._engine)
-        self._batcher = Batcher(computing, self._limits, computing.token_limit)
-        task = asyncio.create_task(self._batcher.run())
-        task.add_done_callback(self._batching_ended)
+        compute = Computing(self._engine)
+        self._lanes = (
+            Lane(compute, self._limits, self._run_pace, BATCH_SECONDS),
+            Lane(compute, self._limits, self._quick_pace, QUICK_SECONDS),
+        )
+        self._tasks = [asyncio.create_task(lane.run()) for lane in self._lanes]
+        for task in self._tasks:
+            task.add_done_callback(self._lane_ended)
         try:
             yield
         finally:
-            task.cancel()
-            await asyncio.wait({task})
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.wait(self._tasks)
 
     @asynccontextmanager
-    async def queued(self, ask: Ask, report: Callable[[str, float], None] | None = None) -> AsyncIterator[Job]:
+    async def queued(self, ask: Ask, visitor: str, report: Report | None = None) -> AsyncIterator[Waiter]:
         """The ask in the queue, for as long as somebody waits for its answer."""
-        job = await self._checked_job(ask)
-        job.report = report
-        self.batcher.put(job)
-        try:
-            yield job
-        finally:
-            self.batcher.drop(job)
+        if self._failure:
+            raise LiveDown(ENDING, RESTART_SECONDS)
+        with self._place(visitor):
+            tokens = await self._checked_tokens(ask)
+            waiter = Waiter(self._job(ask, tokens, visitor), visitor, report)
+            if report:
+                waiter.job.reports.append(report)
+            try:
+                yield waiter
+            finally:
+                self._leave(waiter)
 
-    async def answer(self, job: Job) -> bytes:
-        """JSON, from the computing thread."""
+    async def answer(self, waiter: Waiter) -> bytes:
+        """JSON, from a computing thread."""
         try:
-            async with asyncio.timeout(self.seconds_left(job)):
-                return await job.answer
+            async with asyncio.timeout(self.seconds_left(waiter)):
+                return await asyncio.shield(waiter.job.answer)  # others may wait for it, too
         except TimeoutError:
             limit = self._limits.seconds
             raise TimedOut(f"this took longer than {limit:g} seconds (the setting request_seconds)", 10) from None
 
-    def seconds_left(self, job: Job) -> float:
-        return max(0.0, job.arrived + self._limits.seconds - time.monotonic())
+    def seconds_left(self, waiter: Waiter) -> float:
+        return max(0.0, waiter.arrived + self._limits.seconds - time.monotonic())
 
     def health(self) -> Health:
         """LiveDown if it can compute no more."""
         if self._failure:
             raise LiveDown(f"the computing thread has ended ({type(self._failure).__name__}): the worker ends as well")
-        busy_seconds = self.batcher.busy_seconds
+        busy = [lane.busy_seconds for lane in self._lanes if lane.busy_seconds is not None]
         return Health(
             model=self.model,
             weights_sha256=self.weights_sha256,
             device=str(self._engine.device),
-            queue=self.batcher.waiting,
-            busy=busy_seconds is not None,
-            busy_seconds=busy_seconds or 0.0,
+            queue=sum(lane.waiting for lane in self._lanes),
+            busy=bool(busy),
+            busy_seconds=max(busy, default=0.0),
         )
 
-    @property
-    def batcher(self) -> Batcher:
-        assert self._batcher, "the worker is not running"
-        return self._batcher
+    @contextmanager
+    def _place(self, visitor: str) -> Iterator[None]:
+        """One of those that a visitor has."""
+        if self._asking[visitor] >= self._limits.visitor_queue:
+            raise LiveFull(
+                f"{self._asking[visitor]} of your requests wait or are computed already (the setting visitor_queue): "
+                "wait for their answers",
+                retry_after(sum(lane.seconds_ahead(visitor) for lane in self._lanes)),
+            )
+        self._asking[visitor] += 1
+        try:
+            yield
+        finally:
+            self._asking[visitor] -= 1
+            if not self._asking[visitor]:
+                del self._asking[visitor]
 
-    def _batching_ended(self, task: "asyncio.Task[None]") -> None:
-        if not task.cancelled() and (error := task.exception()):
-            self._failure = error
-            log_failure("the computing thread", error)
-            self._on_failure()
+    def _job(self, ask: Ask, tokens: int, visitor: str) -> Job:
+        """The job of an equal ask, if one is under way, or a new one in the queue of its lane."""
+        job = self._under_way.get(ask)
+        if job and job.wanted:
+            job.visitors.append(visitor)
+            return job
+        job = Job(ask, batch_key(ask, tokens), self._engine.cost(ask, tokens), [visitor])
+        self._lane(job).put(job)
+        self._under_way[ask] = job
+        return job
 
-    async def _checked_job(self, ask: Ask) -> Job:
-        """TooLarge before anything is computed."""
+    def _leave(self, waiter: Waiter) -> None:
+        job = waiter.job
+        job.visitors.remove(waiter.visitor)
+        if waiter.report:
+            job.reports.remove(waiter.report)
+        if job.visitors:
+            return
+        for lane in self._lanes:
+            lane.drop(job)
+        if self._under_way.get(job.ask) is job:
+            del self._under_way[job.ask]
+
+    def _lane(self, job: Job) -> Lane:
+        runs, quick = self._lanes
+        dear = self._engine.runs_model(job.ask) or self._quick_pace.seconds(job.cost) > QUICK_SECONDS
+        return runs if dear else quick
+
+    def _lane_ended(self, task: "asyncio.Task[None]") -> None:
+        if task.cancelled() or self._failure or not (error := task.exception()):
+            return
+        self._failure = error
+        log_failure("the computing thread", error)
+        for other in self._tasks:
+            other.cancel()
+        self._on_failure()
+
+    async def _checked_tokens(self, ask: Ask) -> int:
+        """How many a prompt has, 0 for other asks; TooLarge before anything is computed."""
         self._limits.check_lists(ask)
         if isinstance(ask, ThroughHeadsAsk):
             self._limits.check_heads(ask, self._engine.shape.n_heads)
-        if not isinstance(ask, PromptAsk):
-            return Job(ask, batch_key(ask, 0))
-        if len(ask.text) > LONG_TEXT:
-            self._limits.check_text(ask.text, self._engine.longest_token)
-            tokens = await asyncio.to_thread(self._count_tokens, ask.text)
-        else:
-            tokens = self._count_tokens(ask.text)
-        self._limits.check_tokens(tokens, self._engine.n_positions)
-        if "attention" in ask.panels:
-            self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
-        return Job(ask, batch_key(ask, tokens), tokens)
+        tokens = 0
+        if isinstance(ask, PromptAsk):
+            if len(ask.text) > LONG_TEXT:
+                self._limits.check_text(ask.text, self._engine.longest_token)
+                tokens = await asyncio.to_thread(self._count_tokens, ask.text)
+            else:
+                tokens = self._count_tokens(ask.text)
+            self._limits.check_tokens(tokens, self._engine.n_positions)
+            if "attention" in ask.panels:
+                self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
+        self._limits.check_seconds(ask, tokens, self._estimate)
+        return tokens
+
+    def _estimate(self, ask: Ask, tokens: int) -> float:
+        return self._run_pace.seconds(self._engine.cost(ask, tokens))
 
     def _count_tokens(self, text: str) -> int:
         try:

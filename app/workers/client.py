@@ -16,8 +16,19 @@ from app.workers.connections import Connections, WorkerAddress, parse_worker_url
 from app.workers.disconnect import cancel_on_disconnect
 from app.workers.errors import LiveDown, LiveFull, LiveOff, TimedOut, error_of
 from app.workers.keeper import Keeper
-from app.workers.protocol import ENDPOINTS, EVENTS, OTHER_WEIGHTS, WEIGHTS_HEADER, Answer, Ask, Fault, Progress
+from app.workers.protocol import (
+    ENDPOINTS,
+    EVENTS,
+    OTHER_WEIGHTS,
+    VISITOR_HEADER,
+    WEIGHTS_HEADER,
+    Answer,
+    Ask,
+    Fault,
+    Progress,
+)
 from app.workers.supervisor import Supervisor
+from app.workers.visitors import visitor_name
 from precompute.errors import LexiscopeError
 from precompute.live.wire import (
     PairsReadingAnswer,
@@ -81,13 +92,15 @@ class LiveClient:
     async def ask(self, model: str, ask: PairsReadingAsk, visitor: Request | None = None) -> PairsReadingAnswer: ...
     async def ask(self, model: str, ask: Ask, visitor: Request | None = None) -> Answer:
         """Given the visitor's request, the work is cancelled when the visitor leaves (VisitorGone)."""
-        work = self._ask(model, ask)
+        work = self._ask(model, ask, visitor)
         return await (cancel_on_disconnect(visitor, work) if visitor else work)
 
-    async def stream(self, model: str, ask: PromptAsk | PairsReadingAsk) -> AsyncGenerator[Progress | Answer]:
+    async def stream(
+        self, model: str, ask: PromptAsk | PairsReadingAsk, visitor: Request | None = None
+    ) -> AsyncGenerator[Progress | Answer]:
         """How far it has come, again and again, and the answer at last; closing it cancels the work."""
         path, answer_type = ENDPOINTS[type(ask)]
-        async with self._post(model, path + EVENTS, ask) as response:
+        async with self._post(model, path + EVENTS, ask, visitor) as response:
             async for event, data in _events(response):
                 if event == "fault":
                     raise error_of(_parse(Fault, data))
@@ -113,13 +126,13 @@ class LiveClient:
         await self._connections.close()
         await asyncio.to_thread(self.supervisor.close)
 
-    async def _ask(self, model: str, ask: Ask) -> Answer:
+    async def _ask(self, model: str, ask: Ask, visitor: Request | None) -> Answer:
         path, answer_type = ENDPOINTS[type(ask)]
-        async with self._post(model, path, ask) as response:
+        async with self._post(model, path, ask, visitor) as response:
             return _parse(answer_type, await response.aread())
 
     @asynccontextmanager
-    async def _post(self, model: str, path: str, ask: Ask) -> AsyncIterator["httpx2.Response"]:
+    async def _post(self, model: str, path: str, ask: Ask, visitor: Request | None) -> AsyncIterator["httpx2.Response"]:
         """The worker's answer, as soon as it begins; every way to have none becomes an error of ours."""
         weights = self._library.index(model).manifest.weights_sha256
         async with self._worker(model) as (address, keeper):
@@ -127,6 +140,8 @@ class LiveClient:
             import httpx2
 
             headers = {WEIGHTS_HEADER: weights, "content-type": "application/json"}
+            if visitor:
+                headers[VISITOR_HEADER] = visitor_name(visitor)
             try:
                 async with client.stream("POST", path, content=ask.model_dump_json(), headers=headers) as response:
                     if response.status_code != 200:

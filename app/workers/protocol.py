@@ -34,6 +34,7 @@ ENDPOINTS: dict[type[Ask], tuple[str, type[Answer]]] = {
 }
 EVENTS = "/events"  # after the path of a prompt or of pairs: the same as server-sent events
 WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
+VISITOR_HEADER = "x-lexiscope-visitor"  # a name for who asks (visitors.py); the worker is fair between them
 OTHER_WEIGHTS = 409  # the status where the worker has others
 
 

@@ -1,5 +1,6 @@
 """A model in memory, ready for questions: the one door to everything in this room."""
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tokenizers import Tokenizer
 from precompute.device import pick_device
 from precompute.errors import BadWeights, LexiscopeError
 from precompute.index.tokenizer import parse_tokenizer
+from precompute.live.cost import ask_cost, row_cost
 from precompute.live.faults import Cancelled
 from precompute.live.head_readings import HeadReadings
 from precompute.live.prompts import Prompts, Step
@@ -33,14 +35,19 @@ from precompute.live.wire import (
     Term,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
+    Wire,
 )
 from precompute.live.words import Words
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 
+SPEED_ROWS = 64  # that are multiplied with the vocabulary to measure how fast this machine is
+
 
 class Engine:
-    """Not for several threads at once: the worker asks from one."""
+    """For two threads at once, of which one only asks for what runs no part of the model (see `runs_model`)."""
+
+    speed: float  # multiplications a second, measured when it was loaded
 
     def __init__(self, weights: Weights, tokenizer: Tokenizer, tokenizer_file: Path) -> None:
         self.weights = weights
@@ -76,6 +83,26 @@ class Engine:
         count_above(scores, highest)
         sums_of_exponentials(scores, highest)
         self.seed_search.answers([SeedsAsk(terms=(Term(word="a"),), kinds=("ff_value",), n=1)])
+        self.speed = self._measured_speed()
+
+    def _measured_speed(self) -> float:
+        """By rows of a product with the vocabulary, and finding their first tokens: most of what is computed here."""
+        rows, seconds = self.weights.W_U[:SPEED_ROWS], []
+        for _ in range(3):
+            started = time.perf_counter()
+            scores = rows @ self.weights.W_U.T
+            sums_of_exponentials(scores, top_tokens(scores, 1).values[:, 0]).cpu()
+            seconds.append(time.perf_counter() - started)
+        return len(rows) * row_cost(self.shape) / min(seconds)
+
+    def cost(self, ask: Wire, tokens: int = 0) -> float:
+        """In multiplications; `tokens` are those of a prompt."""
+        return ask_cost(self.weights, ask, tokens)
+
+    @staticmethod
+    def runs_model(ask: Wire) -> bool:
+        """Whether modules of the model run for it, so that no other such ask may be computed at the same time."""
+        return isinstance(ask, PromptAsk) or getattr(ask, "reading", "") == "mlp"
 
     def token_count(self, text: str) -> int:
         """How many tokens a prompt has; BadRequest for what is no text."""

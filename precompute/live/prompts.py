@@ -8,7 +8,8 @@ import torch
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.batches import halving, of_like_length
-from precompute.live.coverage import coverage, rows_of_products
+from precompute.live.cost import progress_cost, row_cost, token_cost
+from precompute.live.coverage import coverage
 from precompute.live.evolution import appears, evolution
 from precompute.live.faults import Cancelled
 from precompute.live.neurons import active_neurons, attentions, chosen_neuron
@@ -45,17 +46,10 @@ class Progress:
     """Adds up the work that is done, in multiplications, and lets a run end when nobody waits for it."""
 
     def __init__(self, w: Weights, jobs: Sequence[Job], step: Step, cancelled: Callable[[], bool]) -> None:
-        s, self.step, self.cancelled = w.shape, step, cancelled
-        self.layer_cost = sum(s.count(kind) for kind in s.kinds) * s.d_model  # of one token
-        self.row_cost = s.d_vocab * s.d_model  # of one row of a product with the vocabulary
-        self.total, self.done = 1.0, 0.0
-        for job in jobs:
-            rows = len(job.records()) * len(job.tokens)
-            self.total += rows * s.n_layers * self.layer_cost
-            if "evolution" in job.ask.panels:
-                self.total += rows * (2 * s.n_layers + 1) * self.row_cost
-            if "coverage" in job.ask.panels:
-                self.total += rows_of_products(w, len(job.tokens)) * self.row_cost
+        self.step, self.cancelled = step, cancelled
+        self.layer_cost, self.row_cost = token_cost(w.shape), row_cost(w.shape)
+        self.total = 1 + sum(progress_cost(w, job.ask, len(job.tokens)) for job in jobs)
+        self.done = 0.0
 
     def add(self, stage: str, cost: float) -> None:
         if self.cancelled():

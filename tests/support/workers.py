@@ -80,7 +80,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
 
     @app.post("/{model}/events")
     async def events(model: str, request: Request) -> Response:
-        stream = live.stream(model, PromptAsk.model_validate_json(await request.body()))
+        stream = live.stream(model, PromptAsk.model_validate_json(await request.body()), request)
         first = await anext(stream)
 
         async def lines() -> AsyncIterator[str]:

@@ -147,21 +147,22 @@ def test_what_takes_too_long_ends(loaded: tuple[HeldEngine, str], engine: HeldEn
 def test_a_failure_hurts_nobody_else_and_tells_no_words(
     worker: str, engine: HeldEngine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    real = engine.seeds
+    real, started, free = engine.seeds, threading.Event(), threading.Event()
 
     def failing(asks: Any) -> Any:
+        started.set()
+        free.wait(30)
         if any(term.word == "secret" for ask in asks for term in ask.terms):
             raise ValueError("secret")
         return real(asks)
 
     monkeypatch.setattr(engine, "seeds", failing)
-    engine.hold.set()  # of prompts: while one is computed, both searches wait and share a batch
-    blocker, _ = in_thread(lambda: post(f"{worker}/prompt", PROMPT))
-    until(lambda: engine.batches)
+    blocker, _ = in_thread(lambda: post(f"{worker}/seeds", {**SEEDS, "n": 1}))
+    started.wait(30)  # while one is computed, both others wait and share a batch
     good, good_answer = in_thread(lambda: post(f"{worker}/seeds", SEEDS))
     bad, bad_answer = in_thread(lambda: post(f"{worker}/seeds", {**SEEDS, "terms": [{"word": "secret"}]}))
     until(lambda: health(worker).queue == 2)
-    engine.hold.clear()
+    free.set()
     for thread in (blocker, good, bad):
         thread.join()
     assert good_answer[0].status_code == 200

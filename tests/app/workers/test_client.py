@@ -120,21 +120,51 @@ def remote(site_data: Path, loaded: tuple[HeldEngine, str]) -> Iterator[tuple[st
 
 
 def test_flooded(site_data: Path, loaded: tuple[HeldEngine, str], engine: HeldEngine) -> None:
-    with listening(worker_app(engine, GPT2, loaded[1], queue=3)) as worker:
+    with listening(worker_app(engine, GPT2, loaded[1], queue=3, visitor_queue=20)) as worker:
         app, _ = asking_site(site_data, worker_url=f"{GPT2}={worker}")
         with listening(app) as url, ThreadPoolExecutor(20) as threads:
             engine.hold.set()
-            answers = [threads.submit(post, f"{url}/{GPT2}/prompt", PROMPT)]
+            prompts = [{**PROMPT, "text": f"dog {number}"} for number in range(20)]
+            answers = [threads.submit(post, f"{url}/{GPT2}/prompt", prompts[0])]
             until(lambda: engine.batches)
-            answers += [threads.submit(post, f"{url}/{GPT2}/prompt", PROMPT) for _ in range(19)]
+            answers += [threads.submit(post, f"{url}/{GPT2}/prompt", prompt) for prompt in prompts[1:]]
             until(lambda: sum(answer.done() for answer in answers) == 16)
             assert get(f"{url}/still").text == '"here"'
+            assert post(f"{url}/{GPT2}/seeds", SEEDS).status_code == 200  # in the other lane
             engine.hold.clear()
             found = [answer.result() for answer in answers]
     assert sorted(answer.status_code for answer in found) == [200] * 4 + [503] * 16
     full = next(answer for answer in found if answer.status_code == 503)
     assert full.json()["error"]["detail"] == "3 requests wait already (the setting queue)"
     assert int(full.headers["retry-after"]) >= 1
+
+
+def test_one_visitor_has_so_many_requests_at_once(
+    site_data: Path, loaded: tuple[HeldEngine, str], engine: HeldEngine
+) -> None:
+    """The server says who asks: others are not refused, wherever all of them reach the worker from."""
+    with listening(worker_app(engine, GPT2, loaded[1], visitor_queue=2)) as worker:
+        app, _ = asking_site(site_data, worker_url=worker)
+        with listening(app) as url, ThreadPoolExecutor(4) as threads:
+            engine.hold.set()
+
+            def ask(visitor: str, path: str, content: object) -> httpx2.Response:
+                return post(f"{url}/{GPT2}/{path}", content, {"x-forwarded-for": visitor})
+
+            flood = [
+                threads.submit(ask, "192.0.2.1", path, {**PROMPT, "text": f"dog {path}"})
+                for path in ("prompt", "events")
+            ]
+            until(lambda: get(f"{worker}/health").json()["queue"] == 1)
+            refused = ask("192.0.2.1", "seeds", SEEDS)
+            other = ask("192.0.2.2", "seeds", SEEDS)
+            engine.hold.clear()
+            assert [answer.result().status_code for answer in flood] == [200, 200]
+            assert ask("192.0.2.1", "seeds", SEEDS).status_code == 200
+    assert other.status_code == 200
+    assert refused.status_code == 503
+    assert "2 of your requests wait or are computed already (the setting visitor_queue)" in refused.text
+    assert int(refused.headers["retry-after"]) >= 1
 
 
 @pytest.mark.parametrize("path", ["prompt", "events"])

@@ -1,4 +1,4 @@
-"""The worker's line and its one thread: who leaves together, who is refused, who is forgotten."""
+"""A lane of the worker and its one thread: who leaves together, who is refused, who is forgotten."""
 
 import asyncio
 import threading
@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from app.worker import batching
-from app.worker.batching import UNTRIED, Batcher, Job
+from app.settings import Settings
+from app.worker import lane
+from app.worker.jobs import Job
+from app.worker.lane import Lane
 from app.worker.limits import Limits
+from app.worker.pace import Pace
 from app.workers.errors import LiveDown, LiveFailed, LiveFull
 from precompute.live.wire import PromptAsk
 
@@ -35,20 +38,19 @@ class Computer:
 
 
 def limits(**changes: Any) -> Limits:
-    chosen: dict[str, Any] = {"queue": 8, "seconds": 30.0, "batch_wait": 0.05, "batch_size": 4, **changes}
-    return Limits(prompt_tokens=256, seeds=64, heads=512, **chosen)
+    return Limits.of(Settings(**{"queue": 8, "batch_wait_ms": 50, "batch_size": 4, **changes}))
 
 
 class Line:
-    """A batcher that runs as long as the block."""
+    """A lane that runs as long as the block; what costs 1 takes a second, by its estimate."""
 
-    def __init__(self, cost_limit: int = 1000, **changes: Any) -> None:
+    def __init__(self, batch_seconds: float = 1000, **changes: Any) -> None:
         self.computer = Computer()
-        self._limits, self._cost_limit = limits(**changes), cost_limit
+        self._limits, self._batch_seconds = limits(**changes), batch_seconds
 
     async def __aenter__(self) -> "Line":
-        self.batcher = Batcher(self.computer, self._limits, self._cost_limit)
-        self._task = asyncio.create_task(self.batcher.run())
+        self.lane = Lane(self.computer, self._limits, Pace(speed=1), self._batch_seconds)
+        self._task = asyncio.create_task(self.lane.run())
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -56,16 +58,16 @@ class Line:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
-    def put(self, key: Any, cost: int = 0) -> Job:
-        job = Job(ASK, key, cost)
-        self.batcher.put(job)
+    def put(self, key: Any, cost: float = 0, visitor: str = "anybody") -> Job:
+        job = Job(ASK, key, cost, [visitor])
+        self.lane.put(job)
         return job
 
     async def busy(self) -> None:
         """Until something is computed, which takes until `computer.free` is set."""
         self.computer.free.clear()
         self.put("first")
-        while self.batcher.busy_seconds is None:
+        while self.lane.busy_seconds is None:
             await asyncio.sleep(0.001)
 
 
@@ -86,12 +88,12 @@ async def test_those_of_one_key_leave_together(arriving: str, batches: list[str]
 @pytest.fixture
 def crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many are about."""
-    monkeypatch.setattr(batching, "CROWDED_SECONDS", float("inf"))
+    monkeypatch.setattr(lane, "CROWDED_SECONDS", float("inf"))
 
 
 @pytest.mark.usefixtures("crowd")
 async def test_those_who_come_soon_after_are_waited_for() -> None:
-    async with Line(batch_wait=0.5) as line:
+    async with Line(batch_wait_ms=500) as line:
         first = line.put("a")
         await asyncio.sleep(0.02)
         assert await line.put("a").answer == await first.answer == b"2"
@@ -99,14 +101,14 @@ async def test_those_who_come_soon_after_are_waited_for() -> None:
 
 @pytest.mark.usefixtures("crowd")
 async def test_nobody_is_waited_for_long() -> None:
-    async with Line(batch_wait=1.0) as line:
+    async with Line(batch_wait_ms=1000) as line:
         started = time.monotonic()
         await line.put("a").answer
         assert 0.4 < time.monotonic() - started < 0.9  # not the whole wait: nobody else came
 
 
 async def test_who_is_alone_need_not_wait() -> None:
-    async with Line(batch_wait=1.0) as line:
+    async with Line(batch_wait_ms=1000) as line:
         started = time.monotonic()
         for _ in range(3):
             await line.put("a").answer
@@ -118,25 +120,27 @@ async def test_who_is_alone_need_not_wait() -> None:
         assert time.monotonic() - started > 0.4
 
 
-async def test_long_prompts_fill_a_batch() -> None:
-    async with Line(cost_limit=100) as line:
+async def test_a_batch_ends_in_time_by_its_estimate() -> None:
+    """Whoever takes longer is computed alone."""
+    async with Line(batch_seconds=2) as line:
         await line.busy()
-        jobs = [line.put("a", cost) for cost in (40, 40, 40, 500, 10)]
+        jobs = [line.put("a", seconds) for seconds in (0.8, 0.8, 0.8, 5, 0.2)]
         line.computer.free.set()
-        assert [int(await job.answer) for job in jobs] == [2, 2, 1, 1, 1]
+        assert [int(await job.answer) for job in jobs] == [3, 3, 1, 1, 3]  # cheap ones first: 0.2, 0.8, 0.8
 
 
-async def test_slow_prompts_leave_in_batches_that_end_in_time() -> None:
-    """A few at first, as long as nobody knows how slow they are; then a third of the time limit at most."""
-
-    async with Line(queue=40, batch_size=32, seconds=3.0) as line:
-        line.computer.seconds = 0.2
-        await line.busy()
-        jobs = [line.put("a", 1) for _ in range(14)]
-        line.computer.free.set()
-        sizes = [int(await job.answer) for job in jobs]
-        assert sizes[:UNTRIED] == [UNTRIED] * UNTRIED
-        assert 1 <= max(sizes[UNTRIED:]) <= 5
+async def test_how_many_leave_together_is_learned() -> None:
+    """They take half as long as was thought."""
+    async with Line(batch_seconds=1, batch_size=32, queue=40) as line:
+        line.computer.seconds = 0.25
+        sizes = []
+        for _ in range(8):
+            await line.busy()
+            jobs = [line.put("a", 0.5) for _ in range(5)]
+            line.computer.free.set()
+            sizes.append(max([int(await job.answer) for job in jobs]))
+        assert sizes[0] == 2
+        assert sizes[-1] > 2
 
 
 async def test_the_line_is_bounded() -> None:
@@ -147,14 +151,14 @@ async def test_the_line_is_bounded() -> None:
         with pytest.raises(LiveFull, match="3 requests wait already") as caught:
             line.put("d")
         assert 1 <= (caught.value.retry_after or 0) <= 60
-        assert line.batcher.waiting == 3
+        assert line.lane.waiting == 3
 
 
 async def test_who_leaves_is_not_computed() -> None:
     async with Line() as line:
         await line.busy()
         gone, stays = line.put("gone"), line.put("stays")
-        line.batcher.drop(gone)
+        line.lane.drop(gone)
         line.computer.free.set()
         await stays.answer
         assert not gone.wanted
@@ -163,10 +167,10 @@ async def test_who_leaves_is_not_computed() -> None:
 
 @pytest.mark.usefixtures("crowd")
 async def test_all_may_leave_while_they_are_gathered() -> None:
-    async with Line(batch_wait=0.05) as line:
+    async with Line(batch_wait_ms=50) as line:
         job = line.put("a")
         await asyncio.sleep(0.001)
-        line.batcher.drop(job)
+        line.lane.drop(job)
         await asyncio.sleep(0.1)
         assert await line.put("b").answer == b"1"
     assert line.computer.batches == [["b"]]
@@ -183,12 +187,12 @@ async def test_what_ends_the_thread_is_raised_and_everybody_is_told(batch: str, 
     def panic(_: Sequence[Job]) -> list[bytes | Exception]:
         raise Panic
 
-    batcher = Batcher(panic, limits(), 1000)
-    jobs = [Job(ASK, key) for key in (*batch, "another")]
+    panicking = Lane(panic, limits(), Pace(speed=1), 1000)
+    jobs = [Job(ASK, key, 0, ["anybody"]) for key in (*batch, "another")]
     for job in jobs:
-        batcher.put(job)
+        panicking.put(job)
     with pytest.raises(Panic):
-        await batcher.run()
+        await panicking.run()
     for job in jobs[:-1]:
         with pytest.raises(error):
             await job.answer

@@ -1,0 +1,27 @@
+"""How long a cost takes: measured at first, then learned, and never far from what was measured."""
+
+import pytest
+
+from app.worker.pace import Pace
+
+
+def test_it_begins_with_the_speed_that_was_measured() -> None:
+    assert Pace(speed=200).seconds(100) == 0.5
+
+
+@pytest.mark.parametrize(("took", "learned"), [(1.0, 1.0), (2.0, 2.0), (0.5, 0.5), (100.0, 4.0), (0.001, None)])
+def test_it_learns_what_batches_take(took: float, learned: float | None) -> None:
+    """Of very short ones hardly anything; one that hung does not have everything refused."""
+    pace = Pace(speed=1)
+    for _ in range(50):
+        pace.learn(1, took)
+    if learned is None:
+        assert 0.95 < pace.seconds(1) < 1
+    else:
+        assert pace.seconds(1) == pytest.approx(learned, rel=0.01)
+
+
+def test_what_costs_nothing_teaches_nothing() -> None:
+    pace = Pace(speed=1)
+    pace.learn(0, 5)
+    assert pace.seconds(1) == 1

@@ -1,0 +1,237 @@
+"""Fair between visitors: two lanes, equal asks computed once, so many requests of one visitor, nothing too dear."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from app.settings import Settings
+from app.worker.limits import Limits
+from app.worker.worker import Worker
+from app.workers.errors import LiveDown, LiveFull, TimedOut, TooLarge
+from app.workers.protocol import ENDPOINTS, Ask
+from precompute.live.wire import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    Term,
+    ThroughHeadsAsk,
+    Word,
+    WordPair,
+)
+from tests.support.site import GPT2
+from tests.support.workers import HeldEngine
+
+pytestmark = pytest.mark.anyio
+
+PROMPT = PromptAsk(text="The dog and the lion", panels=frozenset({"evolution"}))
+SEEDS = SeedsAsk(terms=(Term(word="dog"),), kinds=("ff_value",), n=5)
+
+
+@asynccontextmanager
+async def working(engine: HeldEngine, **settings: Any) -> AsyncIterator[Worker]:
+    worker = Worker(engine, GPT2, "", Limits.of(Settings(**settings)), lambda: None)
+    async with worker.running():
+        try:
+            yield worker
+        finally:
+            engine.hold.clear()
+
+
+async def ask(worker: Worker, what: Ask, visitor: str = "anybody", report: Any = None) -> bytes:
+    async with worker.queued(what, visitor, report) as waiter:
+        return await worker.answer(waiter)
+
+
+async def until(true: Callable[[], Any]) -> None:
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0.002)
+
+
+def other(number: int) -> PromptAsk:
+    return PROMPT.model_copy(update={"text": f"dog {number}"})
+
+
+async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None:
+    engine.hold.set()
+    async with working(engine) as worker:
+        run = asyncio.create_task(ask(worker, PROMPT))
+        await until(lambda: engine.batches)
+        for quick in (
+            SEEDS,
+            ReadingAsk(kind="ff_value", layer=1, index=3, reading="norm"),
+            RelationAsk(pairs=(WordPair(source="dog", target="lion"),)),
+            ThroughHeadsAsk(groups=((Word(word="dog"),),), layers=(0,)),
+        ):
+            assert await ask(worker, quick)
+        assert not run.done()
+        assert worker.health().busy
+        engine.hold.clear()
+        assert await run
+
+
+@pytest.mark.parametrize("runs", [
+    PROMPT, ReadingAsk(kind="ff_value", layer=1, index=3, reading="mlp"),
+    PairsReadingAsk(matrix="vo", layer=1, head=1, reading="mlp"),
+])  # fmt: skip
+async def test_one_thread_runs_the_model(engine: HeldEngine, runs: Ask) -> None:
+    engine.hold.set()
+    async with working(engine) as worker:
+        first = asyncio.create_task(ask(worker, other(1)))
+        await until(lambda: engine.batches)
+        second = asyncio.create_task(ask(worker, runs))
+        await until(lambda: worker.health().queue == 1)
+        assert len(engine.batches) == 1
+        engine.hold.clear()
+        assert await asyncio.gather(first, second)
+
+
+async def test_equal_asks_are_computed_once(engine: HeldEngine) -> None:
+    """Under way or waiting, whoever asks, with progress or without."""
+    engine.hold.set()
+    seen: dict[str, list[str]] = {"a": [], "b": []}
+    async with working(engine) as worker:
+        asking = [
+            asyncio.create_task(ask(worker, PROMPT, visitor, lambda stage, _, v=visitor: seen[v].append(stage)))
+            for visitor in "ab"
+        ]
+        await until(lambda: engine.batches)
+        asking.append(asyncio.create_task(ask(worker, PromptAsk.model_validate(PROMPT.model_dump()), "c")))
+        waiting = [asyncio.create_task(ask(worker, other(1), visitor)) for visitor in "ab"]
+        await until(lambda: worker.health().queue == 1)
+        engine.hold.clear()
+        answers = await asyncio.gather(*asking)
+        assert len(set(answers)) == 1
+        assert len(set(await asyncio.gather(*waiting))) == 1
+        assert seen["a"] == seen["b"] != []
+        assert engine.batches == [[PROMPT.text], ["dog 1"]]
+        assert await ask(worker, PROMPT) == answers[0]  # no longer under way: computed again
+    assert len(engine.batches) == 3
+
+
+async def test_who_leaves_takes_nothing_from_others(engine: HeldEngine) -> None:
+    engine.hold.set()
+    async with working(engine) as worker:
+        asking = [asyncio.create_task(ask(worker, PROMPT, visitor)) for visitor in "abc"]
+        await until(lambda: engine.batches)
+        asking[0].cancel()
+        await until(asking[0].done)
+        await asyncio.sleep(0.05)
+        assert not engine.given_up
+        for task in asking[1:]:
+            task.cancel()
+        await until(lambda: engine.given_up)  # when all have left
+        engine.hold.clear()
+        assert await ask(worker, PROMPT)
+    assert engine.given_up == [[PROMPT.text]]
+
+
+async def test_everybody_has_their_own_time(engine: HeldEngine) -> None:
+    """Whoever joins later waits for as long as anybody else."""
+    engine.hold.set()
+    async with working(engine, request_seconds=0.4) as worker:
+        first = asyncio.create_task(ask(worker, PROMPT, "a"))
+        await asyncio.sleep(0.2)
+        second = asyncio.create_task(ask(worker, PROMPT, "b"))
+        with pytest.raises(TimedOut):
+            await first
+        assert not engine.given_up
+        engine.hold.clear()
+        assert await second
+
+
+async def test_so_many_of_one_visitor(engine: HeldEngine) -> None:
+    """Equal asks count, too. Others are not refused; nor is the visitor, when one of theirs has its answer."""
+    engine.hold.set()
+    async with working(engine, visitor_queue=3) as worker:
+        flood = [asyncio.create_task(ask(worker, what, "a")) for what in (other(1), other(2), other(2))]
+        await until(lambda: worker.health().queue == 1)
+        for what in (other(3), other(1), SEEDS):
+            with pytest.raises(LiveFull, match=r"3 of your requests wait .* \(the setting visitor_queue\)") as caught:
+                await ask(worker, what, "a")
+            assert 1 <= (caught.value.retry_after or 0) <= 60
+        assert await ask(worker, SEEDS, "b")
+        flood.pop().cancel()
+        await asyncio.sleep(0)
+        assert await ask(worker, SEEDS, "a")
+        engine.hold.clear()
+        await asyncio.gather(*flood)
+
+
+async def test_visitors_take_turns(engine: HeldEngine) -> None:
+    """Whoever comes after a flood is not behind all of it."""
+    engine.hold.set()
+    async with working(engine, batch_size=1) as worker:
+        flood = [asyncio.create_task(ask(worker, other(number), "a")) for number in range(5)]
+        await until(lambda: worker.health().queue == 4)
+        late = asyncio.create_task(ask(worker, other(9), "b"))
+        await until(lambda: worker.health().queue == 5)
+        engine.hold.clear()
+        await asyncio.gather(*flood, late)
+    assert ["dog 9"] in engine.batches[1:3]
+
+
+async def test_what_is_too_dear_is_refused_with_its_numbers(engine: HeldEngine) -> None:
+    long = PROMPT.model_copy(update={"text": "dog " * 40, "panels": frozenset({"evolution", "coverage"})})
+    seconds = engine.cost(long, engine.token_count(long.text)) / engine.speed
+    async with working(engine, ask_seconds=seconds / 2) as worker:
+        with pytest.raises(TooLarge) as caught:
+            await ask(worker, long)
+        tokens = engine.token_count(long.text)
+        for said in (f"{tokens} tokens", "2 panels (coverage, evolution)", "the setting ask_seconds", "without "):
+            assert said in str(caught.value)
+        fewer = int(str(caught.value).split("up to ")[2].split(" tokens")[0])
+        assert 0 < fewer < tokens
+        assert await ask(worker, PROMPT.model_copy(update={"panels": frozenset()}))
+    assert engine.batches == [[PROMPT.text]]
+
+
+class Panic(BaseException):
+    """As libraries in Rust raise it."""
+
+
+@pytest.mark.parametrize("ending", ["seeds", "prompts"])
+async def test_the_end_of_one_lane_is_that_of_the_worker(
+    engine: HeldEngine, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """Whoever waits in the other lane is told at once."""
+    free, started = threading.Event(), threading.Event()
+
+    def panic(*_: Any) -> Any:
+        raise Panic
+
+    def hold(*_: Any) -> Any:
+        started.set()
+        free.wait(30)
+        return []
+
+    for name in ("seeds", "prompts"):
+        monkeypatch.setattr(engine, name, panic if name == ending else hold)
+    ended: list[bool] = []
+    worker = Worker(engine, GPT2, "", Limits.of(Settings()), lambda: ended.append(True))
+    guilty, innocent = (SEEDS, PROMPT) if ending == "seeds" else (PROMPT, SEEDS)
+    async with worker.running():
+        waiting = asyncio.create_task(ask(worker, innocent))
+        await until(started.is_set)
+        with pytest.raises(Exception, match="ended the worker"):
+            await ask(worker, guilty)
+        with pytest.raises(LiveDown):
+            await waiting
+        for what in (SEEDS, PROMPT):
+            with pytest.raises(LiveDown):
+                await ask(worker, what)
+        with pytest.raises(LiveDown, match="Panic"):
+            worker.health()
+        free.set()
+    assert ended == [True]
+
+
+def test_every_ask_can_be_told_from_others() -> None:
+    """Which takes a hash."""
+    assert all(ask.__hash__ for ask in ENDPOINTS)
