@@ -145,6 +145,30 @@ KINDS = {
     "w_o": "subhead outputs",
 }
 
+_BEGINS = "Put before every text by the tokenizer; heads often look there when they find nothing else."
+_ENDS = "Put after every text by the tokenizer, and between two; heads often look there when they find nothing else."
+# Marks of encoders' vocabularies, by what stands between their brackets: BERT's, and RoBERTa's where those differ.
+MARKS = {
+    "CLS": _BEGINS,
+    "s": _BEGINS,
+    "SEP": _ENDS,
+    "/s": _ENDS,
+    "MASK": "Stands where the model is to guess a token.",
+    "mask": "Stands where the model is to guess a token.",
+    "PAD": "Fills up the shorter texts of a batch.",
+    "pad": "Fills up the shorter texts of a batch.",
+    "UNK": "Stands for what the vocabulary cannot write.",
+    "unk": "Stands for what the vocabulary cannot write.",
+}
+
 
 def tip(key: str) -> str:
     return TERMS[key].text
+
+
+def explain_mark(token: str) -> str:
+    """What a token of an encoder is for that is no text; "" of all others."""
+    name = token[1:-1] if token[:1] + token[-1:] in ("[]", "<>") else ""
+    if name.startswith("unused") and name[6:].isdecimal():
+        return "Kept free by the makers of the vocabulary: no text has it, and training has hardly moved it."
+    return MARKS.get(name, "")

@@ -150,7 +150,9 @@ class PromptArguments(BaseModel):
         AfterValidator(_unpackable),
         empty_is(None),
     ] = None
-    position: Annotated[int | None, _number("Which token to look at, from 0; the last"), empty_is(None)] = None
+    position: Annotated[
+        int | None, _number("Which token to look at, from 0; the last, or an encoder's mask"), empty_is(None)
+    ] = None
     layer: Annotated[
         int | None,
         _number("Which layer to look at in `attention` (a long text has no other) and `patterns`; the last"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.cli import main, make_parser
+from precompute.weights.architectures import supported
 from tests.support.models import tiny_gpt2
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
@@ -58,6 +59,20 @@ def test_every_option_exists(option: str, capsys: pytest.CaptureFixture[str]) ->
             make_parser().parse_args([command, "--help"])
         helps.append(capsys.readouterr().out)
     assert any(option in text for text in helps)
+
+
+@pytest.mark.parametrize(("kind", "causal"), [("decoders", True), ("encoders", False)])
+def test_every_family_of_models_is_named(kind: str, causal: bool) -> None:
+    (said,) = re.findall(rf"^- {kind}: (.+?)[;.]$", README, re.MULTILINE | re.DOTALL)
+    names = {name for model in supported().values() if model.causal == causal for name in model.model_types.values()}
+    assert sorted(re.findall(r"\*\*(.+?)\*\*", said)) == sorted(names)
+
+
+def test_families_that_are_read_from_gguf() -> None:
+    (said,) = re.findall(r"^(.+) also from GGUF\.", README, re.MULTILINE)
+    families = supported()
+    known = {name for model in families.values() if model.gguf for name in model.gguf.architectures}
+    assert set(re.split(r", | and ", said)) == {families[name].model_types[name] for name in known}
 
 
 def test_the_pictures_are_there() -> None:

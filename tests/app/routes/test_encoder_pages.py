@@ -73,6 +73,8 @@ def test_an_encoder_is_called_one(encoders: TestClient) -> None:
     view = encoders.get(f"/{MASKED}.json").json()
     assert (view["architecture"], view["architecture_name"], view["causal"]) == ("bert", "BERT", False)
     assert "BERT architecture, an" in encoders.get(f"/{MASKED}").text
+    assert "Put before every text" in encoders.get(f"/{MASKED}/token/6").text
+    assert "What it is" not in encoders.get(f"/{MASKED}/token/92").text
 
 
 def test_the_mask_is_found_and_its_own_token_predicted(encoders: TestClient) -> None:
