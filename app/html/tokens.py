@@ -11,6 +11,7 @@ from app import addresses
 from app.views.seeds import SeedWord
 from app.views.token_text import visible
 from app.views.tokens import Token, TokenPair
+from precompute.index.tokens import CONTINUES
 
 CUT = 9  # lists side by side have room for about as many characters
 SEED_WORDS = 4
@@ -40,12 +41,14 @@ def _around_id(model: str, lens: str) -> tuple[str, str]:
 
 @lru_cache(1 << 17)  # the same tokens are in many lists; the tokens of a model fit
 def _chip_text(text: str) -> Markup:
-    """The spaces around a token, which are easily overlooked, are set apart by colour; a token that may be cut is
-    whole in its title."""
+    """The spaces around a token, which are easily overlooked, and the ## of a piece that goes on with a word are set
+    apart by colour; a token that may be cut is whole in its title."""
     shown = visible(text)
     title = f' title="{escape(shown)}"' if len(shown) > CUT else ""
     word = shown.strip("␣")
     before, after = shown.split(word, 1) if word else ("", "")
+    if not before and word.startswith(CONTINUES) and word[len(CONTINUES) :].isalnum():
+        before, word = CONTINUES, word.removeprefix(CONTINUES)
     marks = [f"<i>{mark}</i>" if mark else "" for mark in (before, after)]
     return Markup(f"<bdi{title}>{marks[0]}{escape(word or shown)}{marks[1]}</bdi>")
 

@@ -28,11 +28,18 @@ def test_visible(text: str, expected: str) -> None:
     assert unescape(title) == (f' title="{expected}"' if len(expected) > 9 else "")
 
 
-@pytest.mark.parametrize("text", [" a", "a ", " a b ", "␣", " ␣a", "a", '"><img src=x>', "&amp;", "{{x}}"])
+@pytest.mark.parametrize("text", [" a", "a ", " a b ", "␣", " ␣a", "a", '"><img src=x>', "&amp;", "{{x}}", "##a"])
 def test_outer_spaces_are_set_apart(text: str) -> None:
     elements = parsed(chip({"id": 7, "token": text}, "m")).elements
     assert {element.tag for element in elements} <= {"a", "bdi", "i"}
     assert "".join(element.text for element in elements) == visible(text)
+
+
+@pytest.mark.parametrize(("text", "inside"), [
+    ("##ing", "<i>##</i>ing"), ("##é", "<i>##</i>é"), ("##", "##"), ("###", "###"), (" ##a", "<i>␣</i>##a"),
+])  # fmt: skip
+def test_the_mark_of_a_piece_is_set_apart(text: str, inside: str) -> None:
+    assert f"<bdi>{inside}</bdi>" in chip({"id": 7, "token": text}, "m")
 
 
 @pytest.mark.parametrize(("model", "lens", "href"), [

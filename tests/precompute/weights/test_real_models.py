@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
 
+from precompute.index.tokens import token_bytes
+from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 
 hf: Any = transformers  # most of its functions carry no types
@@ -28,6 +31,16 @@ def test_sentences_that_mean_the_same_are_nearer(name: str, request: pytest.Fixt
     similarity = means @ means.T  # (sentences, sentences)
     others = similarity[~torch.eye(4, dtype=torch.bool)].sort().values[:-2]
     assert similarity[0, 1] > others.max() + 0.1
+
+
+def test_a_neuron_of_minilm_writes_of_temperature(minilm: Checkpoint) -> None:
+    model = describe(minilm)
+    tokens = token_bytes(minilm.tokenizer_file(), model.shape.d_vocab)
+    centred = model.W_E.numpy().astype(np.float64) - model.W_E.numpy().mean(axis=0, dtype=np.float64)
+    directions = centred / np.linalg.norm(centred, axis=1, keepdims=True)  # (d_vocab, d_model)
+    scores = directions @ model.vectors(5, "ff_value")[300].numpy().astype(np.float64)  # (d_vocab,)
+    first = [tokens[token].decode() for token in np.argsort(-scores)[:5]]
+    assert first == ["temperature", "iron", "temperatures", "creator", "wavelengths"]
 
 
 def test_the_small_llama_tells_a_story(stories: Checkpoint) -> None:
