@@ -50,7 +50,7 @@ def _rotary(shape: Shape, subhead: int) -> str:
 
 def _left_out(shape: Shape) -> str:
     """What the model does between its matrices, and these lists do not show."""
-    return f"Lists of heads leave out {' and '.join(shape.left_out)}." if shape.left_out else ""
+    return f"Lists of heads leave out {', and '.join(shape.left_out)}." if shape.left_out else ""
 
 
 def _joined(*notes: str) -> str:

@@ -32,7 +32,7 @@ def test_learned_positions_turn_nothing() -> None:
 @pytest.mark.parametrize(("left_out", "said"), [
     ((), ""),
     (("the norms of queries and keys",), "Lists of heads leave out the norms of queries and keys."),
-    (("a cap", "a norm"), "Lists of heads leave out a cap and a norm."),
+    (("a cap", "a norm"), "Lists of heads leave out a cap, and a norm."),
 ])  # fmt: skip
 def test_what_lists_leave_out_is_said_on_every_page_of_a_head(left_out: tuple[str, ...], said: str) -> None:
     shape = replace(ROTARY, left_out=left_out)
