@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import build, fairness, index, live, pairs, server, token_page, vectors
+from benchmarks import build, fairness, index, large, live, pairs, server, token_page, vectors
 from benchmarks.figures import Figure
 from precompute.build.job import Options
 from precompute.build.job import build as build_index
@@ -14,7 +14,7 @@ from precompute.build.progress import Progress
 from precompute.index.manifest import DEMO_NAME
 from precompute.weights.sources import resolve
 
-PARTS = ("vectors", "pairs", "index", "build", "token", "server", "live", "fairness")
+PARTS = ("vectors", "pairs", "index", "build", "large", "token", "server", "live", "fairness")
 
 
 def main() -> None:
@@ -29,6 +29,7 @@ def main() -> None:
             "pairs": lambda: pairs.figures(args.data),
             "index": lambda: index.figures(_demo_index(args.data), scratch),
             "build": lambda: build.figures(scratch, _demo_tokenizer(args.data)),
+            "large": lambda: large.figures(scratch, _demo_tokenizer(args.data)),
             "token": lambda: token_page.figures(scratch, _demo_tokenizer(args.data)),
             "live": lambda: live.figures(scratch, _demo_tokenizer(args.data)),
             "server": lambda: server.figures(scratch, _demo_tokenizer(args.data)),

@@ -15,6 +15,7 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.models import random_gpt2
 from precompute.build.job import compute_threads
 from precompute.build.layer import BuildContext, head_matrix
+from precompute.index.stored import Stored
 from precompute.index.tokens import token_bytes
 from precompute.project.nearest_tokens import nearest_tokens
 from precompute.project.pairs.head_pairs import top_pairs
@@ -42,22 +43,20 @@ def kernels(checkpoint: Checkpoint) -> float:
     model = describe(checkpoint)
     cpu = torch.device("cpu")
     tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
+    stored = Stored(model.shape, model.shape.kinds, LENSES, k=100, pairs=500)
     with compute_threads(cpu, 2) as pool:
-        context = BuildContext.of(model, tokens, 100, 500, cpu, pool)
+        context = BuildContext.of(model, tokens, stored, cpu, pool)
         vectors = {kind: model.vectors(0, kind) for kind in model.shape.kinds}
-        products = {
-            kind: torch.empty(len(V), model.shape.d_vocab) for kind, V in vectors.items() if kind.startswith("w_")
-        }
         for kind, V in vectors.items():  # compiles, too
-            context.projectors[SIDES[kind]].lists(V[:8], None, pool)
+            context.projectors[SIDES[kind]].lists(V[:8], pool)
 
         def lists() -> None:
             for kind, V in vectors.items():
-                context.projectors[SIDES[kind]].lists(V, products.get(kind), pool)
+                context.projectors[SIDES[kind]].lists(V, pool)
 
         def pairs() -> None:
             jobs = [
-                pool.submit(top_pairs, head_matrix(context, name, head, vectors, products), context.masks, lens, 500)
+                pool.submit(top_pairs, head_matrix(context, name, head, vectors), context.masks, lens, 500)
                 for name in MATRICES
                 for head in range(model.shape.n_heads)
                 for lens in LENSES

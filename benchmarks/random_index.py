@@ -13,8 +13,9 @@ from precompute.build.shard_writer import write_shard, write_vocabulary
 from precompute.files import sha256_of
 from precompute.index.layout import number_dtype, shard_layout
 from precompute.index.manifest import TOKENIZER, Manifest
+from precompute.index.stored import Stored
 from precompute.index.tokens import pack, token_bytes
-from precompute.shape import MATRICES, Shape
+from precompute.shape import LENSES, MATRICES, Shape
 
 D_VOCAB = 50257
 HUB = D_VOCAB - 1  # in a tenth of all lists, first in a hundredth, in a twentieth of all pairs: as the demo's worst
@@ -70,7 +71,7 @@ def write_random_index(
 def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any]]:
     random = np.random.default_rng(seed)
     arrays: dict[str, NDArray[Any]] = {}
-    for name, (dtype, dimensions) in shard_layout(shape, k, pairs).items():
+    for name, (dtype, dimensions) in shard_layout(Stored(shape, shape.kinds, LENSES, k, pairs)).items():
         if name.startswith(("inverted", "paired")):
             continue
         if name.endswith(".ids") and dimensions[-1] == 2:

@@ -93,7 +93,7 @@ def on_the_page(view: TokenView) -> Found:
                 p["rank"] - 1, -abs(p["score"]), p["layer"], p["head"],
                 int(p["side"] == "to"), ENDS.index(p["end"]), p["other"]["id"],
             )
-            for p in view.pairs
+            for p in view.pairs or ()
             if p["matrix"] == matrix
         ]  # fmt: skip
     return found

@@ -22,7 +22,8 @@ LexiscopeError
 ├── ServeError                   the server cannot start: its port is taken, a setting is wrong
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
 └── NotFound                     a model, layer, neuron, head or token that does not exist
-    └── NotBuilt                 a layer that does not exist yet: it may be there at a later try
+    ├── NotBuilt                 a layer that does not exist yet: it may be there at a later try
+    └── NotStored                a kind, a lens or pairs that the index was built without
 """
 
 from typing import Self
@@ -121,4 +122,8 @@ class NotFound(LexiscopeError):
 
 
 class NotBuilt(NotFound):
+    pass
+
+
+class NotStored(NotFound):
     pass

@@ -3,8 +3,11 @@
 import argparse
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+
+from precompute.shape import LENSES, SIDES
 
 if TYPE_CHECKING:
     Subparsers: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -41,7 +44,19 @@ def add_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=layers, metavar="A-B", help="only these layers, such as 30-35 or 0,5,7")
     parser.add_argument("--k", type=positive, metavar="N", help="tokens per list and end (default: as built, else 100)")
     parser.add_argument(
-        "--pairs", type=positive, metavar="N", help="pairs per head and end (default: as built, else 500)"
+        "--pairs", type=natural, metavar="N", help="pairs per head and end, 0 for none (default: as built, else 500)"
+    )
+    parser.add_argument(
+        "--kinds",
+        type=some_of(tuple(SIDES)),
+        metavar="KIND,...",
+        help=f"only these vectors, of {', '.join(SIDES)} (default: as built, else all)",
+    )
+    parser.add_argument(
+        "--lenses",
+        type=some_of(LENSES),
+        metavar="LENS,...",
+        help=f"only these, of {', '.join(LENSES)} (default: as built, else both)",
     )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     parser.add_argument("--threads", type=positive, metavar="N", help="on the CPU (default: one per core)")
@@ -58,3 +73,15 @@ def layers(text: str) -> tuple[int, ...]:
             raise argparse.ArgumentTypeError(f"{text!r} is not a range of layers such as 30-35 or 0,5,7")
         numbers += range(first, last + 1)
     return tuple(numbers)
+
+
+def some_of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    """An argparse type: names with commas between, in the order of the known ones."""
+
+    def names(text: str) -> tuple[str, ...]:
+        given = [name.strip() for name in text.split(",")]
+        if wrong := [name for name in given if name not in known]:
+            raise argparse.ArgumentTypeError(f"{wrong[0]!r} is none of {', '.join(known)}")
+        return tuple(name for name in known if name in given)
+
+    return names

@@ -53,7 +53,9 @@ def _build(model: str, args: argparse.Namespace) -> None:
     from precompute.build.job import Options, build
     from precompute.build.progress import Progress
 
-    build_options = Options(args.k, args.pairs, args.layers, args.force, args.device, args.threads)
+    build_options = Options(
+        args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads
+    )
     progress = Progress()
     try:
         build(find_weights(model, args.data, args.revision), args.data, build_options, progress)

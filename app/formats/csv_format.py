@@ -70,7 +70,7 @@ def _cells(column: Column) -> Callable[[Any], Cells]:
         case "tokens" | "words":
             return lambda tokens: {
                 f"{name}_{at}{part}": token[key]
-                for at, token in enumerate(tokens[: column.count], 1)
+                for at, token in enumerate((tokens or ())[: column.count], 1)
                 for part, key in (("", "token"), ("_id", "id"))
             }
         case _:

@@ -19,7 +19,7 @@ LONG_SUBHEAD_COLUMNS = (
 
 
 def neuron_tables(view: NeuronView) -> list[Table]:
-    vectors = {"key": view.key, **({"up": view.up} if view.up else {}), "value": view.value}
+    vectors = {"key": view.key, "up": view.up, "value": view.value}
     return _vector_tables(view, f"layer {view.layer}, neuron {view.neuron}", vectors)
 
 
@@ -28,9 +28,11 @@ def subhead_tables(view: SubheadView) -> list[Table]:
     return _vector_tables(view, f"layer {view.layer}, head {view.head}, subhead {view.subhead}", vectors)
 
 
-def _vector_tables(view: NeuronView | SubheadView, what: str, vectors: dict[str, Vector]) -> list[Table]:
+def _vector_tables(view: NeuronView | SubheadView, what: str, vectors: dict[str, Vector | None]) -> list[Table]:
     """The stored lists, then those of another reading, if there is one."""
-    readings: list[tuple[str, str, Vector | VectorReading]] = [("", *vector) for vector in vectors.items()]
+    readings: list[tuple[str, str, Vector | VectorReading]] = [
+        ("", name, vector) for name, vector in vectors.items() if vector
+    ]
     if view.reading:
         readings += [(view.reading.name, *vector) for vector in view.reading.vectors.items()]
     tables = []
@@ -63,9 +65,9 @@ def head_tables(view: HeadView) -> list[Table]:
     title = f"{view.model}, layer {view.layer}, head {view.head}, subheads ({view.lens})"
     columns = (Column("subhead", "number"), *(Column(name, "tokens", count=TOKENS) for name in SUBHEAD_KINDS))
     return [
-        *_ends_of_pairs(view, "vo", view.vo),
-        *_ends_of_pairs(view, "qk", view.qk),
-        Table(title, columns, view.subheads, "people"),
+        *(_ends_of_pairs(view, "vo", view.vo) if view.vo else ()),
+        *(_ends_of_pairs(view, "qk", view.qk) if view.qk else ()),
+        Table(title, columns, view.subheads or (), "people"),
         Table("", LONG_SUBHEAD_COLUMNS, _long_subheads(view), "programs", ("preset",)),
     ]
 
@@ -74,9 +76,9 @@ def _long_subheads(view: HeadView) -> list[dict[str, Any]]:
     """A row for each token of each vector."""
     return [
         {"end": "top", "rank": rank, "subhead": row["subhead"], "vector": name, "token": token}
-        for row in view.subheads
+        for row in view.subheads or ()
         for name, tokens in (("q", row["q"]), ("k", row["k"]), ("v", row["v"]), ("o", row["o"]))
-        for rank, token in enumerate(tokens, 1)
+        for rank, token in enumerate(tokens or (), 1)
     ]
 
 

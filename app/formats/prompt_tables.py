@@ -115,7 +115,8 @@ def _neuron(where: Record, neuron: ActiveNeuron, rank: int) -> Iterator[Record]:
     yield from _listed({**where, "part": "value", "end": neuron["end"]}, neuron["value"])
 
 
-def _listed(where: Record, entries: Iterable[Token], measure: str | None = None) -> Iterator[Record]:
-    for rank, entry in enumerate(entries, 1):
+def _listed(where: Record, entries: Iterable[Token] | None, measure: str | None = None) -> Iterator[Record]:
+    """A row for each entry; none of a list that is not stored."""
+    for rank, entry in enumerate(entries or (), 1):
         value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
         yield {**where, "rank": rank, "token": entry, **value}

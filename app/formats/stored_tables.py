@@ -15,6 +15,7 @@ from app.views.token_text import visible
 from app.views.tokens import Token
 from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
 from precompute.index.index import ranges
+from precompute.index.stored import Stored
 
 ROLES: dict[Role, str] = {
     "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",
@@ -35,6 +36,14 @@ LAYER_COLUMNS = (
 # A layer, a model, all models
 
 
+def layer_columns(stored: Stored) -> tuple[Column, ...]:
+    """The columns of the page for people: those that the index has something for."""
+    needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
+    left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
+    left_out |= set() if stored.similarity else {"similarity"}
+    return tuple(column for column in LAYER_COLUMNS if column.name not in left_out)
+
+
 def layer_tables(view: LayerView) -> list[Table]:
     title = f"{view.model}, layer {view.layer}, page {view.page} of {view.pages} ({view.lens})"
     return [csv_order("neuron", "norm", "coherence", "similarity"), Table(title, LAYER_COLUMNS, view.rows)]
@@ -48,6 +57,7 @@ def model_tables(view: ModelView) -> list[Table]:
         title = f"{view.model}, {title} ({view.lens})"
         return Table(title, (*columns, Column("tokens", "tokens")), cards, "people")
 
+    head_lens = view.heads[0]["lens"] if view.heads else HEAD_LENS
     heads = (layer, head, matrix, Column("number", "ratio", heading="coherence"), Column("pairs", "pairs"))
     pair = (Column("from", "token"), Column("to", "token"), SCORE)
     cells = [
@@ -57,9 +67,9 @@ def model_tables(view: ModelView) -> list[Table]:
         for cell in of_matrix
     ]
     return [
-        neurons("most coherent neurons", "coherence", view.neurons),
-        neurons("neurons whose key and value agree", "similarity", view.agreeing),
-        Table(f"{view.model}, most coherent heads ({HEAD_LENS}, {HEAD_PRESET})", heads, view.heads, "people"),
+        neurons("most coherent neurons", "coherence", view.neurons or ()),
+        neurons("neurons whose key and value agree", "similarity", view.agreeing or ()),
+        Table(f"{view.model}, most coherent heads ({head_lens}, {HEAD_PRESET})", heads, view.heads or (), "people"),
         Table("", (layer, matrix, head, Column("coherence", "ratio"), *pair), cells, "programs"),
     ]
 
@@ -113,7 +123,7 @@ def token_tables(view: TokenView) -> list[Table]:
             for role in view.roles
             if role.places
         ),
-        Table(f"{name}: heads that map it ({view.lens}, {view.preset})", mapped, view.pairs),
+        Table(f"{name}: heads that map it ({view.lens}, {view.preset})", mapped, view.pairs or ()),
     ]
 
 

@@ -54,7 +54,8 @@ def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
     )  # fmt: skip
     table = RichTable(*(column.title for column in columns), box=box.SIMPLE_HEAD)
     for result in view.results:
-        table.add_row(*(Text(_text(column, result) or "(layer not built yet)") for column in columns))
+        unread = "(not stored in this index)" if result["top"] is None else "(layer not built yet)"
+        table.add_row(*(Text(_text(column, result) or unread) for column in columns))
     console.print(table)
 
 
@@ -74,7 +75,8 @@ def _print_ff(console: Console, view: NeuronView) -> None:
             "value: writes": view.value,
         }
     _print_vectors(console, vectors)
-    console.print(Text(f"Similarity of key and value: {view.similarity:.3f}"))
+    if view.similarity is not None:
+        console.print(Text(f"Similarity of key and value: {view.similarity:.3f}"))
 
 
 def _print_subhead(console: Console, view: SubheadView) -> None:
@@ -119,9 +121,12 @@ def _print_heading(console: Console, what: str, how: str) -> None:
     console.print(Text.assemble((what, "bold"), "  ", (how, "dim")))
 
 
-def _print_vectors(console: Console, vectors: dict[str, Vector]) -> None:
+def _print_vectors(console: Console, vectors: dict[str, Vector | None]) -> None:
     tables = []
     for title, vector in vectors.items():
+        if vector is None:
+            tables.append(Group(Text(), Text(title, style="bold"), Text("not stored in this index", style="dim")))
+            continue
         details = [f"norm {vector.norm:.3g}"]
         details += [f"{end} {_coherence(c)}" for end, c in zip(ENDS, vector.coherence, strict=True) if c is not None]
         tables.append(

@@ -12,16 +12,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app import addresses
 from app.formats import stored_tables
-from app.html import charts, glossary, listings, numbers, openapi_text, tokens
+from app.html import charts, glossary, listings, numbers, openapi_text, parameter_links, tokens
 from app.html.assets import folder
 from app.views import lengths, parse_address, terms, through_heads
 from app.views.prompt import example_texts
 from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
+from precompute.index import not_stored
 from precompute.index.index import Index, ranges
 from precompute.plain_text import file_size
 from precompute.rebuild_command import rebuild_command
-from precompute.shape import LENSES, PRESETS
+from precompute.shape import PRESETS
 
 ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
 
@@ -94,13 +95,14 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "visible": visible,
     }
     jinja.globals |= {
-        "LENSES": LENSES,
         "PRESETS": PRESETS,
         "charts": charts,
         "example_texts": example_texts,
         "glossary": glossary,
         "lengths": lengths,
+        "links": parameter_links,
         "listings": listings,
+        "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
         "parse_address": parse_address,

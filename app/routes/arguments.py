@@ -34,6 +34,14 @@ Lens = Annotated[
     Query(description="How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"),
     empty_is("dot"),
 ]
+AskedLens = Annotated[
+    Literal["dot", "cosine"] | None,
+    Query(
+        description="How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled. "
+        "If it is not given: `dot`, or `cosine` where that alone is stored"
+    ),
+    empty_is(None),
+]
 Preset = Annotated[
     Literal["all", "distinct", "words"],
     Query(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),

@@ -8,7 +8,7 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from app.library.library import Library
-from app.routes.arguments import Model
+from app.routes.arguments import AskedLens, Model
 from app.settings import Settings
 from app.workers.client import LiveClient
 from app.workers.errors import LiveOff
@@ -50,6 +50,11 @@ async def index_of(model: Model, request: Request) -> Index:
     return library.index(model)
 
 
+async def lens_of(index: Annotated[Index, Depends(index_of)], lens: AskedLens = None) -> str:
+    """The lens of a page of stored lists: if none is asked for, the first that the index has."""
+    return lens or index.stored.lens
+
+
 async def live_of_model(model: Model, request: Request) -> LiveClient:
     """The client, if a worker answers for the model: also a page that only asks for words says at once if none will."""
     live: LiveClient = request.app.state.live
@@ -62,4 +67,5 @@ SiteSettings = Annotated[Settings, Depends(settings_of)]
 SiteLibrary = Annotated[Library, Depends(library_of)]
 ServedIndex = Annotated[Index, Depends(index_of)]
 AnyLive = Annotated[LiveClient, Depends(live_of)]
+StoredLens = Annotated[str, Depends(lens_of)]
 LiveOfModel = Annotated[LiveClient, Depends(live_of_model)]

@@ -12,7 +12,7 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from app import addresses
 from app.library.fault_text import for_visitors
 from app.routes import arguments as arg
-from app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, stream_slot
+from app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, StoredLens, stream_slot
 from app.routes.live_arguments import PromptArguments
 from app.routes.live_pages import PROMPT_FORMATS, prompt_address, prompt_ask
 from app.routes.page_answer import ModelPage, PageAnswer
@@ -58,7 +58,7 @@ async def prompt_run(
 
 async def pairs_run(
     answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
-    lens: arg.Lens = "dot", preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
+    lens: StoredLens, preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
     reading: arg.Reading = None,
 ) -> AsyncIterator[Run]:  # fmt: skip
     if reading is None:

@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from app import addresses
 from app.routes import arguments as arg
-from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings
+from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, StoredLens
 from app.routes.page_answer import ModelPage, PageRoute, SitePage, page
 from app.routes.readings import read_pairs_again, read_vectors_again
 from app.views.head import HeadView, head_view
@@ -26,7 +26,7 @@ model_router = APIRouter(tags=["pages"], route_class=PageRoute)  # the last: its
 
 
 def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
-    if k is not None and k > stored:
+    if k is not None and k > stored > 0:
         model = index.manifest.model
         raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")
     return k or usual
@@ -35,7 +35,7 @@ def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
 @page(router, "/{model:name}/ff/{layer:number}/{neuron:number}", NeuronView)
 async def neuron(
     answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, neuron: arg.Neuron,
-    lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
+    lens: StoredLens, k: arg.Entries = None, reading: arg.Reading = None,
 ) -> Response:  # fmt: skip
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     answer.at(addresses.ff(index.manifest.model, layer, neuron, lens=lens, k=k, reading=reading))
@@ -49,7 +49,7 @@ async def neuron(
 @page(router, "/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}", PairsView)
 async def pairs(
     answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
-    lens: arg.Lens = "dot", preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
+    lens: StoredLens, preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
     reading: arg.Reading = None,
 ) -> Response:  # fmt: skip
     """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
@@ -65,7 +65,7 @@ async def pairs(
 @page(router, "/{model:name}/head/{layer:number}/{head:number}/sub/{subhead:number}", SubheadView)
 async def subhead(
     answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, subhead: arg.Subhead,
-    lens: arg.Lens = "dot", k: arg.Entries = None, reading: arg.Reading = None,
+    lens: StoredLens, k: arg.Entries = None, reading: arg.Reading = None,
 ) -> Response:  # fmt: skip
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
     answer.at(addresses.subhead(index.manifest.model, layer, head, subhead, lens=lens, k=k, reading=reading))
@@ -79,7 +79,7 @@ async def subhead(
 @page(router, "/{model:name}/token/{token:number}", TokenView)
 async def token(
     answer: ModelPage, index: ServedIndex, settings: SiteSettings, token: arg.TokenId,
-    lens: arg.Lens = "dot", preset: arg.Preset = "all", kind: arg.TokenKind = None, page: arg.PageNumber = 1,
+    lens: StoredLens, preset: arg.Preset = "all", kind: arg.TokenKind = None, page: arg.PageNumber = 1,
 ) -> Response:  # fmt: skip
     """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
     answer.at(addresses.token(index.manifest.model, token, lens=lens, preset=preset, kind=kind, page=page))
@@ -93,7 +93,7 @@ async def token(
 )  # fmt: skip
 async def search(
     answer: ModelPage, index: ServedIndex, library: SiteLibrary, settings: SiteSettings,
-    q: arg.Words = "", lens: arg.Lens = "dot", kind: arg.MatchKind = None, page: arg.PageNumber = 1,
+    lens: StoredLens, q: arg.Words = "", kind: arg.MatchKind = None, page: arg.PageNumber = 1,
 ) -> Response:  # fmt: skip
     """Tokens that are like the words, the parameters that list all of them, and the heads that pair one or two.
 
@@ -114,7 +114,7 @@ async def search(
 @page(router, "/{model:name}/head/{layer:number}/{head:number}", HeadView)
 async def head(
     answer: ModelPage, index: ServedIndex, layer: arg.Layer, head: arg.Head,
-    lens: arg.Lens = "dot", preset: arg.Preset = "all",
+    lens: StoredLens, preset: arg.Preset = "all",
 ) -> Response:  # fmt: skip
     """A head at a glance: its first pairs, and the first tokens of its subheads."""
     answer.at(addresses.head(index.manifest.model, layer, head, lens=lens, preset=preset))
@@ -127,7 +127,7 @@ async def head(
 )  # fmt: skip
 async def layer(
     answer: ModelPage, index: ServedIndex, settings: SiteSettings, layer: arg.Layer,
-    lens: arg.Lens = "dot", sort: arg.Sort = "neuron", token: arg.TokenFilter = None, page: arg.PageNumber = 1,
+    lens: StoredLens, sort: arg.Sort = "neuron", token: arg.TokenFilter = None, page: arg.PageNumber = 1,
 ) -> Response:  # fmt: skip
     """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity."""
     model = index.manifest.model
@@ -146,7 +146,7 @@ async def home(answer: SitePage, library: SiteLibrary) -> Response:
 
 
 @page(model_router, "/{model:name}", ModelView)
-async def model(answer: ModelPage, index: ServedIndex, lens: arg.Lens = "dot", preset: arg.Preset = "all") -> Response:
+async def model(answer: ModelPage, index: ServedIndex, lens: StoredLens, preset: arg.Preset = "all") -> Response:
     """A model: its layers and heads as a map, and what is worth reading first."""
     answer.at(addresses.model(index.manifest.model, lens=lens, preset=preset))
     return answer.show("model", model_view(index, lens, preset))

@@ -51,8 +51,9 @@ def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
 
 
 def _vectors(index: Index, view: NeuronView | SubheadView) -> dict[str, tuple[str, int]]:
-    """Kind and row of every vector of the page."""
+    """Kind and row of every vector of the page; what is not stored has nothing to be compared with."""
+    stored = index.stored.kinds
     if isinstance(view, NeuronView):
-        names = ("key", "up", "value") if view.up else ("key", "value")
-        return {name: (f"ff_{name}", view.neuron) for name in names}
-    return {name: (kind, index.shape.row(kind, view.head, view.subhead)) for name, kind in SUBHEAD_KINDS.items()}
+        return {name: (f"ff_{name}", view.neuron) for name in ("key", "up", "value") if f"ff_{name}" in stored}
+    kinds = {name: kind for name, kind in SUBHEAD_KINDS.items() if kind in stored}
+    return {name: (kind, index.shape.row(kind, view.head, view.subhead)) for name, kind in kinds.items()}

@@ -11,8 +11,7 @@ from app import addresses
 from app.html.rendering import PageRequest
 from app.metrics import MEDIA_TYPE
 from app.routes.api_docs import page_responses
-from app.routes.arguments import Lens
-from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, model_names
+from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, StoredLens, model_names
 from app.routes.example_links import example_links
 from app.routes.requests import VARY, has_etag, is_partial, origin_of
 from app.settings import described
@@ -97,7 +96,7 @@ async def favicon_svg(request: Request) -> Response:
     "/{model:name}/random", operation_id="random", response_class=RedirectResponse, status_code=303,
     responses=page_responses(),
 )  # fmt: skip
-async def random(index: ServedIndex, lens: Lens = "dot") -> Response:
+async def random(index: ServedIndex, lens: StoredLens) -> Response:
     """Goes to the page of a random neuron."""
     address = addresses.ff(index.manifest.model, *random_neuron(index), lens=lens)
     return RedirectResponse(address, 303, {"cache-control": "no-store"})

@@ -21,7 +21,7 @@ class Start:
 
     model: str
     lens: str  # of the neuron
-    neuron: NeuronCard | None  # whose key and value agree
+    neuron: NeuronCard | None  # whose key and value agree; where no keys are stored, the clearest
     head: HeadCard | None  # one of the clearest, the one with the most words
     text: Annotated[str, PAGE_ONLY]  # to run it on
 
@@ -56,7 +56,8 @@ def _start(library: Library, names: list[str]) -> Start | None:
 
 
 def _choose_start(index: Index) -> Start:
-    view = model_view(index)
-    neuron = view.agreeing[0] if view.agreeing else None
-    text = example_texts(index)[0]
-    return Start(model=view.model, lens=view.lens, neuron=neuron, head=richest(index, view.heads), text=text)
+    view = model_view(index, index.stored.lens)
+    neurons = view.neurons if view.agreeing is None else view.agreeing
+    neuron = neurons[0] if neurons else None
+    head, text = richest(index, view.heads or ()), example_texts(index)[0]
+    return Start(model=view.model, lens=view.lens, neuron=neuron, head=head, text=text)

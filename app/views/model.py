@@ -3,22 +3,26 @@
 import random
 from dataclasses import dataclass
 from threading import Lock
+from typing import Annotated
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.library.card import architecture_name
 from app.library.fault_text import for_visitors
 from app.views.checks import finite
 from app.views.tokens import TokenPair, View, token_pairs
+from app.views.vectors import NOT_STORED
 from app.views.worth_reading import HeadCard, NeuronCard, worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
+from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.origin import public_source
 from precompute.index.shard_reader import Shard, position
 from precompute.rebuild_command import unless_running
-from precompute.shape import LENSES, MATRICES, PRESETS
+from precompute.shape import PRESETS
 
 STEPS = 10  # of the histogram of coherences, from 0 to 1
 
@@ -34,7 +38,9 @@ class Provenance:
     weights_sha256: str
     build: str
     k: int
-    pairs: int
+    pairs: Annotated[int, Field(description="Entries of a list of pairs; 0 where none are stored")]
+    kinds: Annotated[tuple[str, ...], Field(description="The kinds of vectors that are stored")]
+    lenses: Annotated[tuple[str, ...], Field(description="The lenses under which lists are stored")]
 
 
 class HeadCell(TypedDict):
@@ -49,7 +55,7 @@ class LayerRow:
     ready: bool
     fault: str | None = None
     coherence: tuple[int, ...] = ()  # of its neurons' values: how many in each of ten equal steps from 0 to 1
-    vo: tuple[HeadCell, ...] = ()  # empty unless ready
+    vo: tuple[HeadCell, ...] = ()  # empty unless ready; all are where the index does not store them (provenance)
     qk: tuple[HeadCell, ...] = ()
 
 
@@ -70,9 +76,9 @@ class ModelView(View):
     n_kv_heads: int
     provenance: Provenance
     rows: tuple[LayerRow, ...]  # top layer first
-    neurons: tuple[NeuronCard, ...]  # most coherent values
-    agreeing: tuple[NeuronCard, ...]  # key and value most alike; tokens of the value
-    heads: tuple[HeadCard, ...]
+    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # most coherent values
+    agreeing: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # key and value most alike; tokens of the value
+    heads: Annotated[tuple[HeadCard, ...] | None, NOT_STORED]
 
 
 _views: WeakKeyDictionary[Index, dict[tuple[str, str], ModelView]] = WeakKeyDictionary()
@@ -81,7 +87,7 @@ _views_lock = Lock()
 
 def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelView:
     """Kept as long as the index is: it looks at all layers, and everybody starts here."""
-    position("lens", lens, LENSES)
+    check_lens(index, lens)
     position("preset", preset, PRESETS)
     with _views_lock:
         views = _views.setdefault(index, {})
@@ -91,6 +97,7 @@ def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelVie
 
 
 def random_neuron(index: Index) -> tuple[int, int]:
+    check_kinds(index, *(kind for kind in index.shape.kinds if kind.startswith("ff_")))
     if not index.layers:
         manifest = index.manifest
         raise NotBuilt(f"no layer of {manifest.model} is ready yet. {unless_running(manifest.source)}")
@@ -145,15 +152,17 @@ def provenance(index: Index) -> Provenance:
         build=manifest.build,
         k=manifest.k,
         pairs=manifest.pairs,
+        kinds=manifest.stored.kinds,
+        lenses=manifest.stored.lenses,
     )
 
 
 def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
-    coherence = shard.all_coherences("ff_value", lens)
+    coherence = shard.all_coherences("ff_value", lens) if "ff_value" in index.stored.kinds else np.empty(0)
     steps = np.clip(coherence[np.isfinite(coherence)] * STEPS, 0, STEPS - 1).astype(np.int64)
-    vo, qk = (_cells(index, shard, matrix, lens, preset) for matrix in MATRICES)
-    counts = np.bincount(steps, minlength=STEPS).tolist()
-    return LayerRow(layer=shard.layer, ready=True, coherence=tuple(counts), vo=vo, qk=qk)
+    cells = {matrix: _cells(index, shard, matrix, lens, preset) for matrix in index.stored.matrices}
+    counts = tuple(np.bincount(steps, minlength=STEPS).tolist()) if "ff_value" in index.stored.kinds else ()
+    return LayerRow(layer=shard.layer, ready=True, coherence=counts, vo=cells.get("vo", ()), qk=cells.get("qk", ()))
 
 
 def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:

@@ -17,12 +17,6 @@ def head_note(shape: Shape, head: int) -> str:
     return _joined(POSITIONS[shape.positions], _sharing(shape, head), _left_out(shape))
 
 
-def words_note(shape: Shape) -> str:
-    """Of words through heads."""
-    also = f"Left out as well: {', '.join(shape.left_out)}." if shape.left_out else ""
-    return _joined(POSITIONS[shape.positions], also)
-
-
 def subhead_note(shape: Shape, head: int, subhead: int) -> str:
     return _joined(_sharing(shape, head), _rotary(shape, subhead), _left_out(shape))
 

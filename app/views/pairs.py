@@ -7,6 +7,7 @@ from app.views.checks import check_length, check_number, finite
 from app.views.notes import pairs_note
 from app.views.tokens import OMIT_NONE, PAGE_ONLY, TokenPair, View, token_pairs
 from precompute.index.index import Index
+from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.shard_reader import Shard, position
 from precompute.live.wire import PairsReadingAnswer, ScoredPair
 from precompute.shape import MATRICES
@@ -47,6 +48,8 @@ def pairs_view(
     index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None
 ) -> PairsView:
     position("matrix", matrix, MATRICES)
+    check_lens(index, lens)
+    check_kinds(index, matrix)
     shard = index.shard(layer)
     check_number(index, "head", head, index.shape.n_heads)
     check_length(k)

@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from app.views.seeds import first_tokens, from_worker
 from app.views.tokens import ScoredToken, Token, View, tokens_of
+from app.views.vectors import NOT_STORED
 from precompute.index.index import Index
 from precompute.live import wire
 from precompute.shape import Predicts
@@ -86,16 +87,16 @@ class ActiveNeuron(TypedDict):
     coefficient: float
     strength: float
     first_only: bool
-    key: list[Token]
-    value: list[Token]  # of the end to which its coefficient pushes
+    key: Annotated[list[Token] | None, NOT_STORED]
+    value: Annotated[list[Token] | None, NOT_STORED]  # of the end to which its coefficient pushes
     end: str
 
 
 class UpTokens(TypedDict):
     """A gated neuron's second input: on what it turns positive, and on what negative."""
 
-    top: list[Token]
-    bottom: list[Token]
+    top: Annotated[list[Token] | None, NOT_STORED]
+    bottom: Annotated[list[Token] | None, NOT_STORED]
 
 
 class ChosenNeuron(ActiveNeuron):
@@ -247,7 +248,7 @@ def _neuron(index: Index, neuron: wire.ActiveNeuron, n: int = FIRST) -> ActiveNe
 
 
 def _chosen_neuron(index: Index, neuron: wire.ChosenNeuron) -> ChosenNeuron:
-    def of_up(end: str) -> list[Token]:
+    def of_up(end: str) -> list[Token] | None:
         return first_tokens(index, "ff_up", neuron.layer, neuron.neuron, FIRST_OF_CHOSEN, end)
 
     return {

@@ -25,7 +25,10 @@ class Alternative:
 
 
 def readable_alternative(index: Index, view: HeadView) -> Alternative | None:
-    """None where it would show no more words; or where its lists are damaged, which is no reason to miss the page's."""
+    """None where it would show no more words, or is not stored; or where its lists are damaged, which is no reason to
+    miss the page's."""
+    if view.vo is None or view.qk is None or HEAD_LENS not in index.stored.lenses:
+        return None
     shown: list[TokenPair] = [*view.vo.top, *view.qk.top]
     alternative: list[TokenPair] = []
     try:

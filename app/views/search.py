@@ -3,8 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import Field
 from tokenizers import Tokenizer
 from typing_extensions import TypedDict
 
@@ -13,14 +14,15 @@ from app.views.parse_address import parse_address
 from app.views.token import head_of
 from app.views.token_search import token_search
 from app.views.tokens import Token, View, token_pairs, tokens_of
+from app.views.vectors import NOT_STORED
 from precompute.errors import BadRequest
 from precompute.index.index import Index
 from precompute.index.lookup import look_up_words
 from precompute.index.lookup.pairs import PairMatches
 from precompute.index.lookup.vectors import VectorMatches
-from precompute.index.shard_reader import position
+from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from precompute.index.tokens import TokenTable
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from precompute.shape import ENDS, MATRICES, PRESETS
 
 LONGEST = 200  # characters of a search
 GROUPS = 20  # of tokens like the search
@@ -83,8 +85,11 @@ class SearchView(View):
     pages: int
     total: int
     matches: list[VectorMatch]
-    pairs: list[PairMatch]  # of one or two words: the best on page 1; with kind vo or qk all, in pages
-    pairs_total: int
+    pairs: Annotated[list[PairMatch] | None, NOT_STORED]  # of one or two words: the best on page 1; kind vo or qk: all
+    pairs_total: Annotated[int | None, NOT_STORED]
+    not_stored: Annotated[
+        tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may match, too")
+    ]
 
 
 @dataclass(frozen=True)
@@ -116,9 +121,9 @@ def search_view(
 ) -> SearchView:
     """A `size` of None: all matches and pairs on one page."""
     _check(q)
-    position("lens", lens, LENSES)
+    check_lens(index, lens)
     if kind is not None:
-        position("kind", kind, (*index.shape.kinds, *MATRICES))
+        check_kinds(index, kind)
     words = _words(index.tokens, q)
     matches = _matches(index, [word.tokens for word in words], lens, kind, page, size)
     pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
@@ -159,8 +164,9 @@ def _view(
         pages=matches.pages,
         total=matches.total,
         matches=matches.vectors,
-        pairs=matches.pairs,
-        pairs_total=matches.pairs_total,
+        pairs=matches.pairs if index.stored.pairs else None,
+        pairs_total=matches.pairs_total if index.stored.pairs else None,
+        not_stored=kinds_not_stored(index),
     )
 
 
@@ -216,7 +222,7 @@ def _vector_matches(index: Index, found: VectorMatches) -> list[VectorMatch]:
     columns = (found.layer, found.kind, found.index, found.end, found.ranks, found.tokens)
     matches: list[VectorMatch] = []
     for layer, kind_at, number, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
-        kind = index.shape.kinds[kind_at]
+        kind = index.stored.kinds[kind_at]
         head, subhead = head_of(index.shape, kind, number)
         matches.append(
             {

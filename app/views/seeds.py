@@ -3,12 +3,13 @@ the tokens that each lists come from the index."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from typing_extensions import TypedDict
 
 from app.views.token import head_of
 from app.views.tokens import ScoredToken, Token, View, scored_tokens, tokens_of
+from app.views.vectors import NOT_STORED
 from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
 from precompute.live.wire import HeadReading, Scored, SeedResult, SeedsAnswer
@@ -33,7 +34,7 @@ class SeedListing(TypedDict):
     subhead: int | None
     score: float  # with the average
     scores: tuple[float, ...]  # with each word by itself
-    top: list[Token]  # empty while its layer is not built
+    top: Annotated[list[Token] | None, NOT_STORED]  # empty while its layer is not built
 
 
 class SeedHead(TypedDict):
@@ -119,7 +120,7 @@ class RankedListing(TypedDict):
     layer: int
     index: int
     score: float
-    top: list[Token]  # empty while its layer is not built
+    top: list[Token] | None  # empty while its layer is not built; None where the index does not store its kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +147,7 @@ def seed_ranking_view(
                 "index": result.index,
                 "score": result.score,
                 "top": read_first_tokens(index, result.kind, result.layer, result.index, FIRST)
-                if result.layer in index.manifest.shards
+                if result.layer in index.manifest.shards or result.kind not in index.stored.kinds
                 else [],
             }
             for result in results
@@ -162,15 +163,18 @@ def from_worker(index: Index, entries: tuple[Scored, ...]) -> list[ScoredToken]:
     return scored_tokens(index.tokens, (entry.id for entry in entries), (entry.score for entry in entries))
 
 
-def first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
-    """The beginning of a stored list; none while its layer is not built, or while its file is damaged."""
+def first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
+    """The beginning of a stored list, under the first lens there is; empty while its layer is not built, or while its
+    file is damaged; None where the index does not store its kind."""
     try:
         return read_first_tokens(index, kind, layer, row, n, end)
     except (IndexFault, NotFound):
         return []
 
 
-def read_first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token]:
-    lists = index.shard(layer).vector(kind, row, "dot")
+def read_first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
+    if kind not in index.stored.kinds:
+        return None
+    lists = index.shard(layer).vector(kind, row, index.stored.lens)
     ids = lists.top_ids if end == "top" else lists.bottom_ids
     return tokens_of(index.tokens, ids[:n].tolist())

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
-from app.views.notes import words_note
+from app.views.notes import POSITIONS
 from app.views.readable import SAME, FreshWords, readable
 from app.views.relation import Word
 from app.views.seeds import from_worker
@@ -117,7 +117,7 @@ def through_heads_view(
         echoes=[_echoes(rows, at) for at in range(len(groups))],
         earlier=earlier,
         later=later,
-        note=words_note(index.shape),
+        note=POSITIONS[index.shape.positions],
     )
 
 

@@ -9,13 +9,15 @@ from typing_extensions import TypedDict
 from app.views.checks import count_pages, page_slice
 from app.views.token_search import token_search
 from app.views.tokens import PAGE_ONLY, ScoredToken, Token, View, scored_tokens, token_of, tokens_of
+from app.views.vectors import NOT_STORED
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.index.lookup import look_up_token
 from precompute.index.lookup.pairs import PairListings
 from precompute.index.lookup.vectors import VectorListings
+from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from precompute.index.shard_reader import position
-from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
+from precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES, Shape
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 ROLES: dict[tuple[str, str], Role] = {
@@ -83,8 +85,11 @@ class TokenView(View):
     variants: list[Token]  # with and without space or ##, in other cases
     nearest: list[ScoredToken] | None  # by cosine of the centred embeddings; None while not built
     roles: list[RoleList]
-    pairs: list[PairListing]  # of VO, then of QK, each with the best rank first
-    pairs_total: int
+    pairs: Annotated[list[PairListing] | None, NOT_STORED]  # of VO, then of QK, each with the best rank first
+    pairs_total: Annotated[int | None, NOT_STORED]
+    not_stored: Annotated[
+        tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may list it, too")
+    ]
     missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
     totals: Annotated[dict[str, int], PAGE_ONLY]  # of the pairs, by matrix
     hub: Annotated[float | None, PAGE_ONLY]  # in how many times more lists than usual, if that is very many
@@ -101,11 +106,11 @@ def token_view(
 ) -> TokenView:
     """A `size` of None: everything on one page."""
     raw = index.tokens.raw(token)
-    position("lens", lens, LENSES)
+    check_lens(index, lens)
     position("preset", preset, PRESETS)
     shape = index.shape
     if kind is not None:
-        position("kind", kind, (*shape.kinds, *MATRICES))
+        check_kinds(index, kind)
     vector_part, pair_part = _parts(kind, page, size)
     listings = look_up_token(
         index, token, lens, preset,
@@ -128,8 +133,9 @@ def token_view(
         variants=tokens_of(index.tokens, token_search(index.tokens).variants(token)),
         nearest=_nearest(index, token),
         roles=_role_lists(shape, listings.vectors),
-        pairs=_pair_listings(index, listings.pairs),
-        pairs_total=sum(listings.pairs.totals.values()),
+        pairs=_pair_listings(index, listings.pairs) if index.stored.pairs else None,
+        pairs_total=sum(listings.pairs.totals.values()) if index.stored.pairs else None,
+        not_stored=kinds_not_stored(index),
         missing=listings.missing,
         totals=listings.pairs.totals,
         hub=_hub(index, shape.n_layers - len(listings.missing), sum(totals)) if kind is None else None,
@@ -150,7 +156,7 @@ def role_of(kind: str, end: str) -> Role:
 def _hub(index: Index, n_layers: int, total: int) -> float | None:
     """How many times more lists hold a token than would by chance, if it is a hub."""
     shape = index.shape
-    n_lists = n_layers * sum(map(shape.count, shape.kinds)) * len(ENDS)
+    n_lists = n_layers * index.stored.n_vectors * len(ENDS)
     usual = n_lists * index.manifest.k / shape.d_vocab
     return total / usual if total > HUB_FACTOR * usual else None
 

@@ -3,7 +3,9 @@ Neurons and subheads are made of several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from app.views.checks import check_length, finite
 from app.views.tokens import PAGE_ONLY, ScoredToken, scored_tokens
@@ -11,6 +13,8 @@ from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Shard
 from precompute.index.tokens import TokenTable
 from precompute.live.wire import ReadingAnswer
+
+NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,23 +44,37 @@ class HeadCard(TypedDict):
 
 At = TypeVar("At")
 Card = TypeVar("Card")
-Cards = tuple[tuple[NeuronCard, ...], tuple[NeuronCard, ...], tuple[HeadCard, ...]]
+NeuronCards = tuple[NeuronCard, ...]
+Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | None]  # None: not stored
 
 
 def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards:
     """Most coherent values, most alike keys and values, most coherent heads, of those that people can read."""
-    coherences = {layer: shard.all_coherences("ff_value", lens) for layer, shard in shards.items()}
-    similarities = {layer: shard.all_similarities(lens) for layer, shard in shards.items()}
+    values, agreeing = "ff_value" in index.stored.kinds, index.stored.similarity
+    coherences = {layer: shard.all_coherences("ff_value", lens) for layer, shard in shards.items() if values}
+    similarities = {layer: shard.all_similarities(lens) for layer, shard in shards.items() if agreeing}
     learned = {layer: np.where(column < SAME, 0, np.nan) for layer, column in coherences.items()}
 
-    def neurons(numbers: Mapping[int, Array]) -> tuple[NeuronCard, ...]:
+    def neurons(numbers: Mapping[int, Array]) -> NeuronCards:
         words = FreshWords(readable(index))
         wanted = {layer: column + learned[layer] for layer, column in numbers.items()}
         return _cards(lambda layer, n, value: _neuron(index, words, shards[layer], n, value, lens), wanted)
 
-    words = FreshWords(readable(index))
-    heads = _cards(lambda group, head, value: _head(index, words, *group, head, value), _head_numbers(shards))
-    return neurons(coherences), neurons(similarities), heads
+    return (
+        neurons(coherences) if values else None,
+        neurons(similarities) if agreeing else None,
+        _heads(index, shards) if index.stored.pairs else None,
+    )
+
+
+def head_lens(index: Index) -> str:
+    return HEAD_LENS if HEAD_LENS in index.stored.lenses else index.stored.lens
+
+
+def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
+    words, lens = FreshWords(readable(index)), head_lens(index)
+    numbers = _head_numbers(shards, lens)
+    return _cards(lambda group, head, value: _head(index, words, *group, head, value, lens), numbers)
 
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
@@ -101,21 +115,23 @@ def _neuron(index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: 
     return {"layer": shard.layer, "neuron": neuron, "number": number, "tokens": tokens_of(index.tokens, ids)}
 
 
-def _head_numbers(shards: Mapping[int, Shard]) -> dict[tuple[int, str], Array]:
+def _head_numbers(shards: Mapping[int, Shard], lens: str) -> dict[tuple[int, str], Array]:
     """The coherence of every head with a strong first pair, by layer and matrix."""
     coherences: dict[tuple[int, str], Array] = {}
     for matrix in MATRICES:
-        first = {layer: shard.all_best_scores(matrix, HEAD_LENS, HEAD_PRESET) for layer, shard in shards.items()}
+        first = {layer: shard.all_best_scores(matrix, lens, HEAD_PRESET) for layer, shard in shards.items()}
         least = np.quantile([*first.values()], STRONG) if first else 0
         for layer, shard in shards.items():
-            coherence = shard.all_pair_coherences(matrix, HEAD_LENS, HEAD_PRESET)
+            coherence = shard.all_pair_coherences(matrix, lens, HEAD_PRESET)
             coherences[layer, matrix] = np.where(first[layer] >= least, coherence, np.nan)
     return coherences
 
 
-def _head(index: Index, fresh: FreshWords, layer: int, matrix: str, head: int, number: float) -> HeadCard | None:
+def _head(
+    index: Index, fresh: FreshWords, layer: int, matrix: str, head: int, number: float, lens: str
+) -> HeadCard | None:
     card: HeadCard = {
-        "layer": layer, "head": head, "matrix": matrix, "lens": HEAD_LENS, "preset": HEAD_PRESET,
+        "layer": layer, "head": head, "matrix": matrix, "lens": lens, "preset": HEAD_PRESET,
         "number": number, "pairs": [],
     }  # fmt: skip
     pairs = _pairs(index, card)

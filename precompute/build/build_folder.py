@@ -96,6 +96,8 @@ def read_build_state(
     """`new` with the files that need not be made, and the name its manifest is to have."""
     if force:
         return _rebuild_state(folder, new, current, wanted), NEXT
+    if current and current.build != new.build and not current.shards:  # nothing that anybody waited for
+        return new.with_changes(generation=current.generation + 1), MANIFEST
     if current is None:
         return _with_unlisted(folder, new, range(new.shape.n_layers)), MANIFEST
     if current.build != new.build:
@@ -198,8 +200,9 @@ def _difference(current: Manifest, new: Manifest) -> str:
 
 
 def _identity(manifest: Manifest) -> Mapping[str, object]:
-    names = ("model", "k", "pairs", "revision", "lenses", "presets", "format")
+    names = ("model", "k", "pairs", "revision", "presets", "format")
     values: dict[str, object] = {name: getattr(manifest, name) for name in names}
+    values |= {name: ",".join(getattr(manifest.stored, name)) for name in ("kinds", "lenses")}
     hashes = {"weights' hash": manifest.weights_sha256, "tokenizer's hash": manifest.tokenizer_sha256}
     return values | asdict(manifest.shape) | hashes
 

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from precompute.index.layout import shard_size
 from precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, FileEntry, Manifest, read_old_fields
 from precompute.index.tokens import pack, token_bytes
 from precompute.project.nearest_tokens import nearest_tokens
+from precompute.shape import LENSES
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
@@ -36,7 +37,9 @@ LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is ma
 @dataclass(frozen=True)
 class Options:
     k: int | None = None  # None: as the index has it, else K
-    pairs: int | None = None  # likewise
+    pairs: int | None = None  # likewise; 0: none
+    kinds: tuple[str, ...] | None = None  # None: as the index has them, else all
+    lenses: tuple[str, ...] | None = None  # likewise
     layers: tuple[int, ...] | None = None  # None: all
     force: bool = False
     device: str = "auto"
@@ -55,7 +58,7 @@ def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progre
         current = load_current(folder, weights_sha256, options.force)
         if old := read_old_fields(folder):
             progress.say(f"{folder} has an older format: it is built anew, and its old files go when that is done")
-        new = identify(model, weights_sha256, options, *_lengths(current, old))
+        new = identify(model, weights_sha256, _as_built(options, current, old))
         check_size(new)
         manifest, manifest_name = read_build_state(folder, new, current, wanted, options.force)
         build_folder = BuildFolder(folder, manifest_name, checkpoint.tokenizer_file())
@@ -84,32 +87,42 @@ def wanted_layers(model: Model, options: Options) -> list[int]:
     return layers
 
 
-def identify(model: Model, weights_sha256: str, options: Options, k: int = K, pairs: int = PAIRS) -> Manifest:
-    """The manifest of a build before it has any files; `k` and `pairs` are for options that leave them open."""
-    checkpoint, d_vocab = model.checkpoint, model.shape.d_vocab
+def identify(model: Model, weights_sha256: str, options: Options) -> Manifest:
+    """The manifest of a build before it has any files."""
+    checkpoint, shape = model.checkpoint, model.shape
+    for name in options.kinds or ():
+        if name not in shape.kinds:
+            raise BuildError(f"--kinds {name}: the vectors of {checkpoint.name} are {', '.join(shape.kinds)}")
+    kinds = tuple(kind for kind in shape.kinds if options.kinds is None or kind in options.kinds)
+    pairs = PAIRS if options.pairs is None else options.pairs
     return Manifest(
         model=checkpoint.name,
         source=checkpoint.source,
         revision=checkpoint.revision,
         weights_sha256=weights_sha256,
         tokenizer_sha256=sha256_of(checkpoint.tokenizer_file()),
-        shape=model.shape,
-        k=min(options.k or k, d_vocab, LARGEST_K),
-        pairs=min(options.pairs or pairs, d_vocab**2, LARGEST_PAIRS),
+        shape=shape,
+        k=min(options.k or K, shape.d_vocab, LARGEST_K),
+        pairs=min(pairs, shape.d_vocab**2, LARGEST_PAIRS),
+        lenses=tuple(lens for lens in LENSES if options.lenses is None or lens in options.lenses),
+        kinds=None if kinds == shape.kinds else kinds,
     )
 
 
-def _lengths(current: Manifest | None, old: Mapping[str, Any]) -> tuple[int, int]:
-    """Lengths k and pairs of the index that is there, in this format or an older one; else the usual ones."""
+def _as_built(options: Options, current: Manifest | None, old: Mapping[str, Any]) -> Options:
+    """What the options leave open is as in the index that is there, in this format or an older one."""
+    built: dict[str, Any] = {}
     if current:
-        return current.k, current.pairs
-    k, pairs = old.get("k"), old.get("pairs")
-    return k if type(k) is int and k > 0 else K, pairs if type(pairs) is int and pairs > 0 else PAIRS
+        stored = current.stored
+        built = {"k": stored.k, "pairs": stored.pairs, "kinds": stored.kinds, "lenses": stored.lenses}
+    else:
+        built = {name: old[name] for name in ("k", "pairs") if type(old.get(name)) is int and old[name] > 0}
+    return replace(options, **{name: value for name, value in built.items() if getattr(options, name) is None})
 
 
 def check_size(manifest: Manifest) -> None:
     """BuildError if the layers would be larger than one can be."""
-    n_bytes, entries = shard_size(manifest.shape, manifest.k, manifest.pairs)
+    n_bytes, entries = shard_size(manifest.stored)
     if n_bytes > LARGEST_SHARD or entries > np.iinfo(np.uint32).max:
         raise BuildError(
             f"--k {manifest.k} and --pairs {manifest.pairs} make layers of up to {n_bytes / 1e9:.3g} GB, and one may "
@@ -153,7 +166,7 @@ def _make(
     progress: Progress,
 ) -> Manifest:
     tokens = token_bytes(build_folder.tokenizer, model.shape.d_vocab)
-    context = BuildContext.of(model, tokens, manifest.k, manifest.pairs, device, pool)
+    context = BuildContext.of(model, tokens, manifest.stored, device, pool)
     if manifest.vocabulary is None:
         manifest = manifest.with_changes(vocabulary=_write_vocabulary(build_folder.folder, manifest, context, tokens))
         build_folder.save(manifest)

@@ -22,8 +22,8 @@ Arrays = Mapping[str, Array]
 
 
 def write_shard(folder: Path, manifest: Manifest, layer: int, arrays: Arrays) -> FileEntry:
-    layout = shard_layout(manifest.shape, manifest.k, manifest.pairs)
-    return _write(folder / shard_file(layer, manifest.generation), arrays, layout, metadata(manifest, layer))
+    path = folder / shard_file(layer, manifest.generation)
+    return _write(path, arrays, shard_layout(manifest.stored), metadata(manifest, layer))
 
 
 def write_vocabulary(folder: Path, manifest: Manifest, arrays: Arrays) -> FileEntry:

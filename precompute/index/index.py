@@ -12,6 +12,7 @@ from precompute.files import Stamp, damaged, stamp_of, unreadable
 from precompute.index.index_files import Neighbours, Vocabulary, open_neighbours, open_shard, open_vocabulary
 from precompute.index.manifest import MANIFEST, FileEntry, Manifest
 from precompute.index.shard_reader import Array, Floats, Shard
+from precompute.index.stored import Stored
 from precompute.index.tensor_file import TensorFile
 from precompute.rebuild_command import unless_running
 from precompute.shape import Shape
@@ -67,6 +68,10 @@ class Index:
     @property
     def shape(self) -> Shape:
         return self.manifest.shape
+
+    @property
+    def stored(self) -> Stored:
+        return self.manifest.stored
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -10,9 +10,10 @@ from precompute.index.layout import Layout, misfits, neighbours_layout, shard_la
 from precompute.index.list_checks import fault
 from precompute.index.manifest import Manifest
 from precompute.index.shard_reader import Shard
+from precompute.index.stored import Stored
 from precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
 from precompute.index.tokens import TokenTable
-from precompute.shape import ENDS, LENSES
+from precompute.shape import ENDS
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,9 @@ def metadata(manifest: Manifest, layer: int | None = None) -> dict[str, str]:
 
 
 def open_shard(path: Path, manifest: Manifest, layer: int) -> Shard:
-    layout = shard_layout(manifest.shape, manifest.k, manifest.pairs)
-    file = _open(path, metadata(manifest, layer), layout)
-    _check_bounds(file)
-    return Shard(file, manifest.shape, layer)
+    file = _open(path, metadata(manifest, layer), shard_layout(manifest.stored))
+    _check_bounds(file, manifest.stored)
+    return Shard(file, manifest.stored, layer)
 
 
 def open_vocabulary(path: Path, manifest: Manifest) -> Vocabulary:
@@ -78,13 +78,13 @@ def _open(path: Path, expected: dict[str, str], layout: Layout) -> TensorFile:
     return file
 
 
-def _check_bounds(file: TensorFile) -> None:
+def _check_bounds(file: TensorFile, stored: Stored) -> None:
     """ShardDamaged unless the inverted lists of each lens and end begin where the ones before end, and end with their
     arrays: a few numbers, which are zeros where a file has its length and its header but not what was written."""
-    for lists, others in (("inverted", "vector"), ("paired", "place")):
+    for lists, others in (("inverted", "vector"), ("paired", "place"))[: 2 if stored.pairs else 1]:
         n_entries, n_others = (file.tensors[f"{lists}.{part}"].shape[0] for part in ("rank", others))
         length = file.tensors[f"{lists}.offsets"].shape[-1]  # d_vocab + 1
-        starts = np.arange(len(LENSES) * len(ENDS))[:, None] * length + (0, length - 1)
+        starts = np.arange(len(stored.lenses) * len(ENDS))[:, None] * length + (0, length - 1)
         bounds = [int.from_bytes(file.read(f"{lists}.offsets", at, at + 1), "little") for at in starts.ravel().tolist()]
         if n_entries != n_others or [0, *bounds[1::2]] != [*bounds[::2], n_entries]:
             raise damaged(file.path, f"is damaged: {lists}.offsets do not fit its {n_entries} entries")

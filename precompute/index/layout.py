@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from precompute.index.stored import Stored
+from precompute.shape import ENDS, PRESETS, Shape
 
 # Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
 PER_KIND = {
@@ -27,6 +28,8 @@ INVERTED = {
     "inverted.offsets": ("uint32", "L, E, d_vocab + 1"),
     "inverted.vector": ("number", "listed"),
     "inverted.rank": ("rank", "listed"),
+}
+PAIRED = {
     "paired.offsets": ("uint32", "L, E, d_vocab + 1"),
     "paired.place": ("uint16", "paired, 4"),
     "paired.rank": ("uint32", "paired"),
@@ -77,31 +80,30 @@ def rank_dtype(k: int) -> str:
     return "uint8" if k <= 1 << 8 else "uint16"
 
 
-def n_vectors(shape: Shape) -> int:
-    """How many vectors a layer has, all kinds together."""
-    return sum(shape.count(kind) for kind in shape.kinds)
-
-
 @cache
-def shard_layout(shape: Shape, k: int, pairs: int) -> Layout:
-    sizes = {"L": len(LENSES), "E": len(ENDS), "P": len(PRESETS), "k": k, "pairs": pairs, "2": 2, "4": 4}
+def shard_layout(stored: Stored) -> Layout:
+    """The arrays of a shard: `ff.similarity` where key and value are stored, those of pairs where there are pairs."""
+    shape, n_vectors, n_lenses = stored.shape, stored.n_vectors, len(stored.lenses)
+    sizes = {"L": n_lenses, "E": len(ENDS), "P": len(PRESETS), "k": stored.k, "pairs": stored.pairs, "2": 2, "4": 4}
     sizes |= {"n_heads": shape.n_heads, "d_mlp": shape.d_mlp, "d_vocab + 1": shape.d_vocab + 1}
-    sizes |= {"listed": n_vectors(shape) * len(LENSES) * len(ENDS) * k, "paired": -1}
-    types = {"id": number_dtype(shape.d_vocab), "number": number_dtype(n_vectors(shape)), "rank": rank_dtype(k)}
+    sizes |= {"listed": n_vectors * n_lenses * len(ENDS) * stored.k, "paired": -1}
+    types = {"id": number_dtype(shape.d_vocab), "number": number_dtype(n_vectors), "rank": rank_dtype(stored.k)}
     layout: Layout = {}
-    for kind in shape.kinds:
+    for kind in stored.kinds:
         layout |= _resolve(PER_KIND, sizes | {"n": shape.count(kind)}, types, kind=kind)
-    layout |= _resolve(PER_NEURON, sizes, types)
-    for matrix in MATRICES:
+    if stored.similarity:
+        layout |= _resolve(PER_NEURON, sizes, types)
+    for matrix in stored.matrices:
         layout |= _resolve(PER_MATRIX, sizes, types, matrix=matrix)
-    return layout | _resolve(INVERTED, sizes, types)
+    return layout | _resolve(INVERTED | PAIRED if stored.pairs else INVERTED, sizes, types)
 
 
-def shard_size(shape: Shape, k: int, pairs: int) -> tuple[int, int]:
+def shard_size(stored: Stored) -> tuple[int, int]:
     """The most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
-    paired = shape.n_heads * len(MATRICES) * len(LENSES) * len(PRESETS) * len(ENDS) * pairs * 2
-    listed = n_vectors(shape) * len(LENSES) * len(ENDS) * k
-    arrays = shard_layout(shape, k, pairs).values()
+    lists = len(stored.lenses) * len(ENDS)
+    paired = stored.shape.n_heads * len(stored.matrices) * len(PRESETS) * lists * stored.pairs * 2
+    listed = stored.n_vectors * lists * stored.k
+    arrays = shard_layout(stored).values()
     sizes = [np.dtype(dtype).itemsize * math.prod(paired if n < 0 else n for n in dims) for dtype, dims in arrays]
     return sum(sizes), max(listed, paired)
 

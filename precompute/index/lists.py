@@ -43,7 +43,7 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Listed:
-    """The vectors that list a token, best rank first; `kind` numbers Shape.kinds."""
+    """The vectors that list a token, best rank first; `kind` numbers Stored.kinds."""
 
     kind: Array
     index: Array

@@ -27,6 +27,7 @@ from precompute.files import (
     write_beside,
 )
 from precompute.index.origin import PUBLISHED, origin, proper_name
+from precompute.index.stored import Stored
 from precompute.index.tensor_file import FORMAT
 from precompute.rebuild_command import MANIFEST as MANIFEST
 from precompute.rebuild_command import rebuild_command_for
@@ -38,6 +39,7 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
+    "kinds",
 )  # fmt: skip
 
 _MAX_BYTES = 1 << 24
@@ -78,9 +80,10 @@ class Manifest(_Record):
     tokenizer_sha256: Sha256
     shape: Shape
     k: Annotated[int, Field(ge=1, le=LARGEST_K)]
-    pairs: Annotated[int, Field(ge=1, le=LARGEST_PAIRS)]
+    pairs: Annotated[int, Field(ge=0, le=LARGEST_PAIRS)]  # 0: none are stored
     lenses: tuple[str, ...] = LENSES
     presets: tuple[str, ...] = PRESETS
+    kinds: tuple[str, ...] | None = None  # None, and then not in the file: all that the shape has
     source: str  # what to pass to get the weights again
     generation: Number = 1
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
@@ -103,8 +106,14 @@ class Manifest(_Record):
             raise ValueError(f"{shape.n_heads} heads cannot share the keys and values of {shape.n_kv_heads}")
         if self.k > shape.d_vocab:
             raise ValueError(f"k is {self.k}, more than the {shape.d_vocab} tokens there are")
-        if (self.lenses, self.presets) != (LENSES, PRESETS):
-            raise ValueError(f"lenses are not {', '.join(LENSES)}, or presets not {', '.join(PRESETS)}")
+        if self.presets != PRESETS:
+            raise ValueError(f"presets are not {', '.join(PRESETS)}")
+        if not self.lenses or self.lenses != _in_order(self.lenses, LENSES):
+            raise ValueError(f"lenses are not some of {', '.join(LENSES)}, in this order")
+        if self.kinds is not None and (not self.kinds or self.kinds != _in_order(self.kinds, shape.kinds)):
+            raise ValueError(f"kinds are not some of {', '.join(shape.kinds)}, in this order")
+        if self.kinds == shape.kinds:
+            raise ValueError("kinds are all there are, and then the field is left out")
         for layer in self.shards:
             if not 0 <= layer < shape.n_layers:
                 raise ValueError(f"it lists a layer {layer}; there are layers 0 to {shape.n_layers - 1}")
@@ -114,7 +123,13 @@ class Manifest(_Record):
     def build(self) -> str:
         """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
         identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
+        if self.kinds is None:
+            del identity["kinds"]
         return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
+
+    @cached_property
+    def stored(self) -> Stored:
+        return Stored(self.shape, self.kinds or self.shape.kinds, self.lenses, self.k, self.pairs)
 
     @property
     def name(self) -> str:
@@ -149,7 +164,7 @@ class Manifest(_Record):
 
     def to_json(self) -> bytes:
         """No times, no places: two equal builds have equal manifests."""
-        content = self.model_dump() | {"build": self.build}
+        content = self.model_dump(exclude={"kinds"} if self.kinds is None else None) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
     def save(self, folder: Path, name: str = MANIFEST) -> None:
@@ -253,6 +268,11 @@ def _check_format(path: Path, content: bytes) -> None:
             f"{path} was made by an older Lexiscope and has format {version or fields['format_version']!a}; this one "
             f"reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
         )
+
+
+def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the known names that are given, in the order of the known ones."""
+    return tuple(name for name in known if name in names)
 
 
 def _first_problem(error: ValidationError) -> str:

@@ -10,22 +10,23 @@ from precompute.errors import NotFound, ShardDamaged
 from precompute.files import damaged
 from precompute.index.list_checks import SIGNS, fault, sound
 from precompute.index.lists import Listed, Paired, Pairs, VectorLists
+from precompute.index.stored import Stored
 from precompute.index.tensor_file import Array as Array
 from precompute.index.tensor_file import Floats as Floats
 from precompute.index.tensor_file import TensorFile
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from precompute.shape import ENDS, MATRICES, PRESETS
 
 LARGEST_COHERENCE = 1.001
 
 
 class Shard:
-    def __init__(self, file: TensorFile, shape: Shape, layer: int) -> None:
+    def __init__(self, file: TensorFile, stored: Stored, layer: int) -> None:
         self.file = file
         self.layer = layer
-        self._shape = shape
-        self._k = file.tensors["ff_key.ids"].shape[-1]
-        self._n_pairs = file.tensors["vo.scores"].shape[-1]
-        self._starts = np.cumsum([0, *map(shape.count, shape.kinds)])  # of the kinds among all vectors of the layer
+        self._stored = stored
+        self._shape = stored.shape
+        self._k, self._n_pairs = stored.k, stored.pairs
+        self._starts = np.cumsum([0, *map(stored.shape.count, stored.kinds)])  # of the kinds among all vectors
         self._columns: dict[str, Array] = {}
 
     def array(self, name: str) -> Array:
@@ -34,9 +35,9 @@ class Shard:
 
     def vectors(self, which: Sequence[tuple[str, int]], lens: str) -> tuple[Array, Floats]:
         """(V, E, k) ids and scores: both lists of each of these vectors (kind, index), read and checked together."""
-        shape, lens_at = self._shape, position("lens", lens, LENSES)
+        shape, lens_at = self._shape, self._lens(lens)
         for kind, index in which:
-            position("kind", kind, shape.kinds)
+            position("kind", kind, self._stored.kinds)
             self._check_range(kind, index, shape.count(kind))
         ids = np.stack([self.file.block(f"{kind}.ids", index, lens_at) for kind, index in which])
         scores: Floats = np.stack([self.file.block(f"{kind}.scores", index, lens_at) for kind, index in which])
@@ -58,12 +59,12 @@ class Shard:
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
         """The coherence of a vector's top and of its bottom."""
-        return self._coherences(f"{kind} {index}", self._column(f"{kind}.coherence")[index, LENSES.index(lens)])
+        return self._coherences(f"{kind} {index}", self._column(f"{kind}.coherence")[index, self._lens(lens)])
 
     def similarity(self, neuron: int, lens: str) -> float:
         """Sim_k of a neuron's key and value."""
         self._check_range("neuron", neuron, self._shape.d_mlp)
-        value = float(self._column("ff.similarity")[neuron, position("lens", lens, LENSES)])
+        value = float(self._column("ff.similarity")[neuron, self._lens(lens)])
         if not 0 <= value <= 1:
             raise self._damage(f"the similarity of neuron {neuron} is {value}")
         return value
@@ -75,17 +76,17 @@ class Shard:
         return Pairs(ids[entries], scores[entries], self.pair_coherences(matrix, head, lens, preset)[at])
 
     def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
-        stored = self._column(f"{matrix}.coherence")[head, LENSES.index(lens), PRESETS.index(preset)]
+        stored = self._column(f"{matrix}.coherence")[head, self._lens(lens), PRESETS.index(preset)]
         return self._coherences(f"{matrix} of head {head}", stored)
 
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
     ) -> tuple[Array, Floats, tuple[int, int]]:
         """Pairs (n, 2) and scores (n,) of top and then bottom, whole or only the first; and how many of each."""
-        position("matrix", matrix, MATRICES)
+        position("matrix", matrix, self._stored.matrices)
         self._check_range("head", head, self._shape.n_heads)
         at, what = (
-            (head, position("lens", lens, LENSES), position("preset", preset, PRESETS)),
+            (head, self._lens(lens), position("preset", preset, PRESETS)),
             f"{matrix} of head {head}",
         )
         counts: list[int] = self._column(f"{matrix}.count")[at].tolist()
@@ -110,7 +111,7 @@ class Shard:
 
     def first_ids(self, kind: str, numbers: Array, lens: str, count: int) -> Array:
         """(n, count): the first tokens of these vectors' top lists."""
-        starts = (numbers * len(LENSES) + position("lens", lens, LENSES)) * len(ENDS) * self._k
+        starts = (numbers * self._n_lenses + self._lens(lens)) * len(ENDS) * self._k
         ids = self.file.rows(f"{kind}.ids", starts, min(count, self._k))
         wrong = (ids >= self._shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
         for number in numbers[wrong][:1].tolist():
@@ -123,15 +124,15 @@ class Shard:
 
     def all_coherences(self, kind: str, lens: str) -> Floats:
         """(n,) of the vectors' top lists, as stored: not checked."""
-        return self._column(f"{kind}.coherence")[:, LENSES.index(lens), 0]
+        return self._column(f"{kind}.coherence")[:, self._lens(lens), 0]
 
     def all_similarities(self, lens: str) -> Floats:
         """(d_mlp,) as stored: not checked."""
-        return self._column("ff.similarity")[:, LENSES.index(lens)]
+        return self._column("ff.similarity")[:, self._lens(lens)]
 
     def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
         """(n_heads,) of the heads' top lists, as stored: not checked."""
-        return self._column(f"{matrix}.coherence")[:, LENSES.index(lens), PRESETS.index(preset), 0]
+        return self._column(f"{matrix}.coherence")[:, self._lens(lens), PRESETS.index(preset), 0]
 
     def all_pair_counts(self, matrix: str) -> Array:
         """(n_heads, L, P, E): how many pairs each list has, as stored: not checked."""
@@ -146,7 +147,7 @@ class Shard:
         of them there are (n_heads,), behind which both are zeros."""
         ids, counts = self._first_pairs(matrix, lens, preset, count, self._heads)
         scores = self.file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), ids.shape[1])
-        in_all = self._column(f"{matrix}.count")[:, LENSES.index(lens), PRESETS.index(preset), 0]
+        in_all = self._column(f"{matrix}.count")[:, self._lens(lens), PRESETS.index(preset), 0]
         for head, number in enumerate(counts.tolist()):
             right = sound(ids[head, :number], scores[head, :number], self._shape.d_vocab)
             if not right or in_all[head] > self._n_pairs:
@@ -155,32 +156,32 @@ class Shard:
 
     def lists_of_tokens(self, lens: str, end: str) -> Array:
         """(d_vocab,): in how many lists of vectors each token stands."""
-        offsets = self.file.block("inverted.offsets", LENSES.index(lens), ENDS.index(end))
+        offsets = self.file.block("inverted.offsets", self._lens(lens), ENDS.index(end))
         return np.diff(offsets.astype(np.int64))
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
-        lens_at, end_at = position("lens", lens, LENSES), position("end", end, ENDS)
+        lens_at, end_at = self._lens(lens), position("end", end, ENDS)
         vector, rank = self._inverted("inverted", ("vector", "rank"), token, lens_at, end_at)
         kind = np.searchsorted(self._starts, vector, side="right") - 1
-        if len(kind) and kind.max() >= len(self._shape.kinds):
+        if len(kind) and kind.max() >= len(self._stored.kinds):
             raise self._damage(f"the inverted list of token {token} points at no list")
         index = vector - self._starts[kind]
         score = np.empty(len(vector), np.float32)
-        for at, name in enumerate(self._shape.kinds):
+        for at, name in enumerate(self._stored.kinds):
             chosen = np.flatnonzero(kind == at)
             self._check_bounds(token, name, (rank[chosen], self._k))
-            entry = ((index[chosen] * len(LENSES) + lens_at) * len(ENDS) + end_at) * self._k + rank[chosen]
+            entry = ((index[chosen] * self._n_lenses + lens_at) * len(ENDS) + end_at) * self._k + rank[chosen]
             score[chosen] = self._score_at(name, entry, entry, token)
         return Listed(kind, index, rank, score)
 
     def paired(self, token: int, lens: str, end: str) -> Paired:
-        lens_at, end_at = position("lens", lens, LENSES), position("end", end, ENDS)
+        lens_at, end_at = self._lens(lens), position("end", end, ENDS)
         place, rank = self._inverted("paired", ("place", "rank"), token, lens_at, end_at)
         head, matrix, preset, side = place.reshape(-1, 4).T
         if len(matrix) and matrix.max() >= len(MATRICES):
             raise self._damage(f"the inverted pairs of token {token} point at no list")
         score = np.empty(len(rank), np.float32)
-        sizes = (self._shape.n_heads, len(LENSES), len(PRESETS), len(ENDS), self._n_pairs)
+        sizes = (self._shape.n_heads, self._n_lenses, len(PRESETS), len(ENDS), self._n_pairs)
         for at, name in enumerate(MATRICES):
             chosen = np.flatnonzero(matrix == at)
             of_head, of_preset, of_side, of_rank = (column[chosen] for column in (head, preset, side, rank))
@@ -192,6 +193,13 @@ class Shard:
             entry = lists * self._n_pairs + of_rank
             score[chosen] = self._score_at(name, entry, 2 * entry + of_side, token)
         return Paired(matrix, head, side, preset, rank, score)
+
+    def _lens(self, lens: str) -> int:
+        return position("lens", lens, self._stored.lenses)
+
+    @property
+    def _n_lenses(self) -> int:
+        return len(self._stored.lenses)
 
     @property
     def _heads(self) -> range:
@@ -205,8 +213,8 @@ class Shard:
 
     def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
         """Where the top lists of pairs begin, counted in entries."""
-        lens_at, preset_at = position("lens", lens, LENSES), position("preset", preset, PRESETS)
-        numbers = (np.array(heads, np.int64) * len(LENSES) + lens_at) * len(PRESETS) + preset_at
+        lens_at, preset_at = self._lens(lens), position("preset", preset, PRESETS)
+        numbers = (np.array(heads, np.int64) * self._n_lenses + lens_at) * len(PRESETS) + preset_at
         return numbers * len(ENDS) * self._n_pairs
 
     def _first_pairs(
@@ -215,7 +223,7 @@ class Shard:
         """Ids (heads, count, 2) of the top lists, and how many of them there are (heads,)."""
         count = min(count, self._n_pairs)
         ids = self.file.rows(f"{matrix}.ids", 2 * self._list_starts(lens, preset, heads), 2 * count)
-        counts = self._column(f"{matrix}.count")[heads, LENSES.index(lens), PRESETS.index(preset), 0]
+        counts = self._column(f"{matrix}.count")[heads, self._lens(lens), PRESETS.index(preset), 0]
         return ids.reshape(len(heads), count, 2), np.minimum(counts, count)
 
     def _score_at(self, name: str, entries: Array, ids: Array, token: int) -> Array:

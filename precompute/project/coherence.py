@@ -7,29 +7,33 @@ Both figures are of the first DEPTH tokens of a list, whether an index stores fe
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from precompute.project.compiled import kernel
 from precompute.project.embedding import Embedding, Float32
 from precompute.shape import HUB_FACTOR
 
 DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
 FIRST_TOKENS = 20  # tokens that count for coherence: the first that are not hubs
+DIRECTIONS_AT_ONCE = 4096
 
 Ids = NDArray[np.integer]
 
 
 @dataclass(frozen=True)
 class Directions:
-    """A vocabulary's tokens to compare with each other."""
+    """A vocabulary's tokens to compare with each other, centred and normalised when they are looked at."""
 
-    units: torch.Tensor  # (d_vocab, d_model) centred and normalised; zeros for a token without direction
-    missing: NDArray[np.bool_]  # (d_vocab,) the tokens without
+    embedding: Embedding
+    missing: NDArray[np.bool_]  # (d_vocab,) the tokens without direction
 
     @classmethod
     def of(cls, embedding: Embedding) -> "Directions":
-        units = embedding.directions()
-        return cls(units, ~units.any(dim=1).cpu().numpy())
+        missing = np.empty(len(embedding.rows), np.bool_)
+        for start in range(0, len(missing), DIRECTIONS_AT_ONCE):
+            some = slice(start, start + DIRECTIONS_AT_ONCE)
+            missing[some] = ~embedding.directions(some).any(dim=1).cpu().numpy()
+        return cls(embedding, missing)
 
 
 def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
@@ -46,13 +50,38 @@ def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> 
     NaN where fewer than two tokens are left; tokens without direction are left out, too. `left_out` (d_vocab,).
     """
     first, weight = _first_tokens(ids, left_out | directions.missing)
-    device = directions.units.device
-    tokens, weights = torch.from_numpy(first).to(device), torch.from_numpy(weight).to(device)
-    total = torch.nn.functional.embedding_bag(tokens, directions.units, mode="sum", per_sample_weights=weights)
-    count = weights.sum(1).double()
-    # |u_1 + ... + u_m|² = m + sum over ordered pairs of u_i · u_j
-    mean = (total.double().square().sum(1) - count) / (count * (count - 1))
-    return np.where(count.cpu().numpy() < 2, np.float32(np.nan), mean.float().cpu().numpy())
+    embedding, out = directions.embedding, np.empty(len(ids), np.float32)
+    mean, inverse = embedding.mean.astype(np.float32), embedding.inverse_norm.astype(np.float32)
+    _mean_cosines(first, weight, embedding.rows, mean, inverse, out)
+    return out
+
+
+@kernel()
+def _mean_cosines(
+    first: NDArray[np.int64],  # (n, FIRST_TOKENS)
+    weight: Float32,  # (n, FIRST_TOKENS) 1 for the tokens that count
+    rows: Float32,  # (d_vocab, d_model)
+    mean: Float32,  # (d_model,)
+    inverse: Float32,  # (d_vocab,)
+    out: Float32,  # (n,)
+) -> None:
+    """|u_1 + ... + u_m|² = m + the sum over ordered pairs of u_i · u_j. Directions u are made one at a time: those of a
+    whole vocabulary would take as much memory as the vocabulary."""
+    total = np.empty(rows.shape[1], np.float32)
+    for n in range(len(first)):
+        total[:] = 0
+        count = 0
+        for at in range(first.shape[1]):
+            if weight[n, at]:
+                count += 1
+                token = np.uint64(first[n, at])
+                scale = inverse[token]
+                for x in range(np.uint64(len(total))):  # unsigned: so the loop can be vectorised
+                    total[x] += (rows[token, x] - mean[x]) * scale
+        square = 0.0
+        for x in range(len(total)):
+            square += np.float64(total[x]) * np.float64(total[x])
+        out[n] = (square - count) / (count * (count - 1)) if count > 1 else np.nan
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, target: Directions) -> np.float32:

@@ -32,7 +32,7 @@ class Embedding:
     def of(cls, W: torch.Tensor, device: torch.device) -> "Embedding":
         """W (d_vocab, d_model) float32."""
         rows = np.ascontiguousarray(W.cpu().numpy())
-        if not np.isfinite(rows).all():
+        if not np.isfinite([rows.min(initial=0), rows.max(initial=0)]).all():  # NaN is both
             raise BadWeights("the embedding holds values that are not finite: no list can be made from it")
         mean = rows.mean(axis=0, dtype=np.float64)
         norm, centred_norm = np.empty(len(rows)), np.empty(len(rows))
@@ -48,8 +48,8 @@ class Embedding:
         """(d_vocab,) 1 / |e_t - mean|, and 0 for a token without direction: all its cosine scores are 0."""
         return np.divide(1.0, self.centred_norm, out=np.zeros_like(self.centred_norm), where=self.centred_norm > 0)
 
-    def directions(self) -> torch.Tensor:
-        """(d_vocab, d_model) float32: every row centred and normalised."""
+    def directions(self, tokens: slice | torch.Tensor = slice(None)) -> torch.Tensor:
+        """(tokens, d_model) float32: rows centred and normalised, of some tokens or of all."""
         mean = torch.from_numpy(self.mean).float().to(self.on_device.device)
         inverse = torch.from_numpy(self.inverse_norm).float().to(self.on_device.device)
-        return (self.on_device - mean) * inverse[:, None]
+        return (self.on_device[tokens] - mean).mul_(inverse[tokens][:, None])

@@ -16,7 +16,7 @@ def nearest_tokens(embedding: Embedding, pool: Executor) -> dict[str, NDArray[An
     """The `neighbours.*` arrays: of each token the others with the largest cosine, ties by the smaller id."""
     d_vocab = len(embedding.rows)
     projector = Projector(embedding, min(NEAREST + 1, d_vocab))
-    lists = projector.lists(embedding.directions(), None, pool)
+    lists = projector.start(d_vocab, embedding.directions, pool).result()
     cosine = LENSES.index("cosine")
     ids, scores = lists.ids[:, cosine, 0], lists.scores[:, cosine, 0]  # (d_vocab, NEAREST + 1)
     others = ids != np.arange(d_vocab)[:, None]

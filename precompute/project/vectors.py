@@ -3,6 +3,8 @@
 Lists are (n, lens, end, k) in the order of shape.LENSES and shape.ENDS.
 """
 
+import time
+from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
@@ -15,7 +17,8 @@ from precompute.project import vector_kernel
 from precompute.project.embedding import Embedding, Float32, Float64
 from precompute.project.rounding import LARGEST, TINY, gamma
 
-BLOCK = 256  # vectors per product: the scores of a block are d_vocab * BLOCK * 4 bytes
+BLOCK, LEAST_BLOCK = 256, 32  # vectors per product
+BLOCK_SCORES = 1 << 24  # of a product, 64 MB: with a large vocabulary a block has fewer vectors
 MARGIN = 32  # candidates beyond k that a device's own top-k gives
 
 Ids = NDArray[np.uint32]
@@ -32,7 +35,7 @@ class PendingLists:
     """Lists that a pool is computing."""
 
     lists: Lists
-    blocks: list[Future[None]]
+    blocks: list[Future[float]]  # seconds per vector
 
     def result(self) -> Lists:
         for block in self.blocks:
@@ -62,23 +65,25 @@ class Projector:
         self.group_slack = padded.reshape(2, -1, vector_kernel.GROUP).max(axis=2)  # (2, groups)
         self.inverse_norm = embedding.inverse_norm
 
-    def lists(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> Lists:
-        """Lists of V (n, d_model). `keep` (n, d_vocab) receives the scores of the product."""
-        return self.start(V, keep, pool).result()
+    def lists(self, V: torch.Tensor, pool: Executor) -> Lists:
+        """Lists of V (n, d_model)."""
+        return self.start(len(V), V.__getitem__, pool).result()
 
-    def start(self, V: torch.Tensor, keep: torch.Tensor | None, pool: Executor) -> PendingLists:
-        """The same in blocks, without waiting for them."""
-        n = len(V)
+    def start(self, n: int, read: Callable[[slice], torch.Tensor], pool: Executor) -> PendingLists:
+        """The lists of n vectors, without waiting for them. `read` gives some of the vectors, and never all at once:
+        they are multiplied in blocks, and so is what comes of it."""
         lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
+        size = max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
 
-        def project_block(start: int) -> None:
-            rows = slice(start, min(start + BLOCK, n))
+        def project_block(start: int) -> float:
+            begin = time.perf_counter()
+            rows = slice(start, min(start + size, n))
             W_E = self.embedding.on_device
-            vectors = V[rows].to(W_E.device)
-            product = vectors @ W_E.T if keep is None else torch.mm(vectors, W_E.T, out=keep[rows])
-            self.select(vectors, product, lists.ids[rows], lists.scores[rows])
+            vectors = read(rows).to(W_E.device)
+            self.select(vectors, vectors @ W_E.T, lists.ids[rows], lists.scores[rows])
+            return (time.perf_counter() - begin) / len(vectors)
 
-        return PendingLists(lists, [pool.submit(project_block, start) for start in range(0, n, BLOCK)])
+        return PendingLists(lists, [pool.submit(project_block, start) for start in range(0, n, size)])
 
     def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
         """The lists of V (n, d_model) from its product (n, d_vocab), written into `ids` and `scores` (n, 2, 2, k)."""

@@ -3,7 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.shape import LENSES
 from precompute.verify.brute_force import BruteForce, Float64, Ids
 
 DEPTH, FIRST_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
@@ -20,27 +19,27 @@ def first_tokens(scores: Float64, sign: int) -> Ids:
 
 def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
     """Hubs by the lists (n, L, E, DEPTH or more) of all kinds of a layer, which must be checked in another way."""
-    counts = np.zeros((len(LENSES), d_vocab), np.int64)
-    for at in range(len(LENSES)):
+    counts = np.zeros((lists[0].shape[1], d_vocab), np.int64)
+    for at in range(len(counts)):
         for ids in lists:
             tokens = ids[:, at, :, :DEPTH].ravel()
             counts[at] += np.bincount(tokens[tokens < d_vocab], minlength=d_vocab)
     return _too_often(counts, 2 * sum(map(len, lists)))
 
 
-def hubs(brute: BruteForce, layer: int) -> Hubs:
-    """Hubs by the scores of all vectors of the layer, which is slow in a large model."""
+def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[str, ...]) -> Hubs:
+    """Hubs by the scores of all vectors of these kinds in the layer, which is slow in a large model."""
     shape = brute.model.shape
-    counts = np.zeros((len(LENSES), shape.d_vocab), np.int64)
-    for kind in shape.kinds:
+    counts = np.zeros((len(lenses), shape.d_vocab), np.int64)
+    for kind in kinds:
         n = shape.count(kind)
         for start in range(0, n, BLOCK):
             vectors = brute.vectors(layer, kind, np.arange(start, min(start + BLOCK, n)))
-            for at, lens in enumerate(LENSES):
+            for at, lens in enumerate(lenses):
                 scores = vectors @ brute.embedding(kind, lens).T
                 for sign in (1, -1):
                     counts[at] += np.bincount(first_tokens(scores, sign).ravel(), minlength=shape.d_vocab)
-    return _too_often(counts, 2 * sum(map(shape.count, shape.kinds)))
+    return _too_often(counts, 2 * sum(map(shape.count, kinds)))
 
 
 def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:

@@ -12,7 +12,7 @@ from precompute.errors import LexiscopeError, NotFound, ShardDamaged
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Floats
 from precompute.rebuild_command import rebuild_command
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from precompute.shape import ENDS, PRESETS
 from precompute.verify import brute_coherence
 from precompute.verify.brute_coherence import Hubs
 from precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
@@ -34,28 +34,28 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
     The caller knows that the model is the one that the index was made from.
     """
     rng = np.random.default_rng(seed)
-    shape = model.shape
+    shape, stored = model.shape, index.stored
     brute = BruteForce(model, list(index.tokens))
     if index.manifest.neighbours:
         tokens = np.sort(rng.choice(shape.d_vocab, min(sample, shape.d_vocab), replace=False))
         yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_fault(index, brute, tokens)
     for layer in index.layers:
         hubs = _hubs(index, layer, brute)
-        for kind in shape.kinds:
+        for kind in stored.kinds:
             numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
             fault = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
-        neurons = np.sort(rng.choice(shape.d_mlp, min(sample, shape.d_mlp), replace=False))
-        fault = _checked(index, layer, _similarity_fault, brute, neurons)
-        yield f"layer {layer} similarity of neurons {', '.join(map(str, neurons))}", fault
-        for matrix in MATRICES:
+        if stored.similarity:
+            neurons = np.sort(rng.choice(shape.d_mlp, min(sample, shape.d_mlp), replace=False))
+            fault = _checked(index, layer, _similarity_fault, brute, neurons)
+            yield f"layer {layer} similarity of neurons {', '.join(map(str, neurons))}", fault
+        for matrix in stored.matrices:
             head = int(rng.integers(shape.n_heads))
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
             fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
             yield f"layer {layer} {matrix} head {head}", fault
-        shard = index.shard(layer)
-        listed, paired = (int(rng.choice(shard.array(name)[0].ravel())) for name in ("ff_value.ids", "vo.ids"))
-        for token in (listed, paired, int(rng.integers(shape.d_vocab))):
+        lists = [index.shard(layer).array(f"{name}.ids")[0] for name in (*stored.kinds[-1:], *stored.matrices[:1])]
+        for token in (*(int(rng.choice(ids.ravel())) for ids in lists), int(rng.integers(shape.d_vocab))):
             yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_fault, token)
 
 
@@ -81,12 +81,13 @@ def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
 
 def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
     """Hubs by the stored lists if long enough: these are checked themselves. None if it would take too long."""
-    shape = index.shape
-    if index.manifest.k >= min(brute_coherence.DEPTH, shape.d_vocab):
-        lists = [index.shard(layer).array(f"{kind}.ids") for kind in shape.kinds]
+    shape, stored = index.shape, index.stored
+    if stored.k >= min(brute_coherence.DEPTH, shape.d_vocab):
+        lists = [index.shard(layer).array(f"{kind}.ids") for kind in stored.kinds]
         return brute_coherence.hubs_of_lists(lists, shape.d_vocab)
-    multiplications = sum(map(shape.count, shape.kinds)) * shape.d_vocab * shape.d_model
-    return brute_coherence.hubs(brute, layer) if multiplications <= MOST_MULTIPLICATIONS else None
+    if stored.n_vectors * shape.d_vocab * shape.d_model > MOST_MULTIPLICATIONS:
+        return None
+    return brute_coherence.hubs(brute, layer, stored.kinds, stored.lenses)
 
 
 def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
@@ -116,7 +117,7 @@ def _vectors_fault(
     index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
     vectors = brute.vectors(layer, kind, numbers)
-    for lens_at, lens in enumerate(LENSES):
+    for lens_at, lens in enumerate(index.stored.lenses):
         scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
         for at, number in enumerate(numbers.tolist()):
             lists = index.shard(layer).vector(kind, number, lens)
@@ -142,7 +143,7 @@ def _vectors_fault(
 
 def _similarity_fault(index: Index, layer: int, brute: BruteForce, neurons: Ids) -> str | None:
     """Where the last bit decides who is on a list, the similarity may be any that this allows."""
-    for lens in LENSES:
+    for lens in index.stored.lenses:
         lists = [_listed(brute, layer, kind, neurons, lens) for kind in ("ff_key", "ff_value")]
         (surely_reads, maybe_reads), (surely_writes, maybe_writes) = lists
         n = min(SIMILARITY_K, index.shape.d_vocab)
@@ -172,7 +173,7 @@ def _pairs_fault(
 ) -> str | None:
     all_tokens = np.arange(index.shape.d_vocab)
     directions = [brute.embedding(kind, "cosine") for kind in FACTORS[matrix]]
-    for lens_at, lens in enumerate(LENSES):
+    for lens_at, lens in enumerate(index.stored.lenses):
         exact = brute.head(layer, matrix, head, lens)
         row_scores = exact.rows(rows)
         for preset in PRESETS:
@@ -203,17 +204,17 @@ def _pairs_fault(
 def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
     """The inverted lists point at the token (or reading them fails), so it is enough to count them."""
     shard = index.shard(layer)
-    for lens_at, lens in enumerate(LENSES):
+    for lens_at, lens in enumerate(index.stored.lenses):
         for end_at, end in enumerate(ENDS):
-            lists = (shard.array(f"{kind}.ids")[:, lens_at, end_at] for kind in index.shape.kinds)
+            lists = (shard.array(f"{kind}.ids")[:, lens_at, end_at] for kind in index.stored.kinds)
             n_listed = sum(int(np.count_nonzero(ids == token)) for ids in lists)
             n_paired = 0
-            for matrix in MATRICES:
+            for matrix in index.stored.matrices:
                 ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
                 valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
                 n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
-            inverted = len(shard.listed(token, lens, end).rank), len(shard.paired(token, lens, end).rank)
-            if inverted != (n_listed, n_paired):
+            in_pairs = len(shard.paired(token, lens, end).rank) if index.stored.pairs else 0
+            if (len(shard.listed(token, lens, end).rank), in_pairs) != (n_listed, n_paired):
                 return f"the inverted lists of token {token} ({lens}, {end})"
     return None
 

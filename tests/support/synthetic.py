@@ -14,8 +14,9 @@ from precompute.build.inverted import invert_lists, invert_pairs
 from precompute.build.shard_writer import write_shard, write_vocabulary
 from precompute.index.layout import number_dtype, shard_layout
 from precompute.index.manifest import TOKENIZER, Manifest
+from precompute.index.stored import Stored
 from precompute.index.tokens import pack
-from precompute.shape import MATRICES, Shape
+from precompute.shape import LENSES, MATRICES, Shape
 
 HOSTILE = (
     b"<script",
@@ -101,10 +102,16 @@ def vocabulary_arrays(shape: Shape) -> dict[str, NDArray[Any]]:
 
 
 def shard_arrays(shape: Shape, k: int = K, pairs: int = PAIRS, seed: int = 0) -> dict[str, NDArray[Any]]:
+    """The arrays of a layer of which everything is stored."""
+    return stored_arrays(Stored(shape, shape.kinds, LENSES, k, pairs), seed)
+
+
+def stored_arrays(stored: Stored, seed: int = 0) -> dict[str, NDArray[Any]]:
     """Lists of distinct random tokens, scores in order; some pair lists short or empty; and all of them inverted."""
+    shape, k, pairs = stored.shape, stored.k, stored.pairs
     random = np.random.default_rng(seed)
     arrays: dict[str, NDArray[Any]] = {}
-    for name, (dtype, dimensions) in shard_layout(shape, k, pairs).items():
+    for name, (dtype, dimensions) in shard_layout(stored).items():
         if name.startswith(("inverted", "paired")):
             continue
         if name.endswith(".ids") and dimensions[-1] != 2:
@@ -121,11 +128,13 @@ def shard_arrays(shape: Shape, k: int = K, pairs: int = PAIRS, seed: int = 0) ->
             arrays[name] = falling * np.array([[5], [-5]], np.float32)
         else:
             arrays[name] = random.random(dimensions, np.float32)
-    for matrix in MATRICES:
+    for matrix in stored.matrices:
         unused = np.arange(pairs) >= arrays[f"{matrix}.count"][..., None]
         arrays[f"{matrix}.ids"][unused] = 0
         arrays[f"{matrix}.scores"][unused] = 0
-    arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)
+    arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in stored.kinds], shape.d_vocab)
+    if not pairs:
+        return arrays
     ids, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
     return arrays | invert_pairs(ids, counts, shape.d_vocab)
 
@@ -142,7 +151,7 @@ def write_index(folder: Path, manifest: Manifest, layers: tuple[int, ...] | None
 
 
 def add_layer(folder: Path, manifest: Manifest, layer: int) -> Manifest:
-    arrays = shard_arrays(manifest.shape, manifest.k, manifest.pairs, seed=layer)
+    arrays = stored_arrays(manifest.stored, seed=layer)
     return manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays))
 
 

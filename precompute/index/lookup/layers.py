@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from precompute.index.shard_reader import Shard
+from precompute.index.stored import Stored
 from precompute.index.tensor_file import Array, TensorFile
-from precompute.shape import ENDS, Shape
+from precompute.shape import ENDS
 
 FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
 
@@ -25,9 +26,7 @@ class Layers:
     """The layers that are looked at, and the sizes of their arrays."""
 
     shards: Mapping[int, Shard]
-    shape: Shape
-    k: int  # entries of a list
-    pairs: int  # entries of a list of pairs
+    stored: Stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +52,7 @@ class TokenSlices:
 def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlices:
     """Slices of the lists called `inverted` or `paired`; DamagedLayer where they would be outside of their array."""
     files = [shard.file for shard in layers.shards.values()]
-    starts = [(lens * len(ENDS) + end) * (layers.shape.d_vocab + 1) + token for end in range(len(ENDS))]
+    starts = [(lens * len(ENDS) + end) * (layers.stored.shape.d_vocab + 1) + token for end in range(len(ENDS))]
     data = b"".join([file.read(f"{lists}.offsets", at, at + 2) for at in starts for file in files])
     first, last = np.frombuffer(data, np.uint32).astype(np.int64).reshape(-1, 2).T
     n_entries = np.array([file.tensors[f"{lists}.rank"].size for file in files] * len(ENDS), np.int64)

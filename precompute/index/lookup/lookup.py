@@ -10,7 +10,7 @@ from precompute.index.lookup.layers import DamagedLayer, Layers
 from precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
 from precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
 from precompute.index.shard_reader import Shard, position
-from precompute.shape import LENSES, MATRICES, PRESETS
+from precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")
 
@@ -41,12 +41,14 @@ def look_up_token(
     vector_part: slice = EVERYTHING,
     pair_part: slice = EVERYTHING,
 ) -> TokenLookup:
-    """The vectors of these kinds that list a token, and the head pairs of these matrices that hold it.
+    """The vectors of these kinds that list a token, and the head pairs of these matrices that hold it; of kinds and
+    matrices that are not stored, none.
 
     Of each kind and end, and of each matrix, only one part is read: the order is rank, then |score| falling.
     """
     index.tokens.raw(token)  # NotFound if there is no such token
-    lens_at, preset_at = position("lens", lens, LENSES), position("preset", preset, PRESETS)
+    kinds, matrices = _stored(index, kinds, matrices)
+    lens_at, preset_at = position("lens", lens, index.stored.lenses), position("preset", preset, PRESETS)
 
     def look(layers: Layers) -> tuple[dict[tuple[str, str], VectorListings], PairListings]:
         vectors = vector_listings(layers, token, lens_at, kinds, vector_part) if kinds else {}
@@ -69,7 +71,8 @@ def look_up_words(
 
     A word is the tokens that stand for it. Of more than two words, and of a word without tokens, there are no pairs.
     """
-    lens_at = position("lens", lens, LENSES)
+    lens_at = position("lens", lens, index.stored.lenses)
+    kinds, matrices = _stored(index, kinds, matrices)
     known = bool(words) and all(words)
 
     def look(layers: Layers) -> tuple[VectorMatches, PairMatches]:
@@ -92,7 +95,7 @@ def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int
             shards[layer] = index.shard(layer)
     while True:
         try:
-            result = look(Layers(shards, index.shape, index.manifest.k, index.manifest.pairs))
+            result = look(Layers(shards, index.stored))
         except DamagedLayer as damaged:
             del shards[damaged.layer]
         except IndexFault:
@@ -103,6 +106,12 @@ def over_layers(index: Index, look: Callable[[Layers], T]) -> tuple[T, tuple[int
                 del shards[layer]
         else:
             return result, tuple(layer for layer in range(index.shape.n_layers) if layer not in shards)
+
+
+def _stored(index: Index, kinds: Collection[str], matrices: Collection[str]) -> tuple[list[str], list[str]]:
+    """Those of the kinds and matrices that the index has."""
+    stored = index.stored
+    return [kind for kind in kinds if kind in stored.kinds], [name for name in matrices if name in stored.matrices]
 
 
 def _is_readable(index: Index, layer: int) -> bool:

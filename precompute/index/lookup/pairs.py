@@ -9,7 +9,7 @@ import numpy as np
 from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
 from precompute.index.lookup.ranking import rank_parts
 from precompute.index.shard_reader import Array
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from precompute.shape import ENDS, MATRICES, PRESETS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +69,7 @@ def pair_listings(
     if not any(wanted):
         return PairListings({}, *(np.empty(0, np.int64) for _ in range(8)))
     slots, side = _without_own_mirror(*_slots(layers, token, lens, preset))
-    parts = rank_parts(slots.matrix, slots.rank, layers.pairs, wanted, part)
+    parts = rank_parts(slots.matrix, slots.rank, layers.stored.pairs, wanted, part)
     slots, side = slots.at(parts.chosen), side[parts.chosen]
     ids, score = _pairs(layers, lens, slots)
     row = np.arange(len(ids))
@@ -84,6 +84,9 @@ def pair_matches(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: Collection[str], part: slice
 ) -> PairMatches:
     """Pairs that match one or two words, in the order: rank, |score| falling, the upper layer, then where it stands."""
+    if not matrices:
+        none = np.empty(0, np.int64)
+        return PairMatches(0, none, none, none, none, none, none, none.reshape(0, 2), none)
     slots = _common_slots(layers, words, lens, [MATRICES.index(matrix) for matrix in matrices])
     ids, score = _pairs(layers, lens, slots)
     _check_words(slots, ids, words)
@@ -107,7 +110,7 @@ def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> 
         chosen = np.flatnonzero(slot[:, 2] == preset)
         slot, rank, number = slot[chosen], rank[chosen], number[chosen]
     layer, (head, matrix, of_preset, side) = where.layer[number], slot.T
-    limits = (layers.shape.n_heads, len(MATRICES), len(PRESETS), 2, layers.pairs)
+    limits = (layers.stored.shape.n_heads, len(MATRICES), len(PRESETS), 2, layers.stored.pairs)
     for column, limit in zip((*slot.T, rank), limits, strict=True):
         if column.max(initial=0) >= limit:
             check(column < limit, layer)
@@ -117,15 +120,15 @@ def _slots(layers: Layers, token: int, lens: int, preset: int | None = None) -> 
 def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
     """The ids (n, 2) and the scores (n,) of the pairs that stand there."""
     head = slots.head.astype(np.int64)
-    a_list = ((head * len(LENSES) + lens) * len(PRESETS) + slots.preset) * len(ENDS) + slots.end
-    entry = a_list * layers.pairs + slots.rank
+    a_list = ((head * len(layers.stored.lenses) + lens) * len(PRESETS) + slots.preset) * len(ENDS) + slots.end
+    entry = a_list * layers.stored.pairs + slots.rank
 
     ids, scores = (
         read_entries(layers, [f"{matrix}.{name}" for matrix in MATRICES], slots.matrix, slots.layer, entry, width)
         for name, width in (("ids", 2), ("scores", 1))
     )
-    right = (slots.rank < _counts(layers, lens, slots)) & (ids < layers.shape.d_vocab).all(axis=1) & np.isfinite(scores)
-    check(right, slots.layer)
+    known = (ids < layers.stored.shape.d_vocab).all(axis=1)
+    check((slots.rank < _counts(layers, lens, slots)) & known & np.isfinite(scores), slots.layer)
     return ids.astype(np.int64), scores
 
 
@@ -150,9 +153,10 @@ def _without_own_mirror(slots: _Slots, side: Array) -> tuple[_Slots, Array]:
 
 def _common_slots(layers: Layers, words: Sequence[Sequence[int]], lens: int, matrices: list[int]) -> _Slots:
     """The slots that hold the word, or the words at different sides."""
-    sizes = (layers.shape.n_layers, len(MATRICES), layers.shape.n_heads, len(PRESETS), len(ENDS), layers.pairs)
+    shape = layers.stored.shape
+    sizes = (shape.n_layers, len(MATRICES), shape.n_heads, len(PRESETS), len(ENDS), layers.stored.pairs)
     by_side: list[list[Array]] = []  # of each word, the slots that hold it at the first side and at the second
-    for word in words if matrices else ():
+    for word in words:
         of_sides: list[list[Array]] = [[np.empty(0, np.int64)], [np.empty(0, np.int64)]]
         for token in word:
             slots, side = _slots(layers, token, lens)

@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from precompute.index.layout import n_vectors
 from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
 from precompute.index.lookup.ranking import rank_parts
 from precompute.index.shard_reader import Array
-from precompute.shape import ENDS, LENSES, Shape
+from precompute.index.stored import Stored
+from precompute.shape import ENDS
 
 _UNLISTED = np.iinfo(np.uint32).max  # the rank of a token in a list that does not hold it
 
@@ -34,7 +34,7 @@ class VectorMatches:
 
     total: int
     layer: Array
-    kind: Array  # numbers Shape.kinds
+    kind: Array  # numbers Stored.kinds
     index: Array
     end: Array
     ranks: Array  # (n, words): the best of each word, from 0
@@ -58,22 +58,22 @@ def vector_listings(
     layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice
 ) -> dict[tuple[str, str], VectorListings]:
     """Listings by kind and end, a part of each in the order: rank, |score| falling, layer, index."""
-    shape = layers.shape
+    stored = layers.stored
     entries = _entries(layers, token, lens)
-    lists = _kinds(shape)[0][entries.vector] * len(ENDS) + entries.end
-    wanted = [kind in kinds for kind in shape.kinds for _ in ENDS]
-    parts = rank_parts(lists, entries.rank, layers.k, wanted, part)
+    lists = _kinds(stored)[0][entries.vector] * len(ENDS) + entries.end
+    wanted = [kind in kinds for kind in stored.kinds for _ in ENDS]
+    parts = rank_parts(lists, entries.rank, layers.stored.k, wanted, part)
     entries = entries.at(parts.chosen)
     score = _stored(layers, lens, "scores", entries)
     check(np.isfinite(score), entries.layer)
-    index = _split(shape, entries.vector)[1]
+    index = _split(stored, entries.vector)[1]
     sections = parts.sections(-np.abs(score), entries.layer, index)
     _check_listed(layers, lens, entries.at(np.concatenate(sections)), token)
     columns = (entries.layer, index, entries.rank, score)
     return {
         (kind, end): VectorListings(total, *(column[section] for column in columns))
         for (kind, end), total, section in zip(
-            itertools.product(shape.kinds, ENDS), parts.totals, sections, strict=True
+            itertools.product(stored.kinds, ENDS), parts.totals, sections, strict=True
         )
         if kind in kinds
     }
@@ -84,14 +84,14 @@ def vector_matches(
 ) -> VectorMatches:
     """Vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end."""
     keys, ranks, tokens = _common_lists(layers, words, lens, kinds)
-    which, vector = np.divmod(keys, n_vectors(layers.shape))
+    which, vector = np.divmod(keys, layers.stored.n_vectors)
     end, nth = np.divmod(which, max(1, len(layers.shards)))
     layer = np.array([*layers.shards], np.int64)[nth]
     order = np.lexsort((end, vector, -layer, ranks.sum(axis=1)))[part]
     layer, vector, end, ranks, tokens = layer[order], vector[order], end[order], ranks[order], tokens[order]
     for rank, token in zip(ranks.T, tokens.T, strict=True):  # of each word
         _check_listed(layers, lens, _Entries(layer, end, vector, rank), token)
-    kind, index = _split(layers.shape, vector)
+    kind, index = _split(layers.stored, vector)
     return VectorMatches(len(keys), layer, kind, index, end, ranks, tokens)
 
 
@@ -99,7 +99,7 @@ def _common_lists(
     layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str]
 ) -> tuple[Array, Array, Array]:
     """The lists that hold all words, numbered by end, layer and vector; of each word its best rank, and whose."""
-    of_kinds = np.isin(_kinds(layers.shape)[0], [layers.shape.kinds.index(kind) for kind in kinds])
+    of_kinds = np.isin(_kinds(layers.stored)[0], [layers.stored.kinds.index(kind) for kind in kinds])
     keys = np.empty(0, np.int64)
     ranks, tokens = (np.empty((0, len(words)), np.uint32) for _ in range(2))
     for column, word in enumerate(words):
@@ -118,8 +118,8 @@ def _common_lists(
 
 def _best_ranks(layers: Layers, word: Sequence[int], lens: int) -> tuple[Array, Array]:
     """The best rank that a token of the word has in every list, and that token."""
-    n_layers, in_layer = len(layers.shards), n_vectors(layers.shape)
-    nth = np.zeros(layers.shape.n_layers, np.int64)
+    n_layers, in_layer = len(layers.shards), layers.stored.n_vectors
+    nth = np.zeros(layers.stored.shape.n_layers, np.int64)
     nth[[*layers.shards]] = np.arange(n_layers)
     best = np.full(len(ENDS) * n_layers * in_layer, _UNLISTED, np.uint32)
     whose = np.zeros(len(best), np.uint32)
@@ -137,30 +137,30 @@ def _entries(layers: Layers, token: int, lens: int) -> _Entries:
     where = token_slices(layers, token, lens, "inverted")
     vector, rank, number = where.read("inverted.vector"), where.read("inverted.rank"), where.numbers()
     layer = where.layer[number]
-    if len(rank) and (vector.max() >= n_vectors(layers.shape) or rank.max() >= layers.k):
-        check((vector < n_vectors(layers.shape)) & (rank < layers.k), layer)
+    if len(rank) and (vector.max() >= layers.stored.n_vectors or rank.max() >= layers.stored.k):
+        check((vector < layers.stored.n_vectors) & (rank < layers.stored.k), layer)
     return _Entries(layer, where.end[number], vector, rank)
 
 
 @cache
-def _kinds(shape: Shape) -> tuple[Array, Array]:
-    """The kind of every vector of a layer, by its number in Shape.kinds, and where each kind begins."""
-    counts = [shape.count(kind) for kind in shape.kinds]
+def _kinds(stored: Stored) -> tuple[Array, Array]:
+    """The kind of every vector of a layer, by its number in Stored.kinds, and where each kind begins."""
+    counts = [stored.shape.count(kind) for kind in stored.kinds]
     return np.repeat(np.arange(len(counts), dtype=np.uint8), counts), np.cumsum([0, *counts])
 
 
-def _split(shape: Shape, vector: Array) -> tuple[Array, Array]:
+def _split(stored: Stored, vector: Array) -> tuple[Array, Array]:
     """The kind of each vector, and its number within the kind."""
-    of_vector, starts = _kinds(shape)
+    of_vector, starts = _kinds(stored)
     kind = of_vector[vector]
     return kind, vector - starts[kind]
 
 
 def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
     """What `{kind}.{name}` holds at these entries."""
-    kind, index = _split(layers.shape, entries.vector)
-    position = ((index * len(LENSES) + lens) * len(ENDS) + entries.end) * layers.k + entries.rank
-    return read_entries(layers, [f"{kind}.{name}" for kind in layers.shape.kinds], kind, entries.layer, position)
+    kind, index = _split(layers.stored, entries.vector)
+    position = ((index * len(layers.stored.lenses) + lens) * len(ENDS) + entries.end) * layers.stored.k + entries.rank
+    return read_entries(layers, [f"{kind}.{name}" for kind in layers.stored.kinds], kind, entries.layer, position)
 
 
 def _check_listed(layers: Layers, lens: int, entries: _Entries, token: int | Array) -> None:

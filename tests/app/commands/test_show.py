@@ -77,6 +77,8 @@ def test_a_neuron_in_the_terminal(run: Run, data: Path) -> None:
     code, out, err = run("show tiny ff 1 4 --lens cosine")
     assert (code, err) == (0, "")
     view = neuron_view(Index.open(data / "tiny"), 1, 4, "cosine")
+    assert view.key
+    assert view.value
     assert "tiny  layer 1  neuron 4  lens cosine" in out
     assert "key: reads" in out
     assert "value: writes" in out

@@ -33,6 +33,7 @@ def test_every_head(index: Index, lens: str, preset: str) -> None:
                 ]
             stored = arrays[f"{matrix}.coherence"][head, at, PRESETS.index(preset), 0]
             assert glance.coherence == stored.item()
+        assert view.subheads
         assert [row["subhead"] for row in view.subheads] == list(range(shape.d_head))
         for row in view.subheads:
             for part in "qkvo":
@@ -45,4 +46,6 @@ def test_notes(index: Index) -> None:
     assert ("rotary" in note) == (index.shape.positions == "rotary")
     assert note.count("share") <= 1
     assert ("share" in note) == (index.shape.n_kv_heads < index.shape.n_heads)
-    assert head_view(index, 0, 0).vo.columns == ("reads", "writes")
+    vo = head_view(index, 0, 0).vo
+    assert vo
+    assert vo.columns == ("reads", "writes")

@@ -91,14 +91,20 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
 
 def test_k_shortens_and_never_lengthens(index: Index) -> None:
     full = neuron_view(index, 1, 0)
+    assert full.key
+    assert full.value
     assert len(full.key.top) == len(full.value.bottom) == K
     short = neuron_view(index, 1, 0, k=3)
+    assert short.key
+    assert short.value
     assert short.key.top == full.key.top[:3]
     assert short.value.bottom == full.value.bottom[:3]
     assert neuron_view(index, 1, 0, k=10 * K) == full
     assert len(pairs_view(index, "vo", 1, 0).top) == PAIRS
     assert len(pairs_view(index, "vo", 1, 0, k=2).top) == 2
-    assert len(subhead_view(index, 1, 0, 0, k=1).o.bottom) == 1
+    output = subhead_view(index, 1, 0, 0, k=1).o
+    assert output
+    assert len(output.bottom) == 1
 
 
 def test_columns_and_notes(indexes: dict[str, Index]) -> None:
@@ -113,12 +119,15 @@ def test_columns_and_notes(indexes: dict[str, Index]) -> None:
 
 def test_what_people_see_and_scripts_do_not(index: Index) -> None:
     arrays, view = shard_arrays(GPT2, seed=1), neuron_view(index, 1, 2)
+    assert view.key
     assert view.key.norm == arrays["ff_key.norm"][2]
     assert view.key.coherence == tuple(arrays["ff_key.coherence"][2, 0].tolist())
 
 
 def test_coherence_may_be_undefined(index: Index) -> None:
-    assert neuron_view(index, 0, 1).value.coherence == (None, None)
+    value = neuron_view(index, 0, 1).value
+    assert value
+    assert value.coherence == (None, None)
     assert pairs_view(index, "vo", 0, 0).coherence == (None, None)
 
 

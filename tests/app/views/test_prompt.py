@@ -34,12 +34,16 @@ def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> No
     assert view.neuron
     up = view.neuron["up"]
     assert up
+    assert up["top"]
+    assert up["bottom"]
     stored = index.shard(1).vector("ff_up", 3, "dot")
     assert [token["id"] for token in up["top"]] == stored.top_ids[:FIRST_OF_CHOSEN].tolist()
     assert [token["id"] for token in up["bottom"]] == stored.bottom_ids[:FIRST_OF_CHOSEN].tolist()
     rows = csv.DictReader("".join(view_csv(view)).splitlines())
     listed = [(row["end"], int(row["token_id"])) for row in rows if row["part"] == "up"]
-    assert listed == [(end, token["id"]) for end in ("top", "bottom") for token in up[end]]
+    assert listed == [
+        (end, token["id"]) for end, tokens in (("top", up["top"]), ("bottom", up["bottom"])) for token in tokens
+    ]
 
 
 @pytest.mark.parametrize("layer", [0, 1])

@@ -13,7 +13,7 @@ from precompute.index.index import Index
 from precompute.index.layout import shard_layout
 from precompute.shape import LENSES, PRESETS
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, K, copied, visit
+from tests.support.site import GPT2, LLAMA, copied, visit
 from tests.support.synthetic import rewrite_shard
 
 
@@ -25,6 +25,8 @@ def test_counts_are_of_pairs_of_two_different_words(site_data: Path, model: str)
 
     def count(lens: str, preset: str, head: int) -> int:
         view = head_view(index, 1, head, lens, preset)
+        assert view.vo
+        assert view.qk
         ids = [(pair["from"]["id"], pair["to"]["id"]) for pair in (*view.vo.top, *view.qk.top)]
         texts = index.tokens.texts
         return sum(
@@ -67,7 +69,7 @@ def test_the_page_offers_it_and_keeps_its_own_address(client: TestClient, site_d
 def test_damaged_lists_of_the_other_lens_do_not_take_the_page_with_them(site_data: Path, tmp_path: Path) -> None:
     data = copied(site_data, tmp_path)
     index = Index.open(data / GPT2)
-    layout = shard_layout(index.shape, K, index.manifest.pairs)
+    layout = shard_layout(index.stored)
     arrays = {name: np.array(index.shard(1).array(name)) for name in layout}
     arrays["vo.ids"][:, LENSES.index("cosine")] = index.shape.d_vocab
     rewrite_shard(data / GPT2, index.manifest, 1, arrays)

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from precompute.build.job import Options, identify
-from precompute.errors import BuildError, IndexMissing, NotFound
+from precompute.errors import BuildError, IndexMissing, NotFound, OptionsDiffer
 from precompute.index.index import Index
 from precompute.index.layout import shard_size
+from precompute.shape import LENSES
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, SHARD, K, Listener, contents, copy, faults, quick_build, small_gpt2, stamps
@@ -86,7 +87,7 @@ def test_lists_of_the_whole_vocabulary(tmp_path: Path) -> None:
 
 def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> None:
     manifest = identify(describe(Checkpoint.open(source)), "0" * 64, Options(K, PAIRS))
-    n_bytes, entries = shard_size(manifest.shape, K, PAIRS)
+    n_bytes, entries = shard_size(manifest.stored)
     file = Index.open(built).shard(0).file
     assert file.n_bytes - 8192 <= sum(file.array(name).nbytes for name in file.tensors) <= n_bytes
     assert n_bytes < 1.5 * file.n_bytes
@@ -95,10 +96,42 @@ def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> Non
 
 @pytest.mark.parametrize("options", [{"k": 10**9}, {"pairs": 10**9}])
 def test_lists_too_long_for_a_shard_are_refused_at_once(tmp_path: Path, options: dict[str, Any]) -> None:
-    source = tiny_gpt2(tmp_path / "tiny", n_layers=1, n_heads=4, d_model=4, d_mlp=50_000, d_vocab=20_000)
+    source = tiny_gpt2(tmp_path / "tiny", n_layers=1, n_heads=16, d_model=16, d_mlp=50_000, d_vocab=20_000)
     with pytest.raises(BuildError, match=r"--k \d+ and --pairs \d+ make layers of up to .* GB.*shorter"):
         quick_build(source, tmp_path / "data", **options)
     assert [path.name for path in (tmp_path / "data" / "tiny").iterdir()] == [".lock"]
+
+
+PARTS: list[dict[str, Any]] = [
+    {"pairs": 0},
+    {"kinds": ("ff_value",), "lenses": ("cosine",)},
+    {"kinds": ("w_q", "ff_key"), "pairs": 0},
+]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_is_left_out_is_recorded_and_kept(source: Path, tmp_path: Path, parts: dict[str, Any]) -> None:
+    """A build goes on as it was begun, an index of it is right by brute force, and other options are refused."""
+    index = quick_build(source, tmp_path, layers=(2,), **parts)
+    quick_build(source, tmp_path, k=None, pairs=None)
+    assert faults(index, source) == []
+    stored = Index.open(index).stored
+    assert Index.open(index).layers == (0, 1, 2)
+    assert stored.pairs == parts.get("pairs", PAIRS)
+    assert stored.kinds == tuple(kind for kind in stored.shape.kinds if kind in parts.get("kinds", stored.shape.kinds))
+    assert stored.lenses == parts.get("lenses", LENSES)
+    with pytest.raises(OptionsDiffer, match="add --force to replace it"):
+        quick_build(source, tmp_path, kinds=("w_o",))
+    quick_build(source, tmp_path, kinds=stored.shape.kinds, lenses=LENSES, pairs=PAIRS, force=True)
+    assert Index.open(index).stored.options == ""
+    assert faults(index, source) == []
+
+
+def test_an_index_without_layers_is_in_nobodys_way(source: Path, tmp_path: Path) -> None:
+    quick_build(source, tmp_path, layers=())
+    index = quick_build(source, tmp_path, pairs=0, layers=(1,))
+    assert Index.open(index).stored.options == "--pairs 0"
+    assert faults(index, source) == []
 
 
 def test_layers_that_do_not_exist(source: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import torch
 from precompute.build.inverted import invert_lists, invert_pairs
 from precompute.build.layer import Arrays, BuildContext, make_layer
 from precompute.index.layout import misfits, shard_layout
+from precompute.index.stored import Stored
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.project.coherence import FIRST_TOKENS
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
@@ -46,10 +47,18 @@ class Built:
         return W
 
 
-def make(model: Model, tokens: list[bytes], threads: int, k: int = K, pairs: int = PAIRS) -> tuple[Arrays, list[float]]:
+def everything(model: Model, k: int = K, pairs: int = PAIRS) -> Stored:
+    return Stored(model.shape, model.shape.kinds, LENSES, min(k, model.shape.d_vocab), pairs)
+
+
+def misfits_of(arrays: Arrays, stored: Stored) -> list[str]:
+    return [*misfits({name: (array.dtype, array.shape) for name, array in arrays.items()}, shard_layout(stored))]
+
+
+def make(model: Model, tokens: list[bytes], threads: int, stored: Stored) -> tuple[Arrays, list[float]]:
     steps: list[float] = []
     with ThreadPoolExecutor(threads) as pool:
-        context = BuildContext.of(model, tokens, k, pairs, torch.device("cpu"), pool)
+        context = BuildContext.of(model, tokens, stored, torch.device("cpu"), pool)
         return make_layer(context, LAYER, steps.append), steps
 
 
@@ -59,7 +68,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     checkpoint = Checkpoint.open(folder)
     model = describe(checkpoint)
     tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
-    return Built(model, tokens, *make(model, tokens, threads=2))
+    return Built(model, tokens, *make(model, tokens, 2, everything(model)))
 
 
 def heads(built: Built, matrix: str) -> Iterator[tuple[int, int, dict[str, brute.Ends]]]:
@@ -73,8 +82,7 @@ def heads(built: Built, matrix: str) -> Iterator[tuple[int, int, dict[str, brute
 
 
 def test_arrays_fit_the_layout(built: Built) -> None:
-    arrays = {name: (array.dtype, array.shape) for name, array in built.arrays.items()}
-    assert list(misfits(arrays, shard_layout(built.model.shape, K, PAIRS))) == []
+    assert misfits_of(built.arrays, everything(built.model)) == []
     assert min(built.steps) > 0
     assert sum(built.steps) == pytest.approx(1)
 
@@ -140,9 +148,9 @@ def test_what_is_stored_does_not_change_coherence_and_similarity(tmp_path: Path)
     model = describe(checkpoint)
     model.W_E[::250] *= 40
     tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
-    made = {k: make(model, tokens, 2, k, pairs=10)[0] for k in (12, 100, 300)}
+    made = {k: make(model, tokens, 2, everything(model, k, 10))[0] for k in (12, 100, 300)}
     for k, arrays in made.items():
-        assert list(misfits({n: (a.dtype, a.shape) for n, a in arrays.items()}, shard_layout(model.shape, k, 10))) == []
+        assert misfits_of(arrays, everything(model, k, 10)) == []
         for name in ("ff.similarity", *(f"{part}.coherence" for part in (*model.shape.kinds, *MATRICES))):
             np.testing.assert_array_equal(arrays[name], made[100][name])
         for part in ("ids", "scores"):
@@ -155,7 +163,7 @@ def test_threads_do_not_change_a_bit(built: Built) -> None:
     try:
         for threads, of_torch in ((1, 1), (3, 2)):
             torch.set_num_threads(of_torch)
-            arrays, _ = make(built.model, built.tokens, threads)
+            arrays, _ = make(built.model, built.tokens, threads, everything(built.model))
             assert arrays.keys() == built.arrays.keys()
             for name, array in arrays.items():
                 assert array.dtype == built.arrays[name].dtype
@@ -168,9 +176,35 @@ def test_lists_longer_than_the_vocabulary_are_cut_and_long_pair_lists_are_not_fu
     checkpoint = Checkpoint.open(tiny_gpt2(tmp_path, n_layers=2, n_heads=1, d_model=4, d_mlp=5, d_vocab=30))
     model = describe(checkpoint)
     tokens = [b" word" if token < 2 else b" word%d" % (token // 2) for token in range(30)]
-    arrays, _ = make(model, tokens, 2, k=100, pairs=1000)
-    assert list(misfits({n: (a.dtype, a.shape) for n, a in arrays.items()}, shard_layout(model.shape, 30, 1000))) == []
+    arrays, _ = make(model, tokens, 2, everything(model, 100, 1000))
+    assert misfits_of(arrays, everything(model, 100, 1000)) == []
     assert np.unique(arrays["vo.count"][:, :, PRESETS.index("all")]) == [900]
     assert np.unique(arrays["vo.count"][:, :, PRESETS.index("distinct")]) == [900 - 15 * 4]
     assert not arrays["vo.count"][:, :, PRESETS.index("words")].any()  # one surface only is a word
     assert np.isnan(arrays["vo.coherence"][:, :, PRESETS.index("words")]).all()
+
+
+@pytest.mark.parametrize(("kinds", "lenses", "pairs"), [
+    (("ff_value",), LENSES, PAIRS),
+    (("ff_up", "w_k"), ("cosine",), PAIRS),
+    (("ff_key", "ff_value", "w_q"), ("dot",), 0),
+    (("ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o"), ("cosine",), 0),
+])  # fmt: skip
+def test_what_is_left_out_changes_nothing_of_the_rest(
+    tmp_path: Path, kinds: tuple[str, ...], lenses: tuple[str, ...], pairs: int
+) -> None:
+    """But for coherence, which leaves out hubs by the lists that there are."""
+    checkpoint = Checkpoint.open(tiny_llama(tmp_path, tied=False))
+    model = describe(checkpoint)
+    tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
+    whole, _ = make(model, tokens, 2, everything(model))
+    part = Stored(model.shape, kinds, lenses, K, pairs)
+    arrays, steps = make(model, tokens, 2, part)
+    assert misfits_of(arrays, part) == []
+    assert sum(steps) == pytest.approx(1)
+    at = [LENSES.index(lens) for lens in lenses]
+    for name, array in arrays.items():
+        if name.endswith(".coherence"):
+            assert np.isnan(array).mean() < 0.5
+        elif not name.startswith(("inverted", "paired")):
+            np.testing.assert_array_equal(array, whole[name] if name.endswith(".norm") else whole[name][:, at], name)

@@ -6,6 +6,7 @@ import json
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from precompute.project import coherence
 from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
 from precompute.verify import brute_coherence
 from precompute.verify import sample as verify
-from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, shard_arrays, write_index
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
 
@@ -46,7 +47,7 @@ def fields_of_page() -> dict[str, str]:
 @pytest.mark.parametrize(("title", "tables"), [
     ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
     ("Nearest tokens", (layout.NEIGHBOURS,)),
-    ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED)),
+    ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED, layout.PAIRED)),
 ])  # fmt: skip
 def test_arrays(title: str, tables: tuple[dict[str, tuple[str, str]], ...]) -> None:
     code = [[name, dtype, shape] for table in tables for name, (dtype, shape) in table.items()]
@@ -93,7 +94,7 @@ def test_files_and_fields(tmp_path: Path) -> None:
     fields = fields_of_page()
     write_index(tmp_path, make_manifest(), layers=(0,))
     stored = json.loads((tmp_path / MANIFEST).read_text())
-    assert set(fields) == set(stored) == {*Manifest.model_fields, "build"}
+    assert set(fields) == {*stored, "kinds"} == {*Manifest.model_fields, "build"}
     assert tuple(fields)[: len(IDENTITY)] == IDENTITY
     assert fields["shape"].split(", ") == [field.name for field in dataclasses.fields(Shape)]
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -104,12 +105,22 @@ def test_files_and_fields(tmp_path: Path) -> None:
     }
 
 
+PARTS: list[dict[str, Any]] = [
+    {},
+    {"kinds": ("ff_value",)},
+    {"kinds": ("ff_key", "w_o"), "lenses": ("cosine",)},
+    {"lenses": ("dot",), "pairs": 0},
+]  # what is stored
+
+
+@pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("shape", [GPT2, LLAMA])
-def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Shape) -> None:
+def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Shape, parts: dict[str, Any]) -> None:
     """Nothing of the package is used to read here, only what the page says."""
-    write_index(tmp_path, make_manifest(shape), layers=(2,))
+    made = write_index(tmp_path, make_manifest(shape, **parts), layers=(2,))
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    identity = {name: manifest[name] for name in list(fields_of_page())[:10]}
+    assert ("kinds" in manifest) == ("kinds" in parts)
+    identity = {name: manifest[name] for name in list(fields_of_page())[:11] if name in manifest}
     left_out = ("name", "left_out", "d_rotary", "predicts", "causal" if shape.causal else "")
     identity["shape"] = {name: value for name, value in manifest["shape"].items() if name not in left_out}
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
@@ -117,10 +128,25 @@ def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Sh
     about = {"model": "tiny", "build": manifest["build"], "format": "2"}
     with safe_open(tmp_path / "layer-2.safetensors", "np") as shard:
         assert shard.metadata() == about | {"layer": "2"}
-        assert set(shard.keys()) == shard_arrays(shape).keys()
-        for name, expected in shard_arrays(shape, seed=2).items():
+        assert set(shard.keys()) == _arrays_by_the_page(shape, manifest)
+        for name, expected in stored_arrays(made.stored, seed=2).items():
             assert np.array_equal(shard.get_tensor(name), expected)
     with safe_open(tmp_path / "vocabulary.safetensors", "np") as vocabulary:
         assert vocabulary.metadata() == about
         offsets, data = (vocabulary.get_tensor(f"token.{part}") for part in ("offsets", "bytes"))
         assert [data[a:b].tobytes() for a, b in pairwise(offsets.tolist())] == raw_tokens()
+
+
+def _arrays_by_the_page(shape: Shape, manifest: dict[str, Any]) -> set[str]:
+    kinds = manifest.get("kinds", [kind for kind in SIDES if kind != "ff_up" or shape.gated])
+    names: set[str] = set()
+    for name, _, _ in rows(section("Shard"), "array"):
+        if "{kind}" in name:
+            names |= {name.format(kind=kind) for kind in kinds}
+        elif name == "ff.similarity":
+            names |= {name} if {"ff_key", "ff_value"} <= {*kinds} else set()
+        elif name.startswith(("{matrix}", "paired")):
+            names |= {name.format(matrix=matrix) for matrix in MATRICES} if manifest["pairs"] else set()
+        else:
+            names.add(name)
+    return names

@@ -1,23 +1,18 @@
 """Words through heads: what every head looks for and writes, against brute force in float64."""
 
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from precompute.errors import BadRequest, NotFound
-from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
+from precompute.live.seed_ranking import find_seed
 from precompute.live.wire import ThroughHeadsAsk, Word
 from precompute.project.embedding import Float64
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import Case
 from tests.support.brute import lensed, rounded
-from tests.support.families import FAMILIES
 
 GROUPS = (("dog",), ("zebra",), ("horse", "lion", "zebra"), ("Paris",))  # zebra is several pieces
 
@@ -27,10 +22,10 @@ def ask(*groups: tuple[str, ...], **fields: Any) -> ThroughHeadsAsk:
     return ThroughHeadsAsk.model_validate({"groups": words, "layers": (0,), **fields})
 
 
-def embeddings(engine: Engine, model: Model, lens: str) -> Float64:
+def embeddings(case: Case, lens: str) -> Float64:
     """(groups, d_model)"""
-    W = model.W_E.numpy().astype(np.float64)
-    words = [[W[list(engine.words.tokens(word))].mean(axis=0) for word in group] for group in GROUPS]
+    W, tokenizer = case.model.W_E.numpy().astype(np.float64), case.engine.words.tokenizer
+    words = [[W[list(find_seed(tokenizer, word).tokens)].mean(axis=0) for word in group] for group in GROUPS]
     e = np.stack([np.mean(group, axis=0) for group in words])
     if lens == "cosine":
         e -= W.mean(axis=0)
@@ -38,37 +33,24 @@ def embeddings(engine: Engine, model: Model, lens: str) -> Float64:
     return e
 
 
-def check_lists(engine: Engine, model: Model, lens: str, end: str) -> None:
-    """Every list of every head equals a full sort of all scores."""
-    s, k = engine.shape, 7
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("end", ["top", "bottom"])
+def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
+    s, k = case.engine.shape, 7
     layers = tuple(reversed(range(s.n_layers)))
-    answer = engine.through_heads(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k))
-    vocabularies = {matrix: lensed(W.numpy(), lens) for matrix, W in (("vo", model.W_U), ("qk", model.W_E))}
-    for x, heads in zip(embeddings(engine, model, lens), answer.heads, strict=True):
+    answer = case.engine.through_heads(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k))
+    e = embeddings(case, lens)
+    assert len(answer.heads) == len(GROUPS)
+    for x, heads in zip(e, answer.heads, strict=True):
         assert [(h.layer, h.head) for h in heads] == [(layer, head) for layer in layers for head in range(s.n_heads)]
         for each in heads:
-            for found, matrix in ((each.writes, "vo"), (each.seeks, "qk")):
-                left, right = (f[each.head].numpy().astype(np.float64) for f in model.factors(each.layer, matrix))
-                rows, factor = vocabularies[matrix]
+            for found, matrix, W in ((each.writes, "vo", case.model.W_U), (each.seeks, "qk", case.model.W_E)):
+                left, right = (f[each.head].numpy().astype(np.float64) for f in case.model.factors(each.layer, matrix))
+                rows, factor = lensed(W.numpy(), lens)
                 scores = rounded(x @ left @ right @ rows.T * factor)  # (d_vocab,)
                 order = np.argsort(scores if end == "bottom" else -scores, kind="stable")[:k]
                 assert [token.id for token in found] == order.tolist()
                 np.testing.assert_allclose([token.score for token in found], scores[order], rtol=1e-6)
-
-
-@pytest.mark.parametrize("lens", ["dot", "cosine"])
-@pytest.mark.parametrize("end", ["top", "bottom"])
-def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
-    check_lists(case.engine, case.model, lens, end)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_family(family: str, tmp_path: Path) -> None:
-    checkpoint = Checkpoint.open(FAMILIES[family].save(tmp_path / "model"))
-    engine, model = Engine.load(checkpoint, "cpu"), describe(checkpoint)
-    for lens in ("dot", "cosine"):
-        check_lists(engine, model, lens, "top")
 
 
 def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:

@@ -1,0 +1,66 @@
+"""Whether an index stores what is asked of it; if not, NotStored says what was left out and what would store it."""
+
+from precompute.errors import NotFound, NotStored
+from precompute.index.index import Index
+from precompute.rebuild_command import rebuild_command
+from precompute.shape import LENSES, MATRICES
+
+USUAL_PAIRS = 500  # entries of a list of pairs, unless a build is asked for others
+
+
+def check_lens(index: Index, lens: str) -> None:
+    if lens not in LENSES:
+        raise NotFound(f"lens {lens!r}: there are {', '.join(LENSES)}")
+    if lens not in index.stored.lenses:
+        raise NotStored(why_not_stored(index, f"lens {lens}", _with_lens(index, lens)))
+
+
+def check_kinds(index: Index, *kinds: str) -> None:
+    """At least one of these kinds of vectors, or matrices, must be stored; all must be of the model."""
+    known = (*index.shape.kinds, *MATRICES)
+    for kind in kinds:
+        if kind not in known:
+            raise NotFound(f"kind {kind!r}: there are {', '.join(known)}")
+    if not any(is_stored(index, kind) for kind in kinds):
+        raise NotStored(why_not_stored(index, _joined(kinds), _with_kinds(index, kinds)))
+
+
+def is_stored(index: Index, kind: str) -> bool:
+    return kind in index.stored.kinds or kind in index.stored.matrices
+
+
+def kinds_not_stored(index: Index) -> tuple[str, ...]:
+    """Kinds of vectors and matrices that the model has and the index has not."""
+    return tuple(kind for kind in (*index.shape.kinds, *MATRICES) if not is_stored(index, kind))
+
+
+def why_kinds_not_stored(index: Index, *kinds: str) -> str:
+    """For people, of kinds of vectors or matrices of which none is stored."""
+    return why_not_stored(index, _joined(kinds), _with_kinds(index, kinds))
+
+
+def why_not_stored(index: Index, what: str, option: str) -> str:
+    manifest = index.manifest
+    return (
+        f"{what} of {manifest.model}: not stored in this index, which was built with {index.stored.options}. "
+        f"`{rebuild_command(manifest.source)} {option} --force` builds it anew, with {what}"
+    )
+
+
+def _joined(kinds: tuple[str, ...]) -> str:
+    names = ["the pairs of heads" if kind in MATRICES else kind for kind in kinds]
+    return ", ".join(dict.fromkeys(names))
+
+
+def _with_lens(index: Index, lens: str) -> str:
+    return f"--lenses {','.join(name for name in LENSES if name == lens or name in index.stored.lenses)}"
+
+
+def _with_kinds(index: Index, kinds: tuple[str, ...]) -> str:
+    options = []
+    if any(kind not in (*index.stored.kinds, *MATRICES) for kind in kinds):
+        wanted = (kind for kind in index.shape.kinds if kind in kinds or kind in index.stored.kinds)
+        options.append(f"--kinds {','.join(wanted)}")
+    if not index.stored.pairs and any(kind in MATRICES for kind in kinds):
+        options.append(f"--pairs {USUAL_PAIRS}")
+    return " ".join(options)
