@@ -15,7 +15,7 @@ from app.formats import stored_tables
 from app.html import charts, glossary, listings, numbers, openapi_text, parameter_links, tokens
 from app.html.assets import folder
 from app.views import lengths, parse_address, terms, through_heads
-from app.views.prompt import example_texts
+from app.views.example_texts import example_texts
 from app.views.readable_alternative import readable_alternative
 from app.views.token_text import visible
 from precompute.index import not_stored

@@ -7,8 +7,8 @@ from weakref import WeakKeyDictionary
 
 from app.library.card import ModelCard
 from app.library.library import Library
+from app.views.example_texts import example_texts
 from app.views.model import model_view
-from app.views.prompt import example_texts
 from app.views.tokens import PAGE_ONLY, View
 from app.views.worth_reading import HeadCard, NeuronCard, richest
 from precompute.errors import LexiscopeError

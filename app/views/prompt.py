@@ -23,26 +23,6 @@ PREDICTS = (
 )
 
 
-# Texts to try: each ends where there is something to see, or has a mask there.
-TEXTS: dict[Predicts, tuple[str, ...]] = {
-    "next": (
-        "The capital of France is",
-        "The Eiffel Tower is in the city of",
-        "When Mary and John went to the store, John gave a drink to",
-    ),
-    "masked": (
-        "The capital of France is {mask}.",
-        "The {mask} barked at the postman all morning.",
-        "When Mary and John went to the store, John gave a drink to {mask}.",
-    ),
-    "nearest": (
-        "They went fishing at the river bank",
-        "She took her savings to the bank",
-        "The capital of France is Paris",
-    ),
-}
-
-
 class LikelyToken(Token):
     p: float
 
@@ -147,11 +127,6 @@ class PromptView(View):
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # if one was asked about
     coverage: list[Coverage] | None = None
-
-
-def example_texts(index: Index) -> list[str]:
-    """Texts to try with a model; with its own mask, where it predicts masked tokens."""
-    return [text.replace("{mask}", index.tokens.mask or "") for text in TEXTS[index.shape.predicts]]
 
 
 def prompt_form(index: Index, panel: str, convention: str, changes: Iterable[wire.Intervention]) -> PromptView:
