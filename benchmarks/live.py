@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, get_args
 
 import torch
 import transformers
@@ -28,6 +28,7 @@ from precompute.weights.checkpoint import Checkpoint
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")
 TOKENS = 32
 ROUNDS = 5
+MEMORY_BESIDE = 500 * 10**6  # bytes that a worker may take beside the weights
 hf: Any = transformers
 
 
@@ -77,7 +78,7 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
             for _ in range(ROUNDS):
                 bare = seconds(lambda: model(ids)) + seconds(lambda states=states: states @ W_E.T)  # type: ignore[misc]
                 ratios.append(seconds(lambda ask=ask: engine.prompts([ask])) / bare)  # type: ignore[misc]
-            yield Figure(f"live: prompt of {TOKENS} tokens, {panel} / bare run and products", median(ratios), 1.5)
+            yield Figure(f"live: prompt of {TOKENS} tokens, {panel} / bare run and products", median(ratios), 1.3)
     asks = [PromptAsk(text=text_of(engine, TOKENS - n % 3), panels=frozenset({"neurons"})) for n in range(16)]
     together = seconds(lambda: engine.prompts(asks), 3)
     apart = seconds(lambda: [engine.prompts([one]) for one in asks], 3)
@@ -110,10 +111,21 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
                     direct = seconds(lambda ask=ask: request(int(started[1]), "POST", "/seeds", json.dumps(ask)))  # type: ignore[misc]
                     path = f"/{name}/seeds.json?words={words}&kind=ff_value"
                     added.append(seconds(lambda path=path: request(port, "GET", path)) - direct)  # type: ignore[misc]
+                everything = {"text": " ".join(WORDS * 4), "panels": list(get_args(Panel))}
+                request(int(started[1]), "POST", "/prompt", json.dumps(everything))
             yield Figure("live: what the way through the server adds, median", 1000 * median(added), 5, unit="ms")
+            peak = peak_memory(process.pid) - MEMORY_BESIDE
+            weights = sum(path.stat().st_size for path in set(checkpoint.files.values()))
+            yield Figure("live: peak memory of a worker, less 500 MB / weights in float32", peak / weights, 1.3)
         finally:
             os.environ.pop("LEXISCOPE_WORKER_URL", None)
             process.terminate()
+
+
+def peak_memory(pid: int) -> int:
+    """Bytes of memory that a process had at most."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return 1024 * int(status.split("VmHWM:")[1].split()[0])
 
 
 def request(port: int, method: str, path: str, body: str | None = None) -> None:

@@ -109,22 +109,26 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
 
     Without `answers` (n,) the answer at a position is its own first token.
     """
-    results: list[tuple[Tensor, Tensor, Tensor, Tensor]] = []
+    results: list[tuple[Tensor, ...]] = []
     for start in range(0, len(stream), BLOCK):
-        x = stream[start : start + BLOCK]
-        logits = w.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
-        top = top_tokens(logits, k)
-        wanted = top.ids[:, :1] if answers is None else answers[start : start + BLOCK, None]
-        answer = logits.gather(1, wanted)
-        rank = 1 + count_above(logits, answer[:, 0])
-        p, answer_p = top.values, answer
-        if w.model.predicts:
-            highest = top.values[:, :1]
-            total = sums_of_exponentials(logits, highest[:, 0])[:, None]
-            p, answer_p = (top.values - highest).exp() / total, (answer - highest).exp() / total
-        results.append((top.ids, p, answer_p[:, 0], rank))
-        tick(len(x))
+        some = slice(start, start + BLOCK)
+        results.append(_likelihoods(w, stream[some], k, None if answers is None else answers[some]))
+        tick(len(stream[some]))
     return Likelihoods(*(torch.cat(column) for column in zip(*results, strict=True)))
+
+
+def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple[Tensor, ...]:
+    """The columns of Likelihoods for one block; its scores are gone before the next one's are made."""
+    logits = w.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
+    top = top_tokens(logits, k)
+    wanted = top.ids[:, :1] if answers is None else answers[:, None]
+    answer = logits.gather(1, wanted)
+    rank = 1 + count_above(logits, answer[:, 0])
+    if not w.model.predicts:
+        return top.ids, top.values, answer[:, 0], rank
+    highest = top.values[:, :1]
+    total = sums_of_exponentials(logits, highest[:, 0])[:, None]
+    return top.ids, (top.values - highest).exp() / total, ((answer - highest).exp() / total)[:, 0], rank
 
 
 def scored(scores: Tensor, k: int) -> Iterator[tuple[Scored, ...]]:
