@@ -17,6 +17,7 @@ from precompute.shape import SIDES
 from precompute.weights.architectures.base import Model
 
 LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
+UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,11 @@ def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
     tokens = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
     if not word.strip() or not tokens:
         raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
-    unknown = getattr(tokenizer.model, "unk_token", None)
-    if unknown and unknown != word.strip() and tokenizer.token_to_id(unknown) in tokens:
-        raise NotFound(f"seed {word!r} is unknown to this vocabulary ({unknown}): give words such as horse, dog, lion")
+    unknown = UNKNOWN.intersection(tokenizer.id_to_token(token) or "" for token in tokens) - {word.strip()}
+    if unknown:
+        raise NotFound(
+            f"seed {word!r} is unknown to this vocabulary ({unknown.pop()}): give words such as horse, dog, lion"
+        )
     return Seed(word, tokens, weight)
 
 

@@ -74,6 +74,7 @@ def test_a_word_is_one_token_in_every_family(name: str, word: str) -> None:
         "mistral": "▁dog",
         "phi3": "▁dog",
         "gemma": "▁dog",
+        "xlm-roberta": "▁dog",
         "bert": "dog",
         "distilbert": "dog",
     }
@@ -89,10 +90,11 @@ def test_words_and_pieces_of_wordpiece(word: str, pieces: list[str]) -> None:
     assert [tokenizer.id_to_token(token) for token in find_seed(tokenizer, word).tokens] == pieces
 
 
+@pytest.mark.parametrize(("name", "unknown"), [("bert", r"\[UNK\]"), ("xlm-roberta", "<unk>")])
 @pytest.mark.parametrize("word", ["日本", "dog 日", "##日"])
-def test_a_word_that_a_vocabulary_does_not_know_is_no_seed(word: str) -> None:
-    with pytest.raises(NotFound, match=r"unknown to this vocabulary \(\[UNK\]\)"):
-        find_seed(TOKENIZERS["bert"]().tokenizer, word)
+def test_a_word_that_a_vocabulary_does_not_know_is_no_seed(word: str, name: str, unknown: str) -> None:
+    with pytest.raises(NotFound, match=rf"unknown to this vocabulary \({unknown}\)"):
+        find_seed(TOKENIZERS[name]().tokenizer, word)
 
 
 def test_a_kind_that_is_asked_for_twice_is_ranked_once(model: Model) -> None:

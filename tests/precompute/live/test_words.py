@@ -26,7 +26,7 @@ def words_of(small: SmallTokenizer, d_vocab: int | None = None) -> Words:
     ("gpt2", [], []), ("gpt_neo", [], []), ("gpt_neox", [], []), ("qwen", [], []), ("phi3", [], []),
     ("llama", ["<s>"], []), ("mistral", ["<s>"], []), ("llama3", ["<|begin_of_text|>"], []), ("gemma", ["<bos>"], []),
     ("opt", ["</s>"], []), ("roberta", ["<s>"], ["</s>"]), ("bert", ["[CLS]"], ["[SEP]"]),
-    ("distilbert", ["[CLS]"], ["[SEP]"]),
+    ("distilbert", ["[CLS]"], ["[SEP]"]), ("xlm-roberta", ["<s>"], ["</s>"]),
 ])  # fmt: skip
 def test_a_prompt_has_the_special_tokens_of_its_family(
     tmp_path: Path, name: str, before: list[str], after: list[str]
