@@ -105,7 +105,8 @@ class Limits:
 def _described(ask: Ask, tokens: int) -> str:
     match ask:
         case PromptAsk():
-            panels = f"{len(ask.panels)} panels ({', '.join(sorted(ask.panels))})" if ask.panels else "no panels"
+            number = f"{len(ask.panels)} panel{'s' * (len(ask.panels) > 1)}"
+            panels = f"{number} ({', '.join(sorted(ask.panels))})" if ask.panels else "no panels"
             twice = ", once changed and once not," if ask.interventions else ""
             return f"a run of {tokens} tokens{twice} with {panels}"
         case RelationAsk():

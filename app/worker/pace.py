@@ -13,6 +13,10 @@ class Pace:
     def seconds(self, cost: float) -> float:
         return cost * self._seconds
 
+    def seconds_at_best(self, cost: float) -> float:
+        """On a machine that does nothing else: what is refused should not depend on what others do just now."""
+        return cost * min(self._seconds, self._first)
+
     def learn(self, cost: float, seconds: float) -> None:
         """A cost has taken so long."""
         if cost:

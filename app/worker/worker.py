@@ -157,7 +157,7 @@ class Worker:
 
     def _lane(self, job: Job) -> Lane:
         runs, quick = self._lanes
-        dear = self._engine.runs_model(job.ask) or self._quick_pace.seconds(job.cost) > QUICK_SECONDS
+        dear = self._engine.runs_model(job.ask) or self._quick_pace.seconds_at_best(job.cost) > QUICK_SECONDS
         return runs if dear else quick
 
     def _lane_ended(self, task: "asyncio.Task[None]") -> None:
@@ -188,7 +188,7 @@ class Worker:
         return tokens
 
     def _estimate(self, ask: Ask, tokens: int) -> float:
-        return self._run_pace.seconds(self._engine.cost(ask, tokens))
+        return self._run_pace.seconds_at_best(self._engine.cost(ask, tokens))
 
     def _count_tokens(self, text: str) -> int:
         try:

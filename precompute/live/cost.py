@@ -24,9 +24,10 @@ def row_cost(shape: Shape) -> int:
     return shape.d_vocab * shape.d_model
 
 
-def ask_cost(w: Weights, ask: Wire, tokens: int = 0) -> float:
-    """Of any ask; `tokens` are those of a prompt."""
+def ask_cost(w: Weights, ask: Wire, tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
+    """Of any ask; `tokens` are those of a prompt. The vocabulary after the first MLP is made once, and then kept."""
     s = w.shape
+    first_mlp = 0 if has_mlp_vocabulary else mlp_vocabulary_cost(s)
     match ask:
         case PromptAsk():
             return prompt_cost(w, ask, tokens)
@@ -40,10 +41,10 @@ def ask_cost(w: Weights, ask: Wire, tokens: int = 0) -> float:
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
             return 2 * len(ask.groups) * heads * row_cost(s)
         case ReadingAsk(reading="mlp"):
-            return row_cost(s) + mlp_vocabulary_cost(s)
+            return row_cost(s) + first_mlp
         case PairsReadingAsk():
             search = PAIRS_SHARE * s.d_vocab**2 * s.d_head
-            return search + (mlp_vocabulary_cost(s) if ask.reading == "mlp" else 0)
+            return search + (first_mlp if ask.reading == "mlp" else 0)
         case _:
             return row_cost(s)
 
@@ -76,6 +77,6 @@ def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
 
 
 def mlp_vocabulary_cost(shape: Shape) -> int:
-    """Of every token through the first MLP, which is done once and then kept."""
+    """Of every token through the first MLP."""
     matrices = sum(kind.startswith("ff_") for kind in shape.kinds)
     return shape.d_vocab * matrices * shape.d_mlp * shape.d_model

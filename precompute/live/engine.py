@@ -41,7 +41,7 @@ from precompute.live.words import Words
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 
-SPEED_ROWS = 64  # that are multiplied with the vocabulary to measure how fast this machine is
+SPEED_ROWS, SPEED_TRIES = 32, 5  # that are multiplied with the vocabulary to measure how fast this machine is
 
 
 class Engine:
@@ -88,7 +88,7 @@ class Engine:
     def _measured_speed(self) -> float:
         """By rows of a product with the vocabulary, and finding their first tokens: most of what is computed here."""
         rows, seconds = self.weights.W_U[:SPEED_ROWS], []
-        for _ in range(3):
+        for _ in range(SPEED_TRIES):
             started = time.perf_counter()
             scores = rows @ self.weights.W_U.T
             sums_of_exponentials(scores, top_tokens(scores, 1).values[:, 0]).cpu()
@@ -97,7 +97,7 @@ class Engine:
 
     def cost(self, ask: Wire, tokens: int = 0) -> float:
         """In multiplications; `tokens` are those of a prompt."""
-        return ask_cost(self.weights, ask, tokens)
+        return ask_cost(self.weights, ask, tokens, has_mlp_vocabulary=self.readings.has_mlp_vocabulary)
 
     @staticmethod
     def runs_model(ask: Wire) -> bool:

@@ -74,6 +74,10 @@ class Readings:
         return Projector(self.mlp_vocabulary, LONGEST_LIST)
 
     @property
+    def has_mlp_vocabulary(self) -> bool:
+        return self._mlp_vocabulary is not None
+
+    @property
     def mlp_vocabulary(self) -> Embedding:
         """The vocabulary after the first MLP: computed when first asked for, and kept."""
         self.make_mlp_vocabulary(lambda _: None)

@@ -70,3 +70,37 @@ def test_attention_that_fits_no_page() -> None:
     with pytest.raises(TooLarge, match=r"attention of 720 heads over 256 tokens .* up to 104 tokens"):
         LIMITS.check_attention(256, 720)
     LIMITS.check_attention(104, 720)
+
+
+def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
+    """A token takes a second, in each panel and without; a pair of a relation, and heads, take five."""
+
+    def estimate(ask: Any, tokens: int) -> float:
+        match ask:
+            case PromptAsk():
+                return tokens * (1 + len(ask.panels))
+            case RelationAsk():
+                return 5 * len(ask.pairs)
+            case _:
+                return 20 if getattr(ask, "heads", False) else 0.5
+
+    limits = Limits.of(Settings(ask_seconds=15))
+    panels = frozenset({"evolution", "coverage"})
+    for ask, tokens, said in (
+        (PromptAsk(text="a", panels=panels), 5, None),
+        (PromptAsk(text="a", panels=panels), 6, "a run of 6 tokens with 2 panels (coverage, evolution) would take "
+         "about 18 s on this machine: up to 15 s are computed for one request (the setting ask_seconds); up to 5 "
+         "tokens would do; without "),
+        (PromptAsk(text="a"), 16, "a run of 16 tokens with no panels would take about 16 s"),
+        (PromptAsk(text="a", panels=frozenset({"neurons"}), interventions=(OFF,)), 9,
+         "9 tokens, once changed and once not, with 1 panel (neurons)"),
+        (RelationAsk(pairs=(PAIR,) * 3), 0, None),
+        (RelationAsk(pairs=(PAIR,) * 4), 0, "a relation of 4 pairs would take about 20 s"),
+        (RelationAsk(pairs=(PAIR,) * 4), 0, "; up to 3 pairs would do"),
+        (SeedsAsk(terms=(TERM,), kinds=("ff_key",), heads=True), 0, "; without heads it takes about 0.5 s"),
+    ):  # fmt: skip
+        if said is None:
+            limits.check_seconds(ask, tokens, estimate)
+            continue
+        with pytest.raises(TooLarge, match=re.escape(said)):
+            limits.check_seconds(ask, tokens, estimate)

@@ -75,5 +75,15 @@ def test_cheap_and_dear(case: Case, cheap: Wire, dear: Wire) -> None:
     assert 0 < row_cost(w.shape) <= ask_cost(w, cheap) < ask_cost(w, dear)
 
 
+@pytest.mark.parametrize("again", [
+    ReadingAsk(kind="w_o", layer=0, index=0, reading="mlp"),
+    PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp"),
+])  # fmt: skip
+def test_what_is_kept_costs_once(case: Case, again: Wire) -> None:
+    w = case.engine.weights
+    assert ask_cost(w, again, has_mlp_vocabulary=True) == ask_cost(w, again.model_copy(update={"reading": "norm"}))
+    assert ask_cost(w, again) > ask_cost(w, again, has_mlp_vocabulary=True)
+
+
 def test_it_is_known_how_fast_the_machine_is(case: Case) -> None:
     assert case.engine.speed > 0
