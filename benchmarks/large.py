@@ -1,4 +1,5 @@
-"""Peak memory of a build at Llama-3-8B's sizes: one layer, vectors only, of a random checkpoint in bfloat16.
+"""Large models: peak memory of a build at Llama-3-8B's sizes (one layer, vectors only, random weights in bfloat16), and
+the pages of an index with as many tokens against those of one of GPT-2's size.
 
 `python -m benchmarks.large CHECKPOINT DATA VECTORS` is what is measured: a build in which only so many vectors of each
 kind are multiplied and stand for all, since products are made block by block; every array has its full size. 0: all.
@@ -12,13 +13,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import torch
 
-from benchmarks.figures import Figure
+from benchmarks.figures import Figure, seconds
+from benchmarks.random_index import gpt2_shape, write_random_index
 from precompute.project import vectors
 from precompute.project.vectors import Lists, PendingLists, Projector
 
@@ -26,6 +29,7 @@ GB = 1e9
 D_VOCAB, D_MODEL, D_MLP, N_HEADS, N_KV_HEADS = 128_256, 4096, 14_336, 32, 8
 SHARE = 512  # vectors of each kind
 AT_ONCE = 1 << 24  # random numbers
+ASKED = 200  # pages
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
@@ -35,6 +39,37 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     peak, vector_seconds = map(float, run.stdout.split())
     yield Figure("peak memory, a layer of Llama-3-8B's shape, vectors only", peak / GB, 8.0, unit="GB")
     yield Figure("its time per vector, on one core of all at work", 1000 * vector_seconds, unit="ms")
+    yield from page_figures(scratch / "large-pages", tokenizer)
+
+
+def page_figures(data: Path, tokenizer: Path) -> Iterator[Figure]:
+    """Seconds of pages of both indexes, asked for in turns: the same layers and heads, another vocabulary."""
+    from starlette.testclient import TestClient
+
+    from app.server import create_app
+    from app.settings import Settings
+
+    usual = gpt2_shape(2, 768, 12)
+    write_random_index(data, "usual", usual, tokenizer)
+    write_random_index(data, "large", replace(usual, d_vocab=D_VOCAB), tokenizer)
+    numbers = [(at % 2, 7 * at) for at in range(ASKED)]
+    pages = {
+        "page of a neuron": [f"ff/{layer}/{neuron}" for layer, neuron in numbers],
+        "JSON of a neuron": [f"ff/{layer}/{neuron}.json" for layer, neuron in numbers],
+        "page of a head": [f"head/{layer}/{head}" for layer in range(2) for head in range(12)],
+        "page of a token": [f"token/{97 * at}" for at in range(ASKED)],
+        "page of a search": [f"search?q={word}" for word in ("dog", "the", "Paris", "because") * 5],
+    }
+    with TestClient(create_app(Settings(data=data, worker="off"))) as visitor:
+
+        def ask(index: str, paths: list[str]) -> float:
+            return seconds(lambda: [visitor.get(f"/{index}/{path}").raise_for_status() for path in paths])
+
+        for what, paths in pages.items():
+            for index in ("usual", "large"):
+                ask(index, paths[:8])  # reads what is kept, as the texts of tokens
+            rounds = [(ask("usual", paths), ask("large", paths)) for _ in range(5)]
+            yield Figure(f"{what} of 128,256 tokens against 50,257", median(b / a for a, b in rounds), 1.3)
 
 
 def random_llama(folder: Path, tokenizer: Path, layers: int = 1) -> Path:
@@ -89,20 +124,20 @@ def build(checkpoint: Path, data: Path, share: int) -> None:
     from app.cli import main
 
     start = Projector.start
-    seconds: list[float] = []
+    measured: list[float] = []
 
     def start_few(self: Projector, n: int, read: Callable[[slice], torch.Tensor], pool: Executor) -> PendingLists:
         if share == 0 and n != D_VOCAB:  # of the nearest tokens always a few: they are the work of two layers
             return start(self, n, read, pool)
         few = start(self, min(n, share or SHARE), read, pool)
-        seconds.extend(block.result() for block in few.blocks)
+        measured.extend(block.result() for block in few.blocks)
         return Repeated(few.lists, few.blocks, n)
 
     vectors.Projector.start = start_few  # type: ignore[method-assign]
     begin = time.perf_counter()
     code = main(["precompute", str(checkpoint), "--data", str(data), "--pairs", "0"])
     print(f"{time.perf_counter() - begin:.0f} s in all", file=sys.stderr)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, np.median(seconds))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, np.median(measured))
     sys.exit(code)
 
 

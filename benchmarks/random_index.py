@@ -18,8 +18,7 @@ from precompute.index.tokens import pack, token_bytes
 from precompute.shape import LENSES, MATRICES, Shape
 
 D_VOCAB = 50257
-HUB = D_VOCAB - 1  # in a tenth of all lists, first in a hundredth, in a twentieth of all pairs: as the demo's worst
-STEPS = (7919, 10007, 15013, 20011, 25013, 30011)  # primes that do not divide HUB: no token twice in a list
+STEPS = (7919, 10007, 15013, 20011, 25013, 30011)  # primes that do not divide the last id: no token twice in a list
 
 
 def gpt2_shape(n_layers: int, d_model: int, n_heads: int) -> Shape:
@@ -70,20 +69,21 @@ def write_random_index(
 
 def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any]]:
     random = np.random.default_rng(seed)
+    hub = shape.d_vocab - 1  # in a tenth of all lists, first in a hundredth, in a twentieth of all pairs: as the demo's
     arrays: dict[str, NDArray[Any]] = {}
     for name, (dtype, dimensions) in shard_layout(Stored(shape, shape.kinds, LENSES, k, pairs)).items():
         if name.startswith(("inverted", "paired")):
             continue
         if name.endswith(".ids") and dimensions[-1] == 2:
-            ids = random.integers(0, HUB, dimensions).astype(dtype)
-            arrays[name] = np.where(random.random(dimensions) < 1 / 40, HUB, ids).astype(dtype)
+            ids = random.integers(0, hub, dimensions).astype(dtype)
+            arrays[name] = np.where(random.random(dimensions) < 1 / 40, hub, ids).astype(dtype)
         elif name.endswith(".ids"):
-            start = random.integers(0, HUB, dimensions[:-1])[..., None]
+            start = random.integers(0, hub, dimensions[:-1])[..., None]
             step = random.choice(STEPS, dimensions[:-1])[..., None]
-            ids = (start + step * np.arange(k)) % HUB
+            ids = (start + step * np.arange(k)) % hub
             rank = random.integers(0, k, dimensions[:-1]) * (random.random(dimensions[:-1]) < 9 / 10)
             held = (np.arange(k) == rank[..., None]) & (random.random((*dimensions[:-1], 1)) < 1 / 10)
-            arrays[name] = np.where(held, HUB, ids).astype(number_dtype(shape.d_vocab))
+            arrays[name] = np.where(held, hub, ids).astype(number_dtype(shape.d_vocab))
         elif name.endswith(".count"):
             arrays[name] = np.full(dimensions, pairs, dtype)
         elif name.endswith(".scores"):  # the ends are the last axis but one

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 
 from precompute.build.build_folder import BuildFolder, load_current, read_build_state
-from precompute.build.layer import BuildContext, make_layer
+from precompute.build.estimate import Work, size_text, time_text
+from precompute.build.layer import BuildContext, Costs, make_layer
 from precompute.build.lock import build_lock
 from precompute.build.progress import Progress
 from precompute.build.shard_writer import write_neighbours, write_shard, write_vocabulary
@@ -66,9 +67,12 @@ def build(checkpoint: Checkpoint, data: Path, options: Options, progress: Progre
         incomplete = bool(missing) or manifest.vocabulary is None or manifest.neighbours is None
         if incomplete:
             progress.start(manifest.model, model.shape.n_layers, len(manifest.shards), len(missing))
-            with compute_threads(device, options.threads or os.cpu_count() or 1) as pool:
+            threads = options.threads or os.cpu_count() or 1
+            work = Work(manifest.stored, len(missing), manifest.neighbours is None, workers_on(device, threads))
+            progress.say(f"{manifest.model}: {size_text(work)}")
+            with compute_threads(device, threads) as pool:
                 try:
-                    manifest = _make(model, manifest, build_folder, missing, device, pool, progress)
+                    manifest = _make(model, manifest, build_folder, missing, device, pool, progress, work)
                 except (MemoryError, RuntimeError) as error:
                     raise_if_out_of_memory(error, manifest)
                     raise
@@ -140,14 +144,17 @@ def raise_if_out_of_memory(error: Exception, manifest: Manifest) -> None:
         ) from error
 
 
+def workers_on(device: torch.device, threads: int) -> int:
+    return threads if device.type == "cpu" else 1
+
+
 @contextmanager
 def compute_threads(device: torch.device, threads: int) -> Iterator[Executor]:
     """A pool for make_layer. On the CPU each of its threads computes alone; float32 products stay float32."""
     before = torch.get_num_threads()
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.set_num_threads(1)
-    workers = threads if device.type == "cpu" else 1
-    pool = ThreadPoolExecutor(workers, initializer=lambda: torch.set_num_threads(1))
+    pool = ThreadPoolExecutor(workers_on(device, threads), initializer=lambda: torch.set_num_threads(1))
     try:
         yield pool
         pool.shutdown()
@@ -164,6 +171,7 @@ def _make(
     device: torch.device,
     pool: Executor,
     progress: Progress,
+    work: Work,
 ) -> Manifest:
     tokens = token_bytes(build_folder.tokenizer, model.shape.d_vocab)
     context = BuildContext.of(model, tokens, manifest.stored, device, pool)
@@ -172,9 +180,13 @@ def _make(
         build_folder.save(manifest)
     if not missing and manifest.neighbours is None:
         manifest = _add_neighbours(manifest, build_folder, context, progress)
+
+    def say_time(costs: Costs) -> None:
+        progress.say(f"{manifest.model}: {time_text(work, costs)}")
+
     for layer in missing:
         build_folder.check()
-        arrays = make_layer(context, layer, progress.step)
+        arrays = make_layer(context, layer, progress.step, say_time if layer == missing[0] else None)
         manifest = manifest.with_shard(layer, write_shard(build_folder.folder, manifest, layer, arrays))
         build_folder.save(manifest)
         progress.layer_done(layer)

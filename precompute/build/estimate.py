@@ -1,0 +1,89 @@
+"""What a build will take: bytes by the layout, memory, and time by what its first pieces of work took; and what would
+make it smaller."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from precompute.build.layer import Costs
+from precompute.build.progress import duration
+from precompute.index.layout import neighbours_layout, shard_size
+from precompute.index.stored import Stored
+from precompute.plain_text import file_size
+from precompute.project.vectors import BLOCK_SCORES
+
+LONG, LARGE = 3600, 20e9  # seconds, bytes: from here on a build says what would make it smaller
+BASE_MEMORY = 400 << 20  # of Python, torch and the kernels
+FACTORS_IN_MEMORY = 12  # of a search: the factors of a head, sorted, balanced, in bytes
+
+
+@dataclass(frozen=True)
+class Work:
+    stored: Stored
+    layers: int  # to be made
+    neighbours: bool  # whether the nearest tokens are to be made, too
+    workers: int  # threads
+
+    def n_bytes(self) -> int:
+        """On disk, at most; the vocabulary is a small part of it."""
+        nearest = neighbours_layout(self.stored.shape).values() if self.neighbours else ()
+        nearest_bytes = sum(np.dtype(dtype).itemsize * math.prod(sizes) for dtype, sizes in nearest)
+        return self.layers * shard_size(self.stored)[0] + nearest_bytes
+
+    def memory(self) -> int:
+        """Bytes, roughly: the vocabulary, and either its second matrix as it is read or what a layer needs."""
+        shape, vocabulary = self.stored.shape, 4 * self.stored.shape.d_vocab * self.stored.shape.d_model
+        largest = 4 * shape.d_model * max(map(shape.count, self.stored.kinds))
+        layer = 3 * largest + 2 * shard_size(self.stored)[0] + self.workers * 2 * 4 * BLOCK_SCORES
+        if self.stored.pairs:
+            layer += self.workers * FACTORS_IN_MEMORY * 4 * shape.d_vocab * shape.d_head
+        return BASE_MEMORY + vocabulary * (1 if shape.tied else 2) + max(vocabulary // 2, layer)
+
+    def vector_seconds(self, costs: Costs) -> float:
+        """Of a build on all threads: of the lists of vectors, and of the nearest tokens, which are made likewise."""
+        n_vectors = self.layers * self.stored.n_vectors + (self.stored.shape.d_vocab if self.neighbours else 0)
+        return n_vectors * costs.vector / self.workers
+
+    def pair_seconds(self, costs: Costs) -> float:
+        searches = self.layers * self.stored.shape.n_heads * len(self.stored.matrices)
+        return searches * sum(costs.searches[lens] for lens in self.stored.lenses) / self.workers if searches else 0.0
+
+    def seconds(self, costs: Costs) -> float:
+        return self.vector_seconds(costs) + self.pair_seconds(costs)
+
+
+def size_text(work: Work) -> str:
+    """What is known before any work is done."""
+    return (
+        f"up to {file_size(work.n_bytes())} on disk, and about {file_size(work.memory())} of memory while it is built"
+    )
+
+
+def time_text(work: Work, costs: Costs) -> str:
+    """What the first pieces of work tell."""
+    text = f"it will take about {duration(work.seconds(costs))} on this machine"
+    if work.stored.pairs:
+        vectors, pairs = work.vector_seconds(costs), work.pair_seconds(costs)
+        text += f", {duration(vectors)} for vectors and {duration(pairs)} for pairs of heads"
+    if work.seconds(costs) > LONG or work.n_bytes() > LARGE:
+        saved = "; ".join(
+            f"{option} saves {duration(work.seconds(costs) - less.seconds(costs))} and "
+            f"{file_size(work.n_bytes() - less.n_bytes())}"
+            for option, less in smaller(work)
+        )
+        text += f". To make it smaller, stop it and start it with other options: {saved}" if saved else ""
+    return text
+
+
+def smaller(work: Work) -> Iterator[tuple[str, Work]]:
+    """Options that would leave something out, and what would be left to do."""
+    stored = work.stored
+    if stored.pairs:
+        yield "--pairs 0", replace(work, stored=replace(stored, pairs=0))
+    if len(stored.lenses) > 1:
+        yield f"--lenses {stored.lens}", replace(work, stored=replace(stored, lenses=(stored.lens,)))
+    neurons = tuple(kind for kind in ("ff_key", "ff_value") if kind in stored.kinds)
+    if neurons and neurons != stored.kinds:
+        yield f"--kinds {','.join(neurons)}", replace(work, stored=replace(stored, kinds=neurons))
