@@ -102,7 +102,7 @@ class Settings(BaseSettings):
         description="live requests of one visitor that may wait or be computed at once; one more answers 503",
     )  # fmt: skip
     ask_seconds: float = Field(
-        default=12.0, gt=0, le=3600,
+        default=15.0, gt=0, le=3600,
         description="seconds that one live request may take, estimated from its tokens and panels; a dearer one "
         "answers 413",
     )  # fmt: skip

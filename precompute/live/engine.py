@@ -42,6 +42,7 @@ from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 
 SPEED_ROWS, SPEED_TRIES = 32, 5  # that are multiplied with the vocabulary to measure how fast this machine is
+SHORTEST_SECONDS = 1e-6  # that such a product is taken to last
 
 
 class Engine:
@@ -86,14 +87,23 @@ class Engine:
         self.speed = self._measured_speed()
 
     def _measured_speed(self) -> float:
-        """By rows of a product with the vocabulary, and finding their first tokens: most of what is computed here."""
+        """By rows of a product with the vocabulary, and finding their first tokens: most of what is computed here.
+
+        On a CPU by the time that one thread computed, so that it does not depend on what else the machine does.
+        """
+        on_cpu, threads = self.device.type == "cpu", torch.get_num_threads()
+        clock = time.thread_time if on_cpu else time.perf_counter
         rows, seconds = self.weights.W_U[:SPEED_ROWS], []
-        for _ in range(SPEED_TRIES):
-            started = time.perf_counter()
-            scores = rows @ self.weights.W_U.T
-            sums_of_exponentials(scores, top_tokens(scores, 1).values[:, 0]).cpu()
-            seconds.append(time.perf_counter() - started)
-        return len(rows) * row_cost(self.shape) / min(seconds)
+        try:
+            torch.set_num_threads(1 if on_cpu else threads)
+            for _ in range(SPEED_TRIES):
+                started = clock()
+                scores = rows @ self.weights.W_U.T
+                sums_of_exponentials(scores, top_tokens(scores, 1).values[:, 0]).cpu()
+                seconds.append(clock() - started)
+        finally:
+            torch.set_num_threads(threads)
+        return (threads if on_cpu else 1) * len(rows) * row_cost(self.shape) / max(min(seconds), SHORTEST_SECONDS)
 
     def cost(self, ask: Wire, tokens: int = 0) -> float:
         """In multiplications; `tokens` are those of a prompt."""
