@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from tests.support.models import hf, randomise
@@ -81,6 +82,14 @@ FAMILIES: dict[str, Family] = {
     "xlm-roberta": Family("XLMRobertaConfig", "XLMRobertaForMaskedLM", "xlm-roberta"),
     "distilbert": Family("DistilBertConfig", "DistilBertForMaskedLM", "distilbert", _DISTIL),
 }  # fmt: skip
+
+
+QUICK = ("gpt2", "llama3", "gemma2", "gpt_neox", "bert")  # the others are left to the whole test run
+
+
+def family_parameters() -> list[Any]:
+    """Every family as the parameter of a test or fixture."""
+    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAMILIES]
 
 
 def load_net(folder: Path, **options: Any) -> Any:

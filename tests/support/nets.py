@@ -3,7 +3,8 @@ the code under test, and a run keeps what went in and out of them.
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,7 @@ class Run:
     streams: dict[Step, Tensor]  # (T, d_model)
     reads: list[Tensor]  # (T, d_model) the input of attention
     mixed: list[Tensor]  # (T, n_heads · d_head) the input of w_o
+    attended: list[Tensor]  # (T, d_model) the output of w_o
     keys: list[Tensor]  # (T, d_mlp) what ff_key reads, before the activation
     coefficients: list[Tensor]  # (T, d_mlp) the input of ff_value
     written: list[Tensor]  # (T, d_model) the output of ff_value
@@ -91,7 +93,7 @@ class Run:
 
 class Net:
     def __init__(self, folder: Path) -> None:
-        self.net = load_net(folder)
+        self.net = load_net(folder).requires_grad_(False)
         self.layout = LAYOUTS[self.net.config.model_type]
         self.body = self.net.base_model
         self.blocks = self.body.get_submodule(self.layout.blocks)
@@ -100,35 +102,24 @@ class Net:
         """A module of a block, by its name in Layout."""
         return self.blocks[layer].get_submodule(getattr(self.layout, name))
 
-    def norm(self, name: str, layer: int = 0) -> Callable[[Tensor], Tensor]:
-        """What reads the stream "attention", "ff" or "final"; an encoder's stream is normed when it is written."""
+    def norm(self, name: str, layer: int = 0) -> Any:
+        """What stands before "attention" or "ff" of a layer, or before W_U ("final"). In an encoder it is the norm
+        whose output is read there: that of the embeddings, or of the layer before.
+        """
         if name == "ff":
-            module = self.part(layer, "ff_norm")
-        elif not self.layout.first_norm:
+            return self.part(layer, "ff_norm")
+        if not self.layout.first_norm:
             final = name == "final"
-            module = self.body.get_submodule(self.layout.final_norm) if final else self.part(layer, "attention_norm")
-        else:
-            before = len(self.blocks) - 1 if name == "final" else layer - 1
-            module = self.part(before, "attention_norm") if before >= 0 else self._first_norm
-        return torch.no_grad()(module)  # type: ignore[no-any-return]
+            return self.body.get_submodule(self.layout.final_norm) if final else self.part(layer, "attention_norm")
+        before = len(self.blocks) - 1 if name == "final" else layer - 1
+        first = before < 0
+        return self.body.get_submodule(self.layout.first_norm) if first else self.part(before, "attention_norm")
 
-    @property
-    def _first_norm(self) -> Any:
-        return self.body.get_submodule(self.layout.first_norm)
-
-    @torch.no_grad()
     def run(self, tokens: tuple[int, ...]) -> Run:
         seen: dict[Any, tuple[Any, dict[str, Any], Any]] = {}  # by module: arguments and output
         every = [module for module in self.net.modules() if module is not self.net]
-        hooks = [
-            module.register_forward_hook(lambda it, *values: seen.update({it: values}), with_kwargs=True)
-            for module in every
-        ]
-        try:
+        with _hooked(every, lambda it, *values: seen.update({it: values}), with_kwargs=True):
             out = self.net(torch.tensor([tokens]), output_attentions=True)
-        finally:
-            for hook in hooks:
-                hook.remove()
         layers, T = range(len(self.blocks)), len(tokens)
 
         def into(module: Any) -> Tensor:
@@ -156,13 +147,13 @@ class Net:
             streams=streams,
             reads=[into(self.part(layer, "attention")) for layer in layers],
             mixed=[into(self.part(layer, "w_o")) for layer in layers],
+            attended=[out_of(self.part(layer, "w_o")) for layer in layers],
             keys=[out_of(self.part(layer, "ff_key"))[:, : coefficients[0].shape[1]] for layer in layers],
             coefficients=coefficients,
             written=[out_of(self.part(layer, "ff_value")) for layer in layers],
             rotations=rotations,
         )
 
-    @torch.no_grad()
     def scores(
         self, model: Model, layer: int, x: Tensor, at: Tensor, others: Tensor, there: Tensor, run: Run
     ) -> Tensor:
@@ -188,3 +179,57 @@ class Net:
         scores: Tensor = q @ k.transpose(1, 2) * getattr(attention, "scaling", 1.0)
         cap = getattr(self.net.config, "attn_logit_softcapping", None)
         return scores if cap is None else cap * torch.tanh(scores / cap)
+
+    @property
+    def embedding_scale(self) -> float:
+        """What embeddings are multiplied with before the first layer: by what the module gives for a token."""
+        embed = self.net.get_input_embeddings()
+        return float((embed(torch.tensor([5])) / embed.weight[5]).mean())
+
+    def logits(self, stream: Tensor) -> Tensor:
+        """stream (T, d_model) as it is after the last layer -> (T, d_vocab), by all that comes then."""
+
+        def instead(_: Any, __: Any, output: Any) -> Any:
+            return (stream[None], *output[1:]) if isinstance(output, tuple) else stream[None]
+
+        with _hooked([self.blocks[-1]], instead):
+            logits: Tensor = self.net(torch.full((1, len(stream)), 5)).logits
+        return logits[0]
+
+    def after_first_ff(self) -> Tensor:
+        """(d_vocab, d_model): the stream after the first layer of every token alone, where attention adds nothing and
+        positions count nothing.
+        """
+        made: list[Tensor] = []
+        endings = ("wpe", "embed_positions", "position_embeddings", "token_type_embeddings")
+        places = [module for name, module in self.body.named_modules() if name.endswith(endings)]
+        silent = [*places, self.part(0, "w_o")]
+        tokens = torch.arange(self.net.config.vocab_size)[:, None]
+        with (
+            _hooked(silent, lambda _, __, output: torch.zeros_like(output)),
+            _hooked([self.blocks[0]], lambda _, __, output: made.append(output)),
+        ):
+            self.body(tokens)
+        (after,) = (each[0] if isinstance(each, tuple) else each for each in made)
+        return after[:, 0]
+
+    def linear_norm(self, name: str, layer: int = 0) -> Tensor:
+        """What a norm does but for its divisor and bias, as a matrix (d_model, d_model) for rows, float64."""
+        module: Any = self.norm(name, layer)
+        rows = torch.eye(self.net.config.hidden_size)
+        centred = rows - rows.mean(dim=1, keepdim=True) if isinstance(module, torch.nn.LayerNorm) else rows
+        eps = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
+        divisor = (centred.square().mean(dim=1, keepdim=True) + eps).sqrt()
+        made: Tensor = (module(rows) - module(torch.zeros_like(rows))) * divisor
+        return made.double()
+
+
+@contextmanager
+def _hooked(modules: Iterable[Any], hook: Callable[..., Any], **options: Any) -> Iterator[None]:
+    """The hook sees the output of these modules, and may change it."""
+    handles = [module.register_forward_hook(hook, **options) for module in modules]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -44,7 +44,8 @@ class Encoder(Model):
         return stream
 
     def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
-        after: Tensor = self.norm(net, "attention", layer + 1)(stream + ff(stream))
+        read = self.norm(net, "ff", layer)(stream)
+        after: Tensor = self.norm(net, "attention", layer + 1)(read + ff(read))
         return after
 
     def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:  # noqa: ARG002

@@ -1,10 +1,32 @@
-"""Each test of live computations that takes `case` runs on every small model."""
+"""Tests of live computations that take `case` run on a few small models, those that take `every` on all families."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import pytest
 
-from tests.precompute.live.reference import MODELS, Case, make_case
+from precompute.live.engine import Engine
+from precompute.weights.checkpoint import Checkpoint
+from tests.precompute.live.reference import FEW, Case
+from tests.support.families import family_parameters
+from tests.support.nets import Net
 
 
-@pytest.fixture(scope="module", params=list(MODELS))
-def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Case:
-    return make_case(MODELS[request.param](tmp_path_factory.mktemp(request.param)))
+@pytest.fixture(scope="session")
+def case_of(family_folder: Callable[[str], Path], family_net: Callable[[str], Net]) -> Callable[[str], Case]:
+    def make(family: str) -> Case:
+        folder = family_folder(family)
+        return Case(Engine.load(Checkpoint.open(folder), device="cpu"), family_net(family), folder)
+
+    return cache(make)
+
+
+@pytest.fixture(params=FEW)
+def case(request: pytest.FixtureRequest, case_of: Callable[[str], Case]) -> Case:
+    return case_of(request.param)
+
+
+@pytest.fixture(params=family_parameters())
+def every(request: pytest.FixtureRequest, case_of: Callable[[str], Case]) -> Case:
+    return case_of(request.param)

@@ -1,11 +1,14 @@
 """R_k equals a direct computation from what `transformers` computes and the weights, set by set."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
 from precompute.live import coverage
 from precompute.live.wire import CoverageRow
-from tests.precompute.live.reference import TEXT, Case, Run
+from tests.precompute.live.reference import TEXT, Case
+from tests.support.nets import Run
 
 
 def first(scores: torch.Tensor) -> set[int]:
@@ -15,7 +18,7 @@ def first(scores: torch.Tensor) -> set[int]:
 def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]]:
     """The first tokens of each active vector."""
     s, vectors = case.engine.shape, case.model.vectors(layer, kind)
-    c = run.inputs[layer, "w_o" if kind.startswith("w_") else "ff_value"][at]
+    c = (run.mixed if kind.startswith("w_") else run.coefficients)[layer][at]
     W = case.model.W_E if kind in ("ff_key", "w_v") else case.model.W_U
     rows, signs = [], []
     for n in sorted(range(len(c)), key=lambda n: -abs(float(c[n])))[: coverage.ACTIVE]:
@@ -23,17 +26,16 @@ def lists(case: Case, run: Run, layer: int, at: int, kind: str) -> list[set[int]
             continue
         head, j = divmod(n, s.d_head)
         rows.append((head * s.n_kv_heads // s.n_heads) * s.d_head + j if kind == "w_v" else n)
-        signs.append((run.outputs[layer, "ff_key"][at] if kind == "ff_key" else c)[n].sign())
+        signs.append((run.keys[layer][at] if kind == "ff_key" else c)[n].sign())
     return [first(sign * scores) for sign, scores in zip(signs, vectors[rows] @ W.T, strict=True)]
 
 
 def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:
-    """The first tokens of the stream after the layer, by position; transformers has normed the last one."""
-    model, states = case.reference, run.hidden[layer + 1]
-    norm = model.transformer.ln_f if case.gpt2 else model.model.norm
-    with torch.no_grad():
-        scores = (states if layer == case.engine.shape.n_layers - 1 else norm(states)) @ case.model.W_U.T
-    return [first(row) for row in scores]
+    """The first tokens of the stream after the layer, by position; an encoder's has been normed."""
+    states = run.streams[layer, "ff"]
+    if case.engine.shape.causal:
+        states = case.net.norm("final")(states)
+    return [first(row) for row in states @ case.model.W_U.T]
 
 
 def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
@@ -48,20 +50,21 @@ def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
         assert row.shuffled == (pytest.approx(sum(shares) / len(shares)) if shares else None)
 
 
-@pytest.mark.parametrize("position", [0, 4, None])
-@pytest.mark.parametrize(("k", "active"), [(10, 3), (40, 10)])  # small, so that lists do not cover everything
+# small, so that lists do not cover everything
+@pytest.mark.parametrize(("position", "k", "active"), [(0, 40, 10), (4, 10, 3), (None, 40, 10)])
 def test_coverage_equals_a_direct_computation(
-    case: Case, position: int | None, k: int, active: int, monkeypatch: pytest.MonkeyPatch
+    every: Case, position: int | None, k: int, active: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(coverage, "K", k)
     monkeypatch.setattr(coverage, "ACTIVE", active)
-    answer = case.ask(panels={"coverage"}, position=position)
+    answer = every.ask(panels={"coverage"}, position=position)
     assert answer.coverage is not None
-    check(case, answer.coverage, case.run(answer.tokens), answer.position)
+    check(every, answer.coverage, every.run(answer.tokens), answer.position)
     assert 0 < sum(row.covered for row in answer.coverage) < len(answer.coverage)
 
 
-def test_a_single_token_has_nothing_to_be_shuffled_with(case: Case) -> None:
+def test_a_single_token_has_nothing_to_be_shuffled_with(case_of: Callable[[str], Case]) -> None:
+    case = case_of("gpt2")
     answer = case.ask("T", panels={"coverage"})
     assert len(answer.tokens) == 1
     assert answer.coverage is not None

@@ -44,8 +44,9 @@ def test_the_capital_of_france(demo: Case) -> None:
     assert answer.appears == 29
     ranks = {row.layer: row.answer_rank[-1] for row in answer.evolution if row.after == "ff"}
     assert ranks[29] == 1 < ranks[28]
-    logits = demo.run(answer.tokens).logits[-1]
-    assert text([int(logits.argmax())]) == " Paris"
+    logits = demo.run(answer.tokens).logits
+    assert logits is not None
+    assert text([int(logits[-1].argmax())]) == " Paris"
 
 
 @pytest.mark.parametrize("layer", LAYERS)

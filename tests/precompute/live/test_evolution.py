@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
+from torch.nn.functional import cosine_similarity
 from torch.testing import assert_close
 
 from precompute.live.evolution import appears
@@ -11,44 +13,44 @@ from precompute.live.wire import EvolutionRow
 from tests.precompute.live.reference import Case
 
 
-def expected_logits(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], torch.Tensor]:
-    """By transformers' own norm and head: (T, d_vocab) for each row."""
-    run, model = case.run(tokens), case.reference
-    norm = model.transformer.ln_f if case.gpt2 else model.model.norm
-    last = case.engine.shape.n_layers - 1
-    rows = {(0, "embedding"): run.hidden[0]}
-    for layer in range(last + 1):
-        rows[layer, "attention"] = run.hidden[layer] + run.outputs[layer, "attention"]
-        if layer < last:
-            rows[layer, "ff"] = run.hidden[layer + 1]
-    with torch.no_grad():
-        logits = {key: model.lm_head(norm(stream)) for key, stream in rows.items()}
-    return logits | {(last, "ff"): run.logits}
+def expected_rows(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], tuple[Tensor, Tensor]]:
+    """What orders the tokens and what is shown of them, (T, d_vocab) each: by transformers' own last steps logits and
+    probabilities; without such steps cosines.
+    """
+    streams = case.run(tokens).streams
+    if case.engine.shape.predicts != "nearest":
+        logits = {step: case.net.logits(stream) for step, stream in streams.items()}
+        return {step: (scores, scores.softmax(dim=1)) for step, scores in logits.items()}
+    W = case.model.W_U.double() - case.model.W_U.double().mean(dim=0)
+    cosines = {step: cosine_similarity(stream.double()[:, None], W, dim=2) for step, stream in streams.items()}
+    return {step: (scores, scores) for step, scores in cosines.items()}
 
 
-def test_every_row_is_the_stream_through_the_final_norm(case: Case) -> None:
-    answer = case.ask(panels={"evolution"}, k=7)
+def test_every_row_is_the_stream_through_the_final_norm(every: Case) -> None:
+    answer = every.ask(panels={"evolution"}, k=7)
     assert answer.evolution is not None
-    logits = expected_logits(case, answer.tokens)
-    assert [(row.layer, row.after) for row in answer.evolution] == sorted(
-        logits, key=lambda key: (key[0], ("embedding", "attention", "ff").index(key[1]))
-    )
-    answers = logits[case.engine.shape.n_layers - 1, "ff"].argmax(dim=1)
+    rows, last = expected_rows(every, answer.tokens), (every.engine.shape.n_layers - 1, "ff")
+    assert [(row.layer, row.after) for row in answer.evolution] == list(rows)
+    logits = every.run(answer.tokens).logits
+    if logits is not None:
+        assert_close(rows[last][0], logits, atol=1e-4, rtol=1e-4)
+    answers = rows[last][0].argmax(dim=1)
     for row in answer.evolution:
-        expected = logits[row.layer, row.after]
-        p = expected.softmax(dim=1)
+        scores, p = rows[row.layer, row.after]
         assert len(row.cells) == len(answer.tokens)
         for position, cell in enumerate(row.cells):
-            assert [likely.id for likely in cell] == expected[position].topk(7).indices.tolist()
-            assert_close(torch.tensor([likely.p for likely in cell]), p[position].topk(7).values, atol=1e-5, rtol=1e-3)
+            best = scores[position].topk(7).indices
+            assert [likely.id for likely in cell] == best.tolist()
+            found, expected = torch.tensor([likely.p for likely in cell]), p[position, best].float()
+            assert_close(found, expected, atol=1e-5, rtol=1e-3)
             token = int(answers[position])
             assert abs(row.answer[position] - float(p[position, token])) < 1e-4
-            assert row.answer_rank[position] == 1 + int((expected[position] > expected[position, token]).sum())
+            assert row.answer_rank[position] == 1 + int((scores[position] > scores[position, token]).sum())
     assert all(rank == 1 for rank in answer.evolution[-1].answer_rank)
     assert answer.appears == appears(answer.evolution, answer.position)
-    last = answer.evolution[-1].cells[-1]
-    assert [likely.id for likely in answer.prediction] == [likely.id for likely in last]
-    np.testing.assert_allclose([likely.p for likely in answer.prediction], [likely.p for likely in last], atol=1e-5)
+    at_the_end = answer.evolution[-1].cells[answer.position]
+    assert [likely.id for likely in answer.prediction] == [likely.id for likely in at_the_end]
+    np.testing.assert_allclose([x.p for x in answer.prediction], [x.p for x in at_the_end], atol=1e-5)
     assert answer.evolution_untouched is None
 
 
@@ -57,6 +59,7 @@ def test_the_last_row_holds_the_models_logits(case: Case) -> None:
     answer = case.ask(panels={"evolution"}, k=50)
     assert answer.evolution is not None
     logits = case.run(answer.tokens).logits
+    assert logits is not None
     for position, cell in enumerate(answer.evolution[-1].cells):
         ids, p = [likely.id for likely in cell], torch.tensor([likely.p for likely in cell])
         expected = logits[position, ids] - logits[position].logsumexp(dim=0)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from precompute.errors import NotFound
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
@@ -20,42 +19,34 @@ N = 40
 
 
 def normed_factors(case: Case, matrix: str, layer: int, head: int) -> tuple[brute.Array, brute.Array]:
-    """(d_model, d_head) each, by the gains of transformers' norms."""
-    block, final = case.blocks[layer], (case.reference.transformer.ln_f if case.gpt2 else case.reference.model.norm)
-    norm = block.ln_1 if case.gpt2 else block.input_layernorm
-    gain, final_gain = (each.weight.detach().numpy().astype(np.float64)[:, None] for each in (norm, final))
-    left, right = (part[head].numpy().astype(np.float64) for part in case.model.factors(layer, matrix))
-
-    def centred(W: brute.Array) -> brute.Array:
-        return W - W.mean(axis=0) if case.gpt2 else W
-
-    if matrix == "vo":
-        return centred(gain * left), final_gain * centred(right.T)
-    return centred(gain * left), centred(gain * right.T)
+    """(d_model, d_head) each, through what transformers' norms do but for their divisors and biases."""
+    reads, final = case.net.linear_norm("attention", layer), case.net.linear_norm("final")
+    left, right = (part[head].double() for part in case.model.factors(layer, matrix))
+    return (reads @ left).numpy(), ((right @ final).T if matrix == "vo" else reads @ right.T).numpy()
 
 
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
 @pytest.mark.parametrize(("reading", "layer"), [("norm", 1), ("mlp", 0)])
-def test_pairs_equal_brute_force(case: Case, reading: str, layer: int, matrix: str, lens: str) -> None:
-    head, block, W_E, W_U = 2, case.blocks[0], case.model.W_E, case.model.W_U
+def test_pairs_equal_brute_force(every: Case, reading: str, layer: int, matrix: str, lens: str) -> None:
+    head, W_E, W_U = 2, every.model.W_E.numpy(), every.model.W_U.numpy()
     if reading == "norm":
-        vocabularies = W_E.numpy(), (W_U if matrix == "vo" else W_E).numpy()
-        factors = normed_factors(case, matrix, layer, head)
+        vocabularies = W_E, W_U if matrix == "vo" else W_E
+        factors = normed_factors(every, matrix, layer, head)
     else:
-        with torch.no_grad():
-            after = (W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))).numpy()
-        left, right = (part[head].numpy() for part in case.model.factors(layer, matrix))
+        after = every.net.after_first_ff().numpy()
+        left, right = (part[head].numpy() for part in every.model.factors(layer, matrix))
         vocabularies, factors = (after, after), (left, right.T)
-    tokens = token_bytes(case.folder / "tokenizer.json", case.engine.shape.d_vocab)
+    tokens = token_bytes(every.folder / "tokenizer.json", every.engine.shape.d_vocab)
     masks = distinct_classes(tokens), whole_words(tokens)
     expected = brute.top_pairs(*vocabularies, *factors, lens, *masks, N)
     ask = {"matrix": matrix, "layer": layer, "head": head, "reading": reading, "lens": lens, "n": N}
     for preset, ends in expected.items():
-        found = case.engine.pairs_reading(PairsReadingAsk.model_validate(ask | {"preset": preset}))
+        found = every.engine.pairs_reading(PairsReadingAsk.model_validate(ask | {"preset": preset}))
         for pairs, (ids, scores) in zip((found.top, found.bottom), ends, strict=True):
-            assert [(pair.source, pair.target) for pair in pairs] == [tuple(pair) for pair in ids.tolist()]
             np.testing.assert_allclose([pair.score for pair in pairs], scores, rtol=1e-4, atol=1e-5)
+            clear = ids[np.abs(scores - scores[-1]) > 1e-5].tolist()  # the others may be as good as one left out
+            assert {tuple(pair) for pair in clear} <= {(pair.source, pair.target) for pair in pairs}
 
 
 @pytest.mark.parametrize(("layer", "head", "said"), [(9, 0, "layer 9"), (0, 4, "head 4"), (0, -1, "head -1")])

@@ -1,9 +1,11 @@
 """Prompts in company: the same answers as alone, interventions that stay with their own, limits, progress, an end."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from torch.nn.functional import cosine_similarity
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.faults import Cancelled
@@ -34,15 +36,16 @@ def same(one: Any, other: Any) -> None:
         assert one == other
 
 
-def test_company_changes_nothing(case: Case) -> None:
+def test_company_changes_nothing(every: Case) -> None:
+    """Of other lengths, and with interventions of their own."""
     asks = [
         PromptAsk.model_validate({"text": text, "panels": PANELS, "layer": 0, "interventions": touches})
         for text in TEXTS
         for touches in ([], TOUCHES)
     ]
-    for ask, answer in zip(asks, case.engine.prompts(asks), strict=True):
+    for ask, answer in zip(asks, every.engine.prompts(asks), strict=True):
         assert isinstance(answer, PromptAnswer)
-        (alone,) = case.engine.prompts([ask])
+        (alone,) = every.engine.prompts([ask])
         assert isinstance(alone, PromptAnswer)
         same(answer.model_dump(), alone.model_dump())
 
@@ -73,10 +76,32 @@ def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | Non
 def test_the_prediction_is_the_models(case: Case) -> None:
     for position in (None, 0, 4):
         answer = case.ask(position=position, k=10)
-        p = case.run(answer.tokens).logits[answer.position].softmax(dim=0).topk(10)
+        logits = case.run(answer.tokens).logits
+        assert logits is not None
+        p = logits[answer.position].softmax(dim=0).topk(10)
         assert [likely.id for likely in answer.prediction] == p.indices.tolist()
         np.testing.assert_allclose([likely.p for likely in answer.prediction], p.values, atol=1e-5)
     assert answer.layer == case.engine.shape.n_layers - 1
+
+
+@pytest.mark.parametrize(("family", "mask"), [
+    ("bert", "[MASK]"), ("distilbert", "[MASK]"), ("roberta", "<mask>"), ("xlm-roberta", "<mask>"),
+    ("bert-bare", "[MASK]"),
+])  # fmt: skip
+def test_an_encoder_tells_what_stands_at_the_mask(case_of: Callable[[str], Case], family: str, mask: str) -> None:
+    case = case_of(family)
+    answer = case.ask(f"The dog saw the {mask} in Paris.", panels={"evolution"}, k=10)
+    assert case.engine.words.tokenizer.id_to_token(answer.tokens[answer.position]) == mask
+    run = case.run(answer.tokens)
+    if run.logits is None:
+        assert answer.predicts == "nearest"
+        W, x = case.model.W_U, run.streams[2, "ff"][answer.position]
+        best = cosine_similarity(x, W - W.mean(dim=0), dim=1).topk(10)
+    else:
+        assert answer.predicts == "masked"
+        best = run.logits[answer.position].softmax(dim=0).topk(10)
+    assert [likely.id for likely in answer.prediction] == best.indices.tolist()
+    np.testing.assert_allclose([likely.p for likely in answer.prediction], best.values, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
-import torch
 
 from precompute.errors import NotFound
 from precompute.live.wire import Reading, ReadingAnswer, ReadingAsk
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
 from tests.precompute.live.reference import Case
-
-KINDS = ("ff_key", "ff_value", "w_q", "w_k", "w_v", "w_o")
 
 
 def check(answer: ReadingAnswer, scores: Float64, k: int, tolerance: float) -> None:
@@ -20,33 +17,25 @@ def check(answer: ReadingAnswer, scores: Float64, k: int, tolerance: float) -> N
         np.testing.assert_allclose([token.score for token in found], scores[expected], atol=tolerance)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_norm_is_what_the_norm_does_to_the_stream(case: Case, kind: str) -> None:
+def test_norm_is_what_the_norm_does_to_the_stream(every: Case) -> None:
     """Scores are how the vector meets every embedding through transformers' norm, up to divisors and biases."""
-    layer, index = 1, 3
-    answer = case.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm", k=20))
-    block, final = case.blocks[layer], (case.reference.transformer.ln_f if case.gpt2 else case.reference.model.norm)
-    norms = (block.ln_1, block.ln_2) if case.gpt2 else (block.input_layernorm, block.post_attention_layernorm)
-    writes = SIDES[kind] == "writes"
-    norm = final if writes else norms[kind.startswith("ff_")]
-    gain = norm.weight.detach().numpy().astype(np.float64)
-    v = case.model.vectors(layer, kind)[index].numpy().astype(np.float64)
-    W = (case.model.W_U if writes else case.model.W_E).numpy().astype(np.float64)
-    if writes:
-        scores = W @ (gain * (v - v.mean() if case.gpt2 else v))
-    else:
-        scores = (W - W.mean(axis=1, keepdims=True) if case.gpt2 else W) @ (gain * v)
-    check(answer, scores, 20, 1e-5)
+    layer, index, k = 1, 3, 20
+    for kind in every.engine.shape.kinds:
+        answer = every.engine.reading(ReadingAsk(kind=kind, layer=layer, index=index, reading="norm", k=k))
+        v = every.model.vectors(layer, kind)[index].double()
+        if SIDES[kind] == "writes":
+            scores = every.model.W_U.double() @ (v @ every.net.linear_norm("final"))
+        else:
+            norm = every.net.linear_norm("ff" if kind.startswith("ff_") else "attention", layer)
+            scores = every.model.W_E.double() @ (norm @ v)
+        check(answer, scores.numpy(), k, 1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_mlp_replaces_the_vocabulary(case: Case, kind: str) -> None:
-    answer = case.engine.reading(ReadingAsk(kind=kind, layer=0, index=2, reading="mlp", k=15))
-    block, W_E = case.blocks[0], case.model.W_E
-    with torch.no_grad():
-        after = W_E + block.mlp((block.ln_2 if case.gpt2 else block.post_attention_layernorm)(W_E))
-    scores = after.numpy().astype(np.float64) @ case.model.vectors(0, kind)[2].numpy().astype(np.float64)
-    check(answer, scores, 15, 1e-5)
+def test_mlp_replaces_the_vocabulary(every: Case) -> None:
+    after = every.net.after_first_ff().double()  # (d_vocab, d_model)
+    for kind in every.engine.shape.kinds:
+        answer = every.engine.reading(ReadingAsk(kind=kind, layer=0, index=2, reading="mlp", k=15))
+        check(answer, (after @ every.model.vectors(0, kind)[2].double()).numpy(), 15, 1e-4)
 
 
 @pytest.mark.parametrize("reading", ["norm", "mlp"])

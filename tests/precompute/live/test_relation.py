@@ -49,7 +49,7 @@ def test_the_tokens_that_were_used(case: Case) -> None:
     tokenizer = case.engine.words.tokenizer
     assert tokenizer.decode(list(pair.source_tokens)).strip() == "zebra"
     assert len(pair.source_tokens) > 1
-    assert tokenizer.decode(list(pair.target_tokens)) == " France"
+    assert tokenizer.decode(list(pair.target_tokens)).strip().lower() == "france"
 
 
 def test_no_word_and_nobody_waiting(case: Case) -> None:

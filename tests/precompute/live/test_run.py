@@ -1,6 +1,8 @@
 """The run of the model against `transformers`: logits, attention, mixed values, coefficients, for every variant."""
 
 import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,21 +12,24 @@ from torch import Tensor
 
 from precompute.errors import BadWeights
 from precompute.live.engine import Engine
+from precompute.live.faults import Cancelled
 from precompute.live.run import Rotation, Watcher, run
-from precompute.live.wire import HeadOff, NeuronSet
+from precompute.live.wire import HeadOff, NeuronSet, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close, make_case
 from tests.support.models import tiny_gpt2, tiny_llama
+from tests.support.nets import Net
 
 
 class Everything(Watcher):
     def __init__(self) -> None:
-        self.streams: list[Tensor] = []
+        self.streams: list[tuple[tuple[int, str], Tensor]] = []
         self.attentions: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.keys: list[Tensor] = []
         self.coefficients: list[Tensor] = []
 
-    def stream(self, layer: int, after: str, x: Tensor) -> None:  # noqa: ARG002
-        self.streams.append(x)
+    def stream(self, layer: int, after: str, x: Tensor) -> None:
+        self.streams.append(((layer, after), x))
 
     def attention(
         self,
@@ -37,6 +42,7 @@ class Everything(Watcher):
         self.attentions.append((x, weights, z))
 
     def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:  # noqa: ARG002
+        self.keys.append(keys)
         self.coefficients.append(coefficients)
 
 
@@ -44,62 +50,126 @@ def check_logits(case: Case) -> None:
     tokens, w = case.engine.words.prompt(TEXT), case.engine.weights
     with torch.inference_mode():
         last = run(w, torch.tensor([tokens]), [len(tokens)], [()], Watcher())
-        close(w.logits(last[0]), case.run(tokens).logits)
+        expected = case.run(tokens).logits
+        assert expected is not None
+        close(w.logits(last[0]), expected)
 
 
-def test_everything_equals_transformers(case: Case) -> None:
-    tokens = case.engine.words.prompt(TEXT)
-    expected, seen, w = case.run(tokens), Everything(), case.engine.weights
+def test_everything_equals_transformers(every: Case) -> None:
+    tokens = every.engine.words.prompt(TEXT)
+    expected, seen, w = every.run(tokens), Everything(), every.engine.weights
     with torch.inference_mode():
         last = run(w, torch.tensor([tokens]), [len(tokens)], [()], seen)
-        close(w.logits(last[0]), expected.logits)
+        if expected.logits is not None:
+            close(w.logits(last[0]), expected.logits)
     for layer in range(w.shape.n_layers):
-        _, weights, z = seen.attentions[layer]
+        x, weights, z = seen.attentions[layer]
+        close(x[0], expected.reads[layer])
         close(weights[0], expected.attentions[layer])
-        close(z[0].transpose(0, 1).flatten(1), expected.inputs[layer, "w_o"])
-        close(seen.coefficients[layer][0], expected.inputs[layer, "ff_value"])
-        close(seen.streams[2 * layer][0], expected.hidden[layer])
-        read, written = seen.streams[2 * layer][0], seen.streams[2 * layer + 1][0]
-        close(written, read + expected.outputs[layer, "attention"])
+        close(z[0].transpose(0, 1).flatten(1), expected.mixed[layer])
+        close(seen.keys[layer][0], expected.keys[layer])
+        close(seen.coefficients[layer][0], expected.coefficients[layer])
+    assert [step for step, _ in seen.streams] == list(expected.streams)
+    for (_, found), stream in zip(seen.streams, expected.streams.values(), strict=True):
+        close(found[0], stream)
 
 
-def test_each_heads_share_is_its_own_product(case: Case) -> None:
-    """With all other heads off, a head adds its mixed values times its rows of w_o."""
-    w, seen = case.engine.weights, Everything()
-    tokens = torch.tensor([case.engine.words.prompt(TEXT)])
-    layer, head = w.shape.n_layers - 1, 2
-    others = tuple(HeadOff(layer=layer, head=h) for h in range(w.shape.n_heads) if h != head)
-    with torch.inference_mode():
-        run(w, tokens, [tokens.shape[1]], [others], seen)
-    z = case.run(tuple(tokens[0].tolist())).inputs[layer, "w_o"]
-    rows = slice(head * w.shape.d_head, (head + 1) * w.shape.d_head)
-    expected = z[:, rows] @ case.model.vectors(layer, "w_o")[rows]
-    bias = w.bias("w_o", layer)
-    if bias is not None:
-        expected = expected + bias
-    close(seen.streams[-2][0] - seen.streams[-3][0], expected)
+TOUCHES = (
+    HeadOff(layer=0, head=1),
+    HeadOff(layer=2, head=3),
+    NeuronSet(layer=1, neuron=5, value=2.5),
+    NeuronSet(layer=0, neuron=7),
+)
 
 
-@pytest.mark.parametrize("value", [0.0, 2.5])
-def test_a_neuron_that_is_set_equals_transformers_with_the_same_change(case: Case, value: float) -> None:
-    tokens = case.engine.words.prompt(TEXT)
+@contextmanager
+def touched(net: Net, touches: Sequence[HeadOff | NeuronSet]) -> Iterator[None]:
+    """The same changes made to the modules of `transformers`."""
+    d_head = net.part(0, "w_o").weight.numel() // net.net.config.hidden_size // net.net.config.num_attention_heads
 
-    def change(_: Any, given: Any) -> Any:
-        changed = given[0].clone()
-        changed[..., 5] = value
-        return (changed,)
+    def change(touch: HeadOff | NeuronSet) -> Callable[..., Any]:
+        def hook(_: Any, given: Any) -> Any:
+            changed = given[0].clone()
+            if isinstance(touch, HeadOff):
+                changed[..., touch.head * d_head : (touch.head + 1) * d_head] = 0
+            else:
+                changed[..., touch.neuron] = touch.value
+            return (changed,)
 
-    hook = case.parts(0)["ff_value"].register_forward_pre_hook(change)
+        return hook
+
+    parts = ["w_o" if isinstance(touch, HeadOff) else "ff_value" for touch in touches]
+    modules = [net.part(touch.layer, part) for touch, part in zip(touches, parts, strict=True)]
+    hooks = [module.register_forward_pre_hook(change(touch)) for touch, module in zip(touches, modules, strict=True)]
     try:
-        expected = case.run(tokens).logits
+        yield
     finally:
-        hook.remove()
-    w = case.engine.weights
+        for hook in hooks:
+            hook.remove()
+
+
+def test_interventions_equal_transformers_with_the_same_changes(every: Case) -> None:
+    """Each prompt of a batch has its own, and texts are of different lengths."""
+    w, words = every.engine.weights, every.engine.words
+    prompts = [words.prompt(TEXT), words.prompt("The dog"), words.prompt(TEXT), words.prompt("a lion and a horse")]
+    changes: list[Sequence[HeadOff | NeuronSet]] = [TOUCHES, TOUCHES[:1], (), TOUCHES[2:]]
+    T = max(map(len, prompts))
+    padded = torch.tensor([tokens + (words.padding,) * (T - len(tokens)) for tokens in prompts])
     with torch.inference_mode():
-        touches = [NeuronSet(layer=0, neuron=5, value=value)]
-        last = run(w, torch.tensor([tokens]), [len(tokens)], [touches], Watcher())
-        close(w.logits(last[0]), expected)
-    assert not torch.allclose(expected, case.run(tokens).logits, atol=1e-3)
+        last = run(w, padded, [len(tokens) for tokens in prompts], changes, Watcher())
+    for found, tokens, change in zip(last, prompts, changes, strict=True):
+        with touched(every.net, change):
+            expected = every.net.run(tokens)
+        close(found[: len(tokens)], expected.streams[w.shape.n_layers - 1, "ff"])
+    assert not torch.allclose(last[0], last[2], atol=1e-2)
+
+
+def test_a_text_may_be_as_long_as_there_are_positions(every: Case) -> None:
+    w = every.engine.weights
+    tokens = torch.full((1, w.n_positions), 5)
+    with torch.inference_mode():
+        last = run(w, tokens, [w.n_positions], [()], Watcher())
+    close(last[0], every.net.run((5,) * w.n_positions).streams[w.shape.n_layers - 1, "ff"])
+    assert w.n_positions == (62 if "roberta" in w.shape.architecture else 64)
+
+
+def hooks_of(net: Any) -> int:
+    kinds = ("_forward_hooks", "_forward_pre_hooks")
+    return sum(len(getattr(module, kind)) for module in net.modules() for kind in kinds)
+
+
+class Fails(Watcher):
+    """Ends the run at some layer."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def layer(self, layer: int) -> None:
+        if self.where == "layer" and layer == 1:
+            raise RuntimeError("in the middle")
+
+    def attention(self, layer: int, *_: Any) -> None:
+        if self.where == "attention" and layer == 2:
+            raise RuntimeError("in the middle")
+
+    def ff(self, layer: int, *_: Any) -> None:
+        if self.where == "ff" and layer == 0:
+            raise RuntimeError("in the middle")
+
+
+def test_a_run_leaves_no_hook_behind(every: Case) -> None:
+    w, tokens = every.engine.weights, every.engine.words.prompt(TEXT)
+    before = hooks_of(w.net)
+    every.ask(panels={"evolution", "attention", "patterns", "neurons", "coverage"}, interventions=TOUCHES)
+    assert hooks_of(w.net) == before
+    for where in ("layer", "attention", "ff"):
+        with torch.inference_mode(), pytest.raises(RuntimeError, match="in the middle"):
+            run(w, torch.tensor([tokens]), [len(tokens)], [()], Fails(where))
+        assert hooks_of(w.net) == before
+    asked = iter(range(100))
+    with pytest.raises(Cancelled):
+        every.engine.prompts([PromptAsk(text=TEXT)], cancelled=lambda: next(asked) == 2)
+    assert hooks_of(w.net) == before
 
 
 def test_padding_reaches_no_position_of_the_text(case: Case) -> None:

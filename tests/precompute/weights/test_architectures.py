@@ -17,7 +17,7 @@ from torch.nn.functional import linear
 from precompute.errors import BadWeights, NotFound, UnsupportedArchitecture
 from precompute.weights.architectures import Model, describe, model_class, names, supported
 from precompute.weights.checkpoint import Checkpoint
-from tests.support.families import FAMILIES
+from tests.support.families import FAMILIES, family_parameters
 from tests.support.models import tiny_gpt2, tiny_llama
 from tests.support.nets import LAYOUTS, Net, Run
 
@@ -44,7 +44,7 @@ class Case:
         return torch.zeros(1) if bias is None else bias
 
 
-@pytest.fixture(params=FAMILIES)
+@pytest.fixture(params=family_parameters())
 def family(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -125,9 +125,7 @@ def test_vo_gives_the_output_of_each_head(case: Case) -> None:
             alone[head, :, head] = read[head]
             first = s.row("w_v", head, 0)
             assert case.model.vectors(layer, "w_v")[first : first + s.d_head].T.equal(W_V[head])
-        with torch.no_grad():
-            expected = case.net.part(layer, "w_o")(alone.flatten(2))
-        close(read @ W_O + case.bias(layer, "w_o"), expected)
+        close(read @ W_O + case.bias(layer, "w_o"), case.net.part(layer, "w_o")(alone.flatten(2)))
 
 
 def test_ff_coefficients_and_output(case: Case) -> None:
@@ -154,9 +152,7 @@ def _before_ff(case: Case, layer: int) -> Tensor:
         return streams[(layer - 1, "ff") if layer else (0, "embedding")]
     if not case.model.shape.causal:  # the stream after attention is behind that norm
         before = streams[(layer - 1, "ff") if layer else (0, "embedding")]
-        with torch.no_grad():
-            added: Tensor = case.net.part(layer, "w_o")(case.run.mixed[layer])
-        return before + added
+        return before + case.run.attended[layer]
     return streams[layer, "attention"]
 
 
@@ -170,12 +166,9 @@ def test_embedding_and_unembedding(case: Case) -> None:
     if case.run.logits is None:
         assert not model.predicts
         return
-    with torch.no_grad():
-        close(model.logits(net, last), case.run.logits)
-        held = net.get_output_embeddings()
-        assert model.W_U.equal(held.weight)
-        if not model.shape.causal:
-            return
+    close(model.logits(net, last), case.run.logits)
+    assert model.W_U.equal(net.get_output_embeddings().weight)
+    if model.shape.causal:
         logits, cap = case.net.norm("final")(last) @ model.W_U.T, getattr(net.config, "final_logit_softcapping", None)
         close(logits if cap is None else cap * torch.tanh(logits / cap), case.run.logits)
 
