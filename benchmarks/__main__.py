@@ -1,4 +1,5 @@
-"""`make bench`: prints one line per figure: name, measured, bound, ok or short. Names of parts run only those."""
+"""`make bench`: prints one line per figure: name, measured, bound, ok or short. Names of parts run only those.
+`families`, which is run by name only, is a table of differences."""
 
 import argparse
 import os
@@ -19,7 +20,7 @@ PARTS = ("vectors", "pairs", "index", "build", "large", "token", "server", "live
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="default: all")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS, "families"], help="default: all but families")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("LEXISCOPE_DATA") or "data"))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.data if args.data.is_dir() else None) as folder:
@@ -36,6 +37,12 @@ def main() -> None:
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
         }
         for part in args.parts or PARTS:
+            if part == "families":
+                from benchmarks import families  # takes the models of the tests
+
+                for line in families.lines(scratch):
+                    print(line, flush=True)
+                continue
             for figure in runs[part]():
                 print(figure.line(), flush=True)
 

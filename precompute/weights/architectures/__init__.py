@@ -36,6 +36,12 @@ def model_class(config: dict[str, Any], where: str) -> type[Model]:
             "Use the float16, bfloat16 or float32 checkpoint it was made from, or a GGUF file."
         )
     model_type = find_model_type(config, known)
+    text = config.get("text_config")
+    if model_type is None and isinstance(text, dict) and text.get("model_type") in known:
+        raise UnsupportedArchitecture(
+            f"{where} reads pictures, too (model_type {config.get('model_type')}), which is not supported. "
+            f"A checkpoint of its text model alone ({text['model_type']}) can be read."
+        )
     if model_type is None:
         stated = config.get("model_type") or config.get("architectures") or "unknown"
         raise UnsupportedArchitecture(

@@ -297,6 +297,7 @@ def test_a_config_that_does_not_fit(tmp_path: Path, family: str, change: dict[st
     ({"model_type": "mamba", "architectures": ["GPT2LMHeadModel"]}, "mamba"),
     ({"architectures": ["T5Model"]}, "T5Model"),
     ({}, "unknown"),
+    ({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text"}}, "pictures.*text model alone .gemma3_text"),
     ({"model_type": ["gpt2"]}, "Supported are"),
     ({"model_type": "llama", "quantization_config": {"quant_method": "gptq"}}, "quantised.*gptq"),
 ])  # fmt: skip
