@@ -103,6 +103,8 @@ def make_layer(
 
     for kind in stored.kinds:
         V = factors[kind] if kind in factors else context.model.vectors(layer, kind)
+        if measured and not before:
+            _compile(context.projectors[SIDES[kind]], V[:1])
         pending = context.projectors[SIDES[kind]].start(len(V), V.__getitem__, context.pool)
         arrays[f"{kind}.norm"] = _norms(V)
         del V  # the vectors of two kinds are in memory, not those of all
@@ -110,6 +112,8 @@ def make_layer(
             finish(*before)
         elif measured:
             measured(_costs(pending, searches))
+            if searches:
+                step(PAIR_SHARE * min(MEASURED_HEADS, n_heads) / n_heads)
         before = kind, pending
     searches |= _start_searches(context, factors, range(n_heads)[MEASURED_HEADS:])
     if before:
@@ -117,7 +121,7 @@ def make_layer(
     hub_mask = hubs([lists[kind].ids[..., :DEPTH] for kind in stored.kinds], stored.shape.d_vocab)  # (L, d_vocab)
     coherences = _start_coherences(context, lists, hub_mask)
     for matrix in stored.matrices:
-        arrays |= _pair_arrays(context, matrix, searches, hub_mask, step)
+        arrays |= _pair_arrays(context, matrix, searches, hub_mask, step, MEASURED_HEADS if measured else 0)
     arrays |= _list_arrays(stored, lists, coherences)
     arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in stored.kinds], stored.shape.d_vocab)
     if stored.pairs:
@@ -126,8 +130,15 @@ def make_layer(
     return arrays
 
 
+def _compile(projector: Projector, V: torch.Tensor) -> None:
+    """Makes a list, so that the next ones take as long as any other."""
+    ids, scores = np.empty((len(V), 2, 2, projector.k), np.uint32), np.empty((len(V), 2, 2, projector.k), np.float32)
+    vectors = V.to(projector.embedding.on_device.device)
+    projector.select(vectors, vectors @ projector.embedding.on_device.T, ids, scores)
+
+
 def _costs(pending: PendingLists, searches: Searches) -> Costs:
-    """Medians: what is compiled at its first use takes longer then."""
+    """Medians: a search may be the first to need some kernel, and wait for it to be compiled."""
     vectors = statistics.median(block.result() for block in pending.blocks[:MEASURED_BLOCKS])
     by_lens: dict[str, list[float]] = {}
     for (_, _, lens), search in searches.items():
@@ -206,8 +217,9 @@ def _list_arrays(stored: Stored, lists: dict[str, Lists], coherences: Coherences
 
 
 def _pair_arrays(
-    context: BuildContext, name: str, searches: Searches, hub_mask: NDArray[np.bool_], step: Step
+    context: BuildContext, name: str, searches: Searches, hub_mask: NDArray[np.bool_], step: Step, stepped: int
 ) -> Arrays:
+    """Of the first heads, `stepped` of them, the work is known to be done already."""
     shape, lenses, n = context.model.shape, context.stored.lenses, context.stored.pairs
     sizes = (shape.n_heads, len(lenses), len(PRESETS), len(ENDS))
     arrays: Arrays = {
@@ -226,7 +238,8 @@ def _pair_arrays(
             arrays[f"{name}.scores"][at][: len(best.pairs)] = best.scores
             arrays[f"{name}.count"][at] = len(best.pairs)
             arrays[f"{name}.coherence"][at] = pair_coherence(best.pairs, hub_mask[lens_at], *directions)
-        step(PAIR_SHARE / len(searches))
+        if head >= stepped:
+            step(PAIR_SHARE / len(searches))
     return arrays
 
 

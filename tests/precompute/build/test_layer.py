@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from precompute.build.inverted import invert_lists, invert_pairs
-from precompute.build.layer import Arrays, BuildContext, make_layer
+from precompute.build.layer import Arrays, BuildContext, Costs, make_layer
 from precompute.index.layout import misfits, shard_layout
 from precompute.index.stored import Stored
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
@@ -56,10 +56,16 @@ def misfits_of(arrays: Arrays, stored: Stored) -> list[str]:
 
 
 def make(model: Model, tokens: list[bytes], threads: int, stored: Stored) -> tuple[Arrays, list[float]]:
+    """One layer, and the shares of its work; on several threads, what first pieces took is asked for, too."""
     steps: list[float] = []
+    costs: list[Costs] = []
     with ThreadPoolExecutor(threads) as pool:
         context = BuildContext.of(model, tokens, stored, torch.device("cpu"), pool)
-        return make_layer(context, LAYER, steps.append), steps
+        arrays = make_layer(context, LAYER, steps.append, costs.append if threads > 1 else None)
+    if threads > 1:
+        assert costs[0].vector > 0
+        assert costs[0].searches.keys() == ({*stored.lenses} if stored.pairs else set())
+    return arrays, steps
 
 
 @pytest.fixture(scope="module", params=MODELS)
