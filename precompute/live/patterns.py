@@ -57,6 +57,7 @@ def exact_pattern(
     s, q, norm = w.shape, exact_query(w, layer, x, position, at, rotation), w.key_norm(layer)
     if norm is not None:
         q = q * norm.gain
+        q = q - q.mean(dim=1, keepdim=True) if norm.centres else q
     pattern = (q[:, None] @ w.every_head("w_k", layer))[:, 0]
     keys = w.bias("w_k", layer)
     if keys is None:
@@ -72,8 +73,9 @@ def key_divisors(w: Weights, layer: int) -> Tensor:
     divisors = []
     for e in blocks(w.W_E, 4096):
         read = w.norm(w.model.stream_of(w.net, e), "attention", layer)
-        keys = functional.linear(read, w.vectors("w_k", layer), w.bias("w_k", layer))
-        divisors.append((keys.view(len(e), -1, w.shape.d_head).square().mean(dim=2) + norm.eps).rsqrt())
+        keys = functional.linear(read, w.vectors("w_k", layer), w.bias("w_k", layer)).view(len(e), -1, w.shape.d_head)
+        keys = keys - keys.mean(dim=2, keepdim=True) if norm.centres else keys
+        divisors.append((keys.square().mean(dim=2) + norm.eps).rsqrt())
     return torch.cat(divisors).T.repeat_interleave(w.groups, dim=0)
 
 

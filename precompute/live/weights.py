@@ -1,7 +1,7 @@
 """A model in memory: the net of `transformers`, and its parameters under the names of the field, held once."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -81,13 +81,18 @@ class Weights:
         return self.model.scale(self.net, layer)
 
     def normed_queries(self, q: Tensor, layer: int) -> Tensor:
-        """q (..., d_head) through the norm of queries, where the model has one."""
-        norm = getattr(self.model.attention_of(self.net, layer), "q_norm", None)
-        return q if norm is None else norm(q)
+        """q (n_heads, d_head) through the norms of queries, where the model has them."""
+        norms = self.model.head_norms(self.net, layer, "w_q")
+        parts = q.chunk(len(norms) or 1)
+        return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)]) if norms else q
 
     def key_norm(self, layer: int) -> Norm | None:
-        module = getattr(self.model.attention_of(self.net, layer), "k_norm", None)
-        return None if module is None else self._numbers(module)
+        """The norm of keys, where the model has one; gain (n_heads, d_head), or (1, d_head) if heads share it."""
+        norms = [self._numbers(module) for module in self.model.head_norms(self.net, layer, "w_k")]
+        if not norms:
+            return None
+        gain = torch.stack([norm.gain for norm in norms])
+        return replace(norms[0], gain=gain if len(norms) == 1 else gain.repeat_interleave(self.groups, dim=0))
 
     def capped(self, scores: Tensor, layer: int) -> Tensor:
         """Attention scores after the soft cap, where the model has one."""

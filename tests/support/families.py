@@ -50,6 +50,8 @@ _WINDOW = {"sliding_window": 4}
 _LAYERS = {"layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
 _PHI = {"partial_rotary_factor": 0.5, "pad_token_id": 0}
 _GPT2 = {"intermediate_size": None}
+_FALCON = {"intermediate_size": None, "ffn_hidden_size": 48}
+_NEW = {"new_decoder_architecture": True, "num_kv_heads": 2}
 _DISTIL = {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 48}
 _NEO = {"num_layers": 3, "num_heads": 4, "attention_types": [[["global", "local", "global"], 1]], "window_size": 4}
 FAMILIES: dict[str, Family] = {
@@ -74,6 +76,18 @@ FAMILIES: dict[str, Family] = {
     "phi3": Family("Phi3Config", "Phi3ForCausalLM", "phi3", _GROUPED | _WINDOW | _PHI),
     "gpt_neox": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox", {"rotary_pct": 0.25, "hidden_size": 64}),
     "gpt_neox-serial": Family("GPTNeoXConfig", "GPTNeoXForCausalLM", "gpt_neox", {"use_parallel_residual": False}),
+    "stablelm": Family("StableLmConfig", "StableLmForCausalLM", "gpt_neox", {"num_key_value_heads": 4}),
+    "stablelm-12b": Family("StableLmConfig", "StableLmForCausalLM", "gpt_neox", _GROUPED | {
+        "use_qkv_bias": True, "qk_layernorm": True, "use_parallel_residual": True, "partial_rotary_factor": 0.5,
+    }),
+    "falcon": Family("FalconConfig", "FalconForCausalLM", "gpt2", _FALCON),
+    "falcon-40b": Family("FalconConfig", "FalconForCausalLM", "gpt2", _FALCON | _NEW | {
+        "bias": True, "tie_word_embeddings": False,
+    }),
+    "falcon-11b": Family("FalconConfig", "FalconForCausalLM", "gpt2", _FALCON | _NEW | {"num_ln_in_parallel_attn": 1}),
+    "falcon-serial": Family("FalconConfig", "FalconForCausalLM", "gpt2", _FALCON | {
+        "multi_query": False, "parallel_attn": False, "bias": True,
+    }),
     "gpt_neo": Family("GPTNeoConfig", "GPTNeoForCausalLM", "gpt_neo", _NEO),
     "opt": Family("OPTConfig", "OPTForCausalLM", "opt", {"ffn_dim": 48, "word_embed_proj_dim": 32}),
     "bert": Family("BertConfig", "BertForMaskedLM", "bert"),

@@ -5,7 +5,7 @@ the code under test, and a run keeps what went in and out of them.
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +60,11 @@ LAYOUTS = {
         "layers", "attention", "attention.dense", "attention", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h",
         "input_layernorm", "post_attention_layernorm", "final_layer_norm",
     ),
+    "stablelm": _LLAMA,
+    "falcon": Layout(
+        "h", "self_attention", "self_attention.dense", "self_attention", "mlp.dense_h_to_4h", "mlp.dense_4h_to_h",
+        "input_layernorm", "input_layernorm", "ln_f",
+    ),
     "gpt_neo": Layout(
         "h", "attn.attention", "attn.attention.out_proj", "attn", "mlp.c_fc", "mlp.c_proj", "ln_1", "ln_2", "ln_f",
     ),
@@ -73,6 +78,18 @@ LAYOUTS = {
         "output_layer_norm", "sa_layer_norm", first_norm="embeddings.LayerNorm",
     ),
 }  # fmt: skip
+
+
+def layout_of(config: Any) -> Layout:
+    """The family's, but where its config decides which norms there are."""
+    layout = LAYOUTS[config.model_type]
+    if config.model_type == "stablelm" and config.use_parallel_residual:
+        return replace(layout, ff_norm=layout.attention_norm)
+    if config.model_type == "falcon" and config.num_ln_in_parallel_attn == 2:
+        return replace(layout, attention_norm="ln_attn", ff_norm="ln_mlp")
+    if config.model_type == "falcon" and not config.parallel_attn:
+        return replace(layout, ff_norm="post_attention_layernorm")
+    return layout
 
 
 @dataclass
@@ -94,9 +111,15 @@ class Run:
 class Net:
     def __init__(self, folder: Path) -> None:
         self.net = load_net(folder).requires_grad_(False)
-        self.layout = LAYOUTS[self.net.config.model_type]
+        self.layout = layout_of(self.net.config)
         self.body = self.net.base_model
         self.blocks = self.body.get_submodule(self.layout.blocks)
+
+    @property
+    def parallel(self) -> bool:
+        """FF reads the stream that attention reads, not what attention made of it."""
+        config = self.net.config
+        return bool(getattr(config, "parallel_attn", getattr(config, "use_parallel_residual", False)))
 
     def part(self, layer: int, name: str) -> Any:
         """A module of a block, by its name in Layout."""
@@ -118,7 +141,11 @@ class Net:
     def run(self, tokens: tuple[int, ...]) -> Run:
         seen: dict[Any, tuple[Any, dict[str, Any], Any]] = {}  # by module: arguments and output
         every = [module for module in self.net.modules() if module is not self.net]
-        with _hooked(every, lambda it, *values: seen.update({it: values}), with_kwargs=True):
+
+        def keep(module: Any, args: Any, kwargs: Any, output: Any) -> None:  # Falcon adds to an output in place
+            seen[module] = args, kwargs, output.clone() if isinstance(output, Tensor) else output
+
+        with _hooked(every, keep, with_kwargs=True):
             out = self.net(torch.tensor([tokens]), output_attentions=True)
         layers, T = range(len(self.blocks)), len(tokens)
 
@@ -169,14 +196,25 @@ class Net:
         q, k = heads("w_q", x), heads("w_k", others)
         if hasattr(attention, "q_norm"):
             q, k = attention.q_norm(q), attention.k_norm(k)
+        if getattr(attention, "qk_layernorm", False):  # these take (1, heads, n, d_head)
+            q, k = (
+                norm(each.transpose(0, 1)[None])[0].transpose(0, 1)
+                for norm, each in ((attention.q_layernorm, q), (attention.k_layernorm, k))
+            )
         q, k = q.transpose(0, 1), k.transpose(0, 1).repeat_interleave(s.n_heads // s.n_kv_heads, dim=0)
         rotation = run.rotations[layer]
         if rotation is not None:
             turn = sys.modules[type(attention).__module__].apply_rotary_pos_emb
             cos, sin = (each[None] for each in rotation)
-            q = turn(q[None], q[None], cos[:, at], sin[:, at])[0][0]
-            k = turn(k[None], k[None], cos[:, there], sin[:, there])[0][0]
-        scores: Tensor = q @ k.transpose(1, 2) * getattr(attention, "scaling", 1.0)
+            turning = cos.shape[-1]
+
+            def turned(x: Tensor, where: Tensor) -> Tensor:
+                part = x[None, ..., :turning]
+                return torch.cat((turn(part, part, cos[:, where], sin[:, where])[0][0], x[..., turning:]), dim=-1)
+
+            q, k = turned(q, at), turned(k, there)
+        scaling = getattr(attention, "scaling", getattr(attention, "inv_norm_factor", 1.0))
+        scores: Tensor = q @ k.transpose(1, 2) * scaling
         cap = getattr(self.net.config, "attn_logit_softcapping", None)
         return scores if cap is None else cap * torch.tanh(scores / cap)
 

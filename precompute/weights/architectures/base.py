@@ -35,7 +35,7 @@ class Model:
     positions: ClassVar[Literal["learned", "rotary"]] = "rotary"
     rotary_share: ClassVar[float] = 1.0  # of a head's channels that turn with the position
     causal: ClassVar[bool] = True
-    left_out: ClassVar[dict[str, tuple[str, ...]]] = {}  # by model_type: what lists of heads do not show
+    left_out: dict[str, tuple[str, ...]] = {}  # by model_type: what lists of heads do not show
     # where the vectors are
     embedding: ClassVar[str]  # the module of W_E, after the prefix
     unembeddings: ClassVar[tuple[str, ...]] = ("lm_head",)  # the module of W_U by the names it may have; no prefix
@@ -45,8 +45,10 @@ class Model:
     # where a run shows what panels need
     body: ClassVar[str] = ""  # from transformers' base model to the module that has the blocks
     attention: ClassVar[str]  # the module of the block whose second output are the attention weights
-    norms: ClassVar[dict[NormName, str]]  # modules: of the block, but `final` of the body
-    after_attention: ClassVar[str]  # the module of the block whose input is the stream between attention and FF
+    norms: dict[NormName, str]  # modules: of the block, but `final` of the body
+    # the module of the block whose input is the stream between attention and FF; None: what attention returns is
+    # added to the stream as it is, maybe beside FF
+    after_attention: ClassVar[str | None] = None
     gain_offset: ClassVar[float] = 0.0  # what a norm adds to its stored gain
     activation_field: ClassVar[str] = "hidden_act"  # of config.json
     gguf: "ClassVar[type[Layout] | None]" = None  # the family in GGUF files, if there is such a form
@@ -57,8 +59,13 @@ class Model:
         self.prefix = self._find_prefix()
         self.read_tensor: Callable[[str], Tensor] = lambda name: checkpoint.tensor(self.prefix + name)
         self.model_type = find_model_type(checkpoint.config, self.model_types) or ""
-        self.shape = self.read_shape(Config(checkpoint))
+        config = Config(checkpoint)
+        self.adapt(config)
+        self.shape = self.read_shape(config)
         self._check()
+
+    def adapt(self, config: Config) -> None:
+        """Sets `norms` and `left_out` where config.json decides about them, and refuses what cannot be read."""
 
     def read_shape(self, config: Config) -> Shape:
         """The model's dimensions, by the names that config.json has for them."""
@@ -169,7 +176,15 @@ class Model:
 
     def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
         """Hooks on a block that show the stream between its attention and its FF; gives what removes them."""
-        return [block.get_submodule(self.after_attention).register_forward_pre_hook(lambda _, args: see(args[0]))]
+        if self.after_attention is not None:
+            return [block.get_submodule(self.after_attention).register_forward_pre_hook(lambda _, args: see(args[0]))]
+        streams: list[Tensor] = []
+        return [
+            block.register_forward_pre_hook(lambda _, args: streams.append(args[0])),
+            block.get_submodule(self.attention).register_forward_hook(
+                lambda _, __, output: see(streams.pop() + output[0])
+            ),
+        ]
 
     def bias(self, net: Any, layer: int, kind: str) -> Tensor | None:
         """The bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
@@ -187,8 +202,13 @@ class Model:
         return float(self.attention_of(net, layer).scaling)
 
     def attention_of(self, net: Any, layer: int) -> Any:
-        """The attention module, which may have a `q_norm`, a `k_norm` and a soft cap."""
+        """The attention module, which may have a soft cap."""
         return self.body_of(net).get_submodule(self.module(layer, self.attention))
+
+    def head_norms(self, net: Any, layer: int, kind: str) -> list[Any]:
+        """The norms of queries (w_q) or keys (w_k) over d_head: none, one for all heads, or one for each."""
+        norm = getattr(self.attention_of(net, layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
+        return [] if norm is None else [norm]
 
     def embedding_scale(self, net: Any) -> float:
         """What embeddings are multiplied with on their way into the first layer."""

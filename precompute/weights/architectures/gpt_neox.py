@@ -1,13 +1,12 @@
 """GPT-NeoX (Pythia): q, k and v of each head side by side in one matrix, attention and FF beside each other."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import ClassVar
 
 from torch import Tensor
 
 from precompute.weights.architectures.base import Model
 
-_FUSED = ("w_q", "w_k", "w_v")
+_FUSED = {"w_q": slice(None, -2), "w_k": slice(-2, -1), "w_v": slice(-1, None)}  # where in a group of heads
 
 
 class GPTNeoX(Model):
@@ -15,7 +14,7 @@ class GPTNeoX(Model):
     rotary_share = 0.25
     prefixes = ("gpt_neox.", "")
     embedding = "embed_in"
-    unembeddings = ("embed_out", "lm_head")
+    unembeddings: ClassVar[tuple[str, ...]] = ("embed_out", "lm_head")
     block = "layers.{}"
     linears = {
         "ff_key": "mlp.dense_h_to_4h",
@@ -27,18 +26,12 @@ class GPTNeoX(Model):
     norms = {"attention": "input_layernorm", "ff": "post_attention_layernorm", "final": "final_layer_norm"}
 
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
+        """Heads that share a key and a value stand before these; here every head has its own."""
         if kind not in _FUSED:
             return outputs
-        by_head = outputs.view(self.shape.n_heads, len(_FUSED), self.shape.d_head, *outputs.shape[1:])
-        return by_head[:, _FUSED.index(kind)].flatten(0, 1)
-
-    def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
-        """FF and attention may read the same stream: what is between them is in no module."""
-        streams: list[Tensor] = []
-        return [
-            block.register_forward_pre_hook(lambda _, args: streams.append(args[0])),
-            block.attention.register_forward_hook(lambda _, __, output: see(streams.pop() + output[0])),
-        ]
+        n_heads, n_groups = self.shape.n_heads, self.shape.n_kv_heads
+        groups = outputs.view(n_groups, n_heads // n_groups + 2, self.shape.d_head, *outputs.shape[1:])
+        return groups[:, _FUSED[kind]].flatten(0, 2)
 
 
 MODEL = GPTNeoX

@@ -98,7 +98,6 @@ class Llama(Model):
     }
     attention = "self_attn"
     norms = {"attention": "input_layernorm", "ff": "post_attention_layernorm", "final": "norm"}
-    after_attention = "post_attention_layernorm"
     gguf: ClassVar[type[Layout] | None] = LlamaGguf
 
 

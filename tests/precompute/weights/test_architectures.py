@@ -76,7 +76,8 @@ def test_every_model_type_is_tested() -> None:
 def test_shape_is_that_of_the_config(case: Case) -> None:
     s, c = case.model.shape, case.net.net.config
     assert (s.n_layers, s.n_heads, s.d_model) == (c.num_hidden_layers, c.num_attention_heads, c.hidden_size)
-    assert s.n_kv_heads == getattr(c, "num_key_value_heads", c.num_attention_heads)
+    of_falcon = getattr(case.net.part(0, "attention"), "num_kv_heads", c.num_attention_heads)
+    assert s.n_kv_heads == getattr(c, "num_key_value_heads", of_falcon)
     assert (s.architecture, s.d_vocab, s.tied) == (c.model_type, c.vocab_size, c.tie_word_embeddings)
     rotation = case.run.rotations[0]
     assert (s.positions == "rotary") == (rotation is not None)
@@ -148,7 +149,7 @@ def test_ff_coefficients_and_output(case: Case) -> None:
 def _before_ff(case: Case, layer: int) -> Tensor:
     """What the norm before FF reads: the stream after attention, but where both read the same stream."""
     streams = case.run.streams
-    if getattr(case.net.net.config, "use_parallel_residual", False):
+    if case.net.parallel:
         return streams[(layer - 1, "ff") if layer else (0, "embedding")]
     if not case.model.shape.causal:  # the stream after attention is behind that norm
         before = streams[(layer - 1, "ff") if layer else (0, "embedding")]
@@ -249,6 +250,9 @@ def test_a_tensor_that_is_missing_or_does_not_fit(case: Case, tmp_path: Path, ki
     ("bert", {"is_decoder": True}, "used as a decoder"),
     ("roberta", {"is_decoder": True, "add_cross_attention": True}, "used as a decoder"),
     ("bert", {"position_embedding_type": "relative_key"}, "relative positions"),
+    ("falcon", {"alibi": True}, "ALiBi positions.*7B, 11B, 40B, 180B"),
+    ("falcon-40b", {"parallel_attn": False}, "norms that no Falcon has.*parallel_attn False"),
+    ("falcon", {"num_ln_in_parallel_attn": 2}, "norms that no Falcon has.*num_ln_in_parallel_attn 2"),
     ("gpt2", {"model_type": "mamba"}, "mamba, which is not supported"),
 ])  # fmt: skip
 def test_what_is_not_supported_within_a_family(

@@ -24,6 +24,8 @@ def shape_of(folder: Path) -> Shape:
     ("llama", "Llama", True, "next", None),
     ("gpt_neox", "GPT-NeoX", True, "next", 4),  # a quarter of 16 channels
     ("phi3", "Phi-3", True, "next", 4),  # half of 8
+    ("stablelm", "StableLM", True, "next", 2),  # a quarter of 8
+    ("falcon", "Falcon", True, "next", None),
     ("bert", "BERT", False, "masked", None),
     ("bert-bare", "BERT", False, "nearest", None),
     ("roberta", "RoBERTa", False, "masked", None),
@@ -34,6 +36,12 @@ def test_what_is_for_people(
 ) -> None:
     shape = shape_of(FAMILIES[family].save(tmp_path / "model"))
     assert (shape.name, shape.causal, shape.predicts, shape.d_rotary) == (name, causal, predicts, d_rotary)
+
+
+@pytest.mark.parametrize(("family", "some"), [("stablelm", False), ("stablelm-12b", True), ("qwen3", True)])
+def test_norms_of_queries_and_keys_are_told_where_there_are_some(tmp_path: Path, family: str, some: bool) -> None:
+    shape = shape_of(FAMILIES[family].save(tmp_path / "model"))
+    assert shape.left_out == (("the norms of queries and keys",) if some else ())
 
 
 @pytest.mark.parametrize(("fields", "d_rotary"), [
