@@ -44,7 +44,8 @@ class Shape:
     positions: Literal["learned", "rotary"]
     causal: bool = True  # a position sees only those before it; False: an encoder
     name: str = ""  # of the architecture, for people: "GPT-2", "Llama"
-    left_out: tuple[str, ...] = ()  # what the model does between its matrices that lists of heads do not show
+    left_out: tuple[str, ...] = ()  # what the model does with q and k that lists of QK do not show
+    left_out_writing: tuple[str, ...] = ()  # the same of what heads and neurons write
     d_rotary: int | None = None  # how many channels of a head turn with the position, if it is not all or none
     predicts: Predicts = "next"
 
@@ -56,7 +57,7 @@ class Shape:
     def identity(self) -> dict[str, object]:
         """The fields that decide what lists hold; one that has its default is left out, and what is for people."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        for_people = ("name", "left_out", "d_rotary", "predicts")
+        for_people = ("name", "left_out", "left_out_writing", "d_rotary", "predicts")
         return {name: value for name, (value, default) in values.items() if value != default and name not in for_people}
 
     def count(self, kind: str) -> int:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from app.views.checks import check_number
+from app.views.notes import neuron_note
 from app.views.tokens import OMIT_NONE, PAGE_ONLY, Token, View, tokens_of
 from app.views.vectors import NOT_STORED, Reading, Vector, stored_vectors
 from precompute.index.index import Index
@@ -23,6 +24,7 @@ class NeuronView(View):
     reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
     shared: Annotated[list[Token], PAGE_ONLY]  # at the top of key and value, of all that is stored
     opposed: Annotated[list[Token], PAGE_ONLY]  # of these, at the bottom of up
+    note: Annotated[str, PAGE_ONLY]
 
 
 def neuron_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> NeuronView:
@@ -49,4 +51,5 @@ def neuron_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int
         similarity=shard.similarity(neuron, lens) if both else None,
         shared=tokens_of(index.tokens, shared),
         opposed=tokens_of(index.tokens, [token for token in shared if token in below_up]),
+        note=neuron_note(index.shape),
     )

@@ -10,15 +10,23 @@ POSITIONS = {
 
 def pairs_note(shape: Shape, matrix: str, head: int) -> str:
     positions = POSITIONS[shape.positions] if matrix == "qk" else ""
-    return _joined(positions, _sharing(shape, head), _left_out(shape))
+    left_out = shape.left_out if matrix == "qk" else shape.left_out_writing
+    return _joined(positions, _sharing(shape, head), _left_out(left_out))
 
 
 def head_note(shape: Shape, head: int) -> str:
-    return _joined(POSITIONS[shape.positions], _sharing(shape, head), _left_out(shape))
+    return _joined(
+        POSITIONS[shape.positions], _sharing(shape, head), _left_out(shape.left_out + shape.left_out_writing)
+    )
 
 
 def subhead_note(shape: Shape, head: int, subhead: int) -> str:
-    return _joined(_sharing(shape, head), _rotary(shape, subhead), _left_out(shape))
+    left_out = _left_out(shape.left_out + shape.left_out_writing)
+    return _joined(_sharing(shape, head), _rotary(shape, subhead), left_out)
+
+
+def neuron_note(shape: Shape) -> str:
+    return _left_out(shape.left_out_writing)
 
 
 def _sharing(shape: Shape, head: int) -> str:
@@ -42,9 +50,9 @@ def _rotary(shape: Shape, subhead: int) -> str:
     return f"Rotary positions mix channel {subhead} with {other}: q and k of one channel meet only at distance zero."
 
 
-def _left_out(shape: Shape) -> str:
+def _left_out(what: tuple[str, ...]) -> str:
     """What the model does between its matrices, and these lists do not show."""
-    return f"Lists of heads leave out {', and '.join(shape.left_out)}." if shape.left_out else ""
+    return f"These lists leave out {', and '.join(what)}." if what else ""
 
 
 def _joined(*notes: str) -> str:

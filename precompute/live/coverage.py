@@ -4,12 +4,13 @@ For every layer, and for each of the kinds ff_key, ff_value, w_v and w_o by itse
 
     R_k = |first k tokens of the hidden state, among the first k tokens of at least one active vector| / k
 
-- hidden state: the stream after the layer at the position, through the final norm and W_U.
+- hidden state: the stream after the layer at the position, through the final norm (an encoder's is normed already) and
+  W_U.
 - active vectors: the key and the value of the m neurons, and w_v and w_o of the m subheads, whose coefficients at the
   position are largest in size. The coefficient is what the model multiplies the neuron's value, or the subhead's w_o,
   with. One that is 0 makes nothing active.
 - first tokens of a vector: of its list with W_E if it reads, with W_U if it writes, at the end to which it points in
-  this run: the bottom one where its coefficient is negative, for a key where its own product with the stream is.
+  this run: the bottom one where its coefficient is negative, for a key where what it reads, bias included, is.
 - shuffled: the same active vectors against the hidden states of other positions after the same layer, on average over
   all of them. The paper's code draws one; nothing is drawn here. A text of one token has no such figure.
 

@@ -4,9 +4,10 @@ Patterns and messages are McCormick's names: h W_Q W_Kᵀ of the position, and h
 h is what the layer's attention reads: the stream through the layer's own norm. Three conventions of comparing:
 - final: the model's final norm is applied to pattern or message, then W_E (patterns) or W_U (messages).
 - vocabulary: every token's embedding goes through the layer's own norm, and is multiplied with pattern or message.
-- exact: what the model computes. Biases count, positions too, and scores are scaled: the score of a token is the
-  attention score it would get if its bare embedding stood where the head looks most. Messages are taken with
-  W_U as they are: times the weights, over all positions and heads, they sum (with w_o's bias) to the layer's output.
+- exact: what the model computes. Biases and the position that looks count, and scores are scaled: the score of a token
+  is the attention score it would get if its bare embedding stood where the head looks most (learned positions are no
+  part of it). Messages are taken with W_U as they are: times the weights, over all positions and heads, they sum (with
+  w_o's bias) to what attention writes, before any norm of that.
 """
 
 from dataclasses import dataclass

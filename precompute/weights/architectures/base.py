@@ -35,7 +35,8 @@ class Model:
     positions: ClassVar[Literal["learned", "rotary"]] = "rotary"
     rotary_share: ClassVar[float] = 1.0  # of a head's channels that turn with the position
     causal: ClassVar[bool] = True
-    left_out: dict[str, tuple[str, ...]] = {}  # by model_type: what lists of heads do not show
+    left_out: dict[str, tuple[str, ...]] = {}  # by model_type: what lists of QK do not show
+    left_out_writing: ClassVar[tuple[str, ...]] = ()  # what lists of VO and of values do not show
     # where the vectors are
     embedding: ClassVar[str]  # the module of W_E, after the prefix
     unembeddings: ClassVar[tuple[str, ...]] = ("lm_head",)  # the module of W_U by the names it may have; no prefix
@@ -95,6 +96,7 @@ class Model:
             causal=self.causal,
             name=self.model_types[self.model_type],
             left_out=self.left_out.get(self.model_type, ()),
+            left_out_writing=self.left_out_writing,
             d_rotary=self._d_rotary(config, d_head),
             predicts="next" if self.causal else "masked" if self.predicts else "nearest",
         )

@@ -18,6 +18,7 @@ class Encoder(Model):
     tied_by_default = True
     positions = "learned"
     causal = False
+    left_out_writing = ("the norms that follow attention and FF", "what a head that predicts tokens adds to W_U")
     unused = ("pooler.",)
 
     @property

@@ -9,16 +9,15 @@ from torch import Tensor
 
 from precompute.weights.architectures.gemma import Gemma
 
-_WRITTEN = "the norm of what a head writes"
-
 
 class Gemma2(Gemma):
     model_types = {"gemma2": "Gemma 2", "gemma3_text": "Gemma 3"}
     default_d_head = {"gemma2": 256, "gemma3_text": 256}
     left_out = {
-        "gemma2": ("the soft cap of attention scores", _WRITTEN),
-        "gemma3_text": ("the norms of queries and keys", _WRITTEN),
+        "gemma2": ("the soft cap of attention scores",),
+        "gemma3_text": ("the norms of queries and keys",),
     }
+    left_out_writing = ("the norm of what attention and FF write",)
     norms = {"attention": "input_layernorm", "ff": "pre_feedforward_layernorm", "final": "norm"}
     after_attention = "pre_feedforward_layernorm"
     activation_field = "hidden_activation"

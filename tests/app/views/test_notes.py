@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.views.notes import head_note, pairs_note, subhead_note
+from app.views.notes import head_note, neuron_note, pairs_note, subhead_note
 from precompute.shape import Shape
 
 LEARNED = Shape("bert", 2, 4, 4, 32, 8, 48, 99, gated=False, tied=True, positions="learned", causal=False)
@@ -29,13 +29,12 @@ def test_learned_positions_turn_nothing() -> None:
     assert "learned" in pairs_note(LEARNED, "qk", 0)
 
 
-@pytest.mark.parametrize(("left_out", "said"), [
-    ((), ""),
-    (("the norms of queries and keys",), "Lists of heads leave out the norms of queries and keys."),
-    (("a cap", "a norm"), "Lists of heads leave out a cap, and a norm."),
-])  # fmt: skip
-def test_what_lists_leave_out_is_said_on_every_page_of_a_head(left_out: tuple[str, ...], said: str) -> None:
-    shape = replace(ROTARY, left_out=left_out)
-    notes = [head_note(shape, 0), pairs_note(shape, "vo", 0), pairs_note(shape, "qk", 0), subhead_note(shape, 0, 1)]
-    assert all(said in note for note in notes)
-    assert all(("leave out" in note) == bool(left_out) for note in notes)
+def test_what_lists_leave_out_is_said_where_it_applies() -> None:
+    """Of scores beside QK, of what is written beside VO and neurons, both beside a head."""
+    shape = replace(ROTARY, left_out=("a cap", "a norm"), left_out_writing=("another norm",))
+    scores, written = "These lists leave out a cap, and a norm.", "These lists leave out another norm."
+    assert scores in pairs_note(shape, "qk", 0)
+    assert pairs_note(shape, "vo", 0) == neuron_note(shape) == written
+    for note in (head_note(shape, 0), subhead_note(shape, 0, 1)):
+        assert "These lists leave out a cap, and a norm, and another norm." in note
+    assert "leave out" not in head_note(ROTARY, 0) + neuron_note(ROTARY)

@@ -58,7 +58,7 @@ def test_the_build_changes_with_what_decides_the_contents(change: dict[str, Any]
 
 @pytest.mark.parametrize("change", [
     {"source": "elsewhere"}, {"generation": 2}, {"vocabulary": None}, {"shards": {}},
-    {"shape": replace(GPT2, name="GPT-2", left_out=("a norm",), d_rotary=4, predicts="masked")},
+    {"shape": replace(GPT2, name="GPT-2", left_out=("a",), left_out_writing=("b",), d_rotary=4, predicts="masked")},
 ])  # fmt: skip
 def test_the_build_stays_when_only_the_files_differ_or_what_is_for_people(change: dict[str, Any]) -> None:
     assert FULL.with_changes(**change).build == FULL.build
@@ -74,7 +74,7 @@ def test_the_build_is_the_same_on_every_machine() -> None:
 
 def test_a_manifest_from_before_shapes_had_these_fields_is_still_read(tmp_path: Path) -> None:
     content = json.loads(FULL.to_json())
-    for name in ("causal", "name", "left_out", "d_rotary", "predicts"):
+    for name in ("causal", "name", "left_out", "left_out_writing", "d_rotary", "predicts"):
         del content["shape"][name]
     (tmp_path / MANIFEST).write_text(json.dumps(content))
     assert Manifest.load(tmp_path) == FULL
