@@ -94,6 +94,7 @@ def test_a_prompt(visit: OpenTab, script: bool) -> None:
     expect(page.get_by_role("heading", name="Without")).to_be_visible()
     assert "off=" in tab.path
     page.get_by_role("link", name="undo").click()
+    expect(page.get_by_role("heading", name="Without")).to_be_hidden()
     ran(page)
     assert tab.path == f"{PROMPT}&position=0&panel=neurons"
     page.go_back()

@@ -98,7 +98,7 @@ FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 
 
-QUICK = ("gpt2", "llama3", "gemma2", "gpt_neox", "bert")  # the others are left to the whole test run
+QUICK = ("gpt2", "gemma2", "bert")  # the others are left to the whole test run
 
 
 def family_parameters() -> list[Any]:

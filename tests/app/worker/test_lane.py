@@ -129,6 +129,7 @@ async def test_a_batch_ends_in_time_by_its_estimate() -> None:
         assert [int(await job.answer) for job in jobs] == [3, 3, 1, 1, 3]  # cheap ones first: 0.2, 0.8, 0.8
 
 
+@pytest.mark.slow
 async def test_how_many_leave_together_is_learned() -> None:
     """They take half as long as was thought."""
     async with Line(batch_seconds=1, batch_size=32, queue=40) as line:
