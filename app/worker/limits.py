@@ -13,6 +13,7 @@ from precompute.shape import SIDES
 Estimate = Callable[[Ask, int], float]  # seconds, of an ask and the tokens of its prompt
 
 ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
+EVOLUTION_TOKENS = 200_000  # in one answer: about 10 MB of JSON
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,14 @@ class Limits:
             of = "the setting prompt_tokens" if self.prompt_tokens <= n_positions else "the model's positions"
             limit = min(self.prompt_tokens, n_positions)
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
+
+    def check_evolution(self, cells: int, k: int) -> None:
+        """Refuses too many tokens in an answer: every position after every step has k."""
+        if cells * k > EVOLUTION_TOKENS:
+            raise TooLarge(
+                f"evolution in {cells} cells with {k} tokens each is too much for one answer: up to "
+                f"{EVOLUTION_TOKENS} are given. Ask for fewer (k), for a shorter text, or leave this panel out"
+            )
 
     def check_attention(self, tokens: int, heads: int) -> None:
         """Refuses too much attention in an answer: each head's grows with the square of the prompt."""

@@ -182,6 +182,9 @@ class Worker:
             else:
                 tokens = self._count_tokens(ask.text)
             self._limits.check_tokens(tokens, self._engine.n_positions)
+            if "evolution" in ask.panels:
+                runs = 2 if ask.interventions else 1
+                self._limits.check_evolution(runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
             if "attention" in ask.panels:
                 self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         self._limits.check_seconds(ask, tokens, self._estimate)

@@ -32,7 +32,8 @@ class Weights:
         self.device, self.net, self.model = device, net, model.in_memory(net)
         self.W_E, self.W_U = self.model.W_E, self.model.W_U  # (d_vocab, d_model); one tensor where tied
         self.n_positions = model.n_positions(net)
-        self.padding = int(net.config.pad_token_id or 0)
+        padding = net.config.pad_token_id
+        self.padding = padding if isinstance(padding, int) and 0 <= padding < self.shape.d_vocab else 0
 
     @classmethod
     def load(cls, model: Model, device: torch.device) -> "Weights":

@@ -4,6 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
+from precompute.errors import BadWeights
 from precompute.weights.architectures.bert import Bert
 
 
@@ -18,7 +19,13 @@ class Roberta(Bert):
         return logits
 
     def n_positions(self, net: Any) -> int:
-        return super().n_positions(net) - int(net.config.pad_token_id) - 1
+        padding, stored = net.config.pad_token_id, super().n_positions(net)
+        if not isinstance(padding, int) or not 0 <= padding < stored - 1:
+            raise BadWeights(
+                f"{self.checkpoint.folder}/config.json gives pad_token_id as {padding!r}: RoBERTa counts positions "
+                f"from it, and has {stored}. Get the checkpoint's config.json again."
+            )
+        return stored - padding - 1
 
 
 MODEL = Roberta

@@ -13,8 +13,10 @@ from safetensors.torch import load_file, save_file
 
 from precompute.errors import BadWeights, NoSafetensors
 from precompute.live.engine import Engine
+from precompute.live.wire import PromptAnswer, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close
+from tests.support.families import FAMILIES
 
 WEIGHTS = "model.safetensors"
 
@@ -91,3 +93,17 @@ def test_code_and_pickles_of_a_checkpoint_are_never_run(case: Case, tmp_path: Pa
     with pytest.raises(NoSafetensors, match="pickled weights"):
         load(folder)
     assert not ran.exists()
+
+
+@pytest.mark.parametrize("padding", [None, -1, 10**9])
+def test_a_padding_token_that_does_not_exist(tmp_path: Path, padding: int | None) -> None:
+    """GPT-2 needs none; RoBERTa counts its positions from it, and says so."""
+    for family in ("gpt2", "roberta"):
+        folder = FAMILIES[family].save(tmp_path / family)
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token_id": padding}))
+    texts = ("the dog", "the dog and the lion")
+    answers = load(tmp_path / "gpt2").prompts([PromptAsk(text=text) for text in texts])
+    assert all(isinstance(answer, PromptAnswer) for answer in answers)
+    with pytest.raises(BadWeights, match=r"pad_token_id|cannot load"):
+        load(tmp_path / "roberta")
