@@ -79,7 +79,7 @@ class Worker:
         """The ask in the queue, for as long as somebody waits for its answer."""
         if self._failure:
             raise LiveDown(ENDING, RESTART_SECONDS)
-        with self._place(visitor):
+        with self._counted(visitor):
             tokens = await self._checked_tokens(ask)
             waiter = Waiter(self._job(ask, tokens, visitor), visitor, report)
             if report:
@@ -116,8 +116,8 @@ class Worker:
         )
 
     @contextmanager
-    def _place(self, visitor: str) -> Iterator[None]:
-        """One of those that a visitor has."""
+    def _counted(self, visitor: str) -> Iterator[None]:
+        """Counts one more ask of the visitor for as long as it lasts; LiveFull if that is too many."""
         if self._asking[visitor] >= self._limits.visitor_queue:
             raise LiveFull(
                 f"{self._asking[visitor]} of your requests wait or are computed already (the setting visitor_queue): "
