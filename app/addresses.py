@@ -2,8 +2,10 @@
 URL; and the formats in which a view leaves the site."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, quote_plus
 
 from app.packed_text import pack, unpack
@@ -17,18 +19,26 @@ FORMATS = {
     "tex": "application/x-tex",
 }  # and their media types
 DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # their addresses end in .json and so on
+MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # also of what only some pages have: a figure
+FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
+MAP: Literal["readability"] = "readability"  # what colours the maps of heads, unless map says otherwise
 SEED_KIND = "ff_value"
+CONVENTION: Literal["vocabulary"] = "vocabulary"  # of patterns, unless convention says otherwise
 HEAD_LAYERS = "0"  # through whose heads words go, unless layers says otherwise
 LONG_TEXT = 1200  # characters, escaped for an address
 
-_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-")
+# Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
+taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
+
+_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-", "vs", "labels")
 
 
 def is_reserved(name: str) -> bool:
     """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
-    return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(tuple(f".{f}" for f in DATA_FORMATS))
+    endings = tuple(f".{format}" for format in FIGURE_FORMATS)
+    return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
 
 
 def home() -> str:
@@ -40,7 +50,7 @@ def help_page(anchor: str = "") -> str:
 
 
 def model(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}", query)
+    return _url(f"/{_name(name)}", query, map=MAP)
 
 
 def layer(name: str, layer: int, **query: Any) -> str:
@@ -63,11 +73,25 @@ def subhead(name: str, layer: int, head: int, subhead: int, **query: Any) -> str
     return _url(f"/{_name(name)}/head/{layer}/{head}/sub/{subhead}", query, k=VECTOR_ENTRIES)
 
 
-def vector(name: str, layer: int, index: int, head: int | None, sub: int | None, **query: Any) -> str:
-    """The page of a vector of any kind: its neuron's, or its subhead's."""
-    if head is None or sub is None:
-        return ff(name, layer, index, **query)
-    return subhead(name, layer, head, sub, **query)
+def direction(name: str, layer: int, head: int, direction: int, **query: Any) -> str:
+    """A singular direction of a head."""
+    return _url(f"/{_name(name)}/head/{layer}/{head}/svd/{direction}", query, k=VECTOR_ENTRIES)
+
+
+def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
+    """The page of a vector of any kind, which says its place (`app/views/vector_place.py`): its neuron's, its subhead's
+    or its direction's."""
+    layer, head = vector["layer"], vector["head"]
+    if vector["direction"] is not None:
+        return direction(name, layer, head, vector["direction"], **query)
+    if vector["subhead"] is not None:
+        return subhead(name, layer, head, vector["subhead"], **query)
+    return ff(name, layer, vector["index"], **query)
+
+
+def classifier(name: str, kind: str | None = None, index: int | None = None, **query: Any) -> str:
+    """The labels of a classification head, or one of its vectors."""
+    return _url(f"/{_name(name)}/classifier" + (f"/{kind}/{index}" if kind else ""), query, k=VECTOR_ENTRIES)
 
 
 def token(name: str, token: int, **query: Any) -> str:
@@ -83,7 +107,7 @@ def seeds(name: str, **query: Any) -> str:
 
 
 def relation(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}/relation", query)
+    return _url(f"/{_name(name)}/relation", query, matrix="vo")
 
 
 def heads(name: str, **query: Any) -> str:
@@ -95,11 +119,40 @@ def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str
     """A long text is packed."""
     text = unpack(z) if z else text
     texts = {"z": pack(text)} if len(quote(text)) > LONG_TEXT else {"text": text}
-    return _url(f"/{_name(name)}/prompt", texts | query, panel="evolution", convention="final", k=LIKELY_TOKENS)
+    return _url(
+        f"/{_name(name)}/prompt",
+        texts | query,
+        panel="evolution",
+        convention=CONVENTION,
+        rows="heads",
+        k=LIKELY_TOKENS,
+        against="mean",
+    )
+
+
+def comparison(name: str, other: str, **query: Any) -> str:
+    """Two models beside each other."""
+    return _url(f"/{_name(name)}/vs/{_name(other)}", query)
+
+
+def labels(name: str, **query: Any) -> str:
+    """What people said of the model's parameters."""
+    return _url(f"/{_name(name)}/labels", query)
+
+
+def lab(name: str, **query: Any) -> str:
+    """The paper's measurements."""
+    return _url(f"/{_name(name)}/lab", query)
+
+
+def paper(name: str, **query: Any) -> str:
+    """The paper's lists beside ours."""
+    return _url(f"/{_name(name)}/paper", query)
 
 
 def random(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}/random", query)
+    """Without a lens it leads to the one that reads best, so that any lens is said."""
+    return _url(f"/{_name(name)}/random", query, lens=None)
 
 
 def turned(address: str, **changes: Any) -> str:
@@ -109,7 +162,7 @@ def turned(address: str, **changes: Any) -> str:
 
 
 def content_type(format: str) -> str:
-    return FORMATS[format] if format == "json" else f"{FORMATS[format]}; charset=utf-8"
+    return MEDIA_TYPES[format] if format == "json" else f"{MEDIA_TYPES[format]}; charset=utf-8"
 
 
 def format_address(address: str, format: str) -> str:
@@ -118,14 +171,17 @@ def format_address(address: str, format: str) -> str:
     if format == "html":
         return address
     path, _, query = address.partition("?")
-    left_out = ("group", "page") if format == "csv" else ("group",)
+    left_out = ("group", "map", "page") if format == "csv" else ("group", "map")
     kept = "&".join([argument for argument in query.split("&") if argument.partition("=")[0] not in left_out])
     return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
 
 
 def _url(path: str, query: Mapping[str, Any], **defaults: Any) -> str:
-    """Arguments in the order given; one that is None, empty or the default is left out."""
+    """Arguments in the order given, then those that the links of this page take along; one that is None, empty or the
+    default is left out."""
     defaults = DEFAULTS | defaults
+    if taken := taken_along.get():
+        query = {**query, **{name: value for name, value in taken.items() if name not in query}}
     arguments = [
         f"{name}={_escape(str(value))}"
         for name, value in query.items()
@@ -136,7 +192,7 @@ def _url(path: str, query: Mapping[str, Any], **defaults: Any) -> str:
 
 def _escape(value: str) -> str:
     """Commas stay readable."""
-    return value if value.isascii() and value.isalnum() else quote_plus(value, ",:*")
+    return value if value.isascii() and value.isalnum() else quote_plus(value, ",:*@")
 
 
 _name = lru_cache(256)(quote)  # of the few models there are, in every link of a page

@@ -6,23 +6,47 @@ import os
 import sys
 from collections.abc import Sequence
 
-from app.commands import demo, models, precompute, seeds, serve, show, verify, worker
+from app.commands import (
+    compare,
+    demo,
+    export,
+    lab,
+    labels,
+    models,
+    precompute,
+    reproduce,
+    seeds,
+    serve,
+    show,
+    stitch,
+    verify,
+    worker,
+)
 from precompute.errors import LexiscopeError
 from precompute.plain_text import plain
 
 COMMANDS = (
     demo,
     precompute,
+    compare,
+    stitch,
+    lab,
     serve,
     show,
     seeds,
+    reproduce,
     verify,
+    labels,
+    export,
     models,
     worker,
 )  # modules with add_parser(subparsers); they import little until they run
 
-# What the extra `precompute` in pyproject.toml installs.
-PRECOMPUTE_MODULES = {"filelock", "gguf", "huggingface_hub", "numba", "safetensors", "torch"}
+# What the extras in pyproject.toml install, and what a plain install lacks.
+EXTRAS = {
+    **dict.fromkeys(("filelock", "gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch"), "precompute"),
+    "pyarrow": "parquet",
+}
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # of what is printed; files say more
 
@@ -42,9 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(str(error))
         return 1
     except ModuleNotFoundError as error:
-        if error.name not in PRECOMPUTE_MODULES:
+        if error.name not in EXTRAS:
             raise
-        remedy = "pip install 'lexiscope[precompute]'"
+        remedy = f"pip install 'lexiscope[{EXTRAS[error.name]}]'"
         _complain(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
     except BrokenPipeError:

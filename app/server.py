@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from app.addresses import is_reserved
@@ -19,17 +19,19 @@ from app.middleware.failures import Failures, HeadAsGet
 from app.middleware.request_log import RequestLog
 from app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
 from app.middleware.streams import StreamLimit
-from app.routes import events, live_pages, pages, system
+from app.routes import comparison_pages, events, lab_pages, label_pages, live_pages, pages, paper_page, system
 from app.routes.api_docs import DESCRIPTION
 from app.routes.error_pages import add_error_pages, error_page
+from app.routes.unknown_arguments import check_arguments
 from app.settings import Settings
 from app.workers.client import LiveClient
 
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for router in (pages.router, live_pages.router, events.router, system.router, pages.model_router):
-        app.include_router(router)
+    for room in (pages, lab_pages, label_pages, comparison_pages, paper_page, live_pages, events, system):
+        app.include_router(room.router)
+    app.include_router(pages.model_router)
     return with_middleware(app)
 
 
@@ -40,6 +42,8 @@ def app_without_routes(settings: Settings) -> FastAPI:
         version=program_version(),
         description=DESCRIPTION,
         lifespan=_lifespan,
+        dependencies=[Depends(check_arguments)],
+        openapi_url=None,  # a route of ours, which checks its arguments
         docs_url=None,  # /docs is a page of our own, without script
         redoc_url=None,
         redirect_slashes=False,  # it would go to whatever host the visitor names

@@ -1,10 +1,12 @@
 """Every setting of the server, with its meaning: from the command line, else LEXISCOPE_... in the environment.
 All are shown at /-/settings and listed in the README."""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from precompute.errors import ServeError
@@ -12,6 +14,17 @@ from precompute.errors import ServeError
 PREFIX = "LEXISCOPE_"
 PRIVATE = "private"  # marks a setting whose value is nobody's business but the operator's
 HIDDEN = "(set, not shown)"
+HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
+
+
+def public_origin(url: str) -> str:
+    """scheme://host or scheme://host:port, without a slash at the end."""
+    parts = urlsplit(url)
+    if url and not (parts.scheme in ("http", "https") and HOST.fullmatch(parts.netloc)):
+        raise ValueError("write http:// or https:// and a host, such as https://lexiscope.example.org")
+    if parts.path not in ("", "/") or parts.query or parts.fragment:
+        raise ValueError("leave out what follows the host: the site is served from / on, not from a path below it")
+    return f"{parts.scheme}://{parts.netloc}" if url else ""
 
 
 class Settings(BaseSettings):
@@ -24,6 +37,11 @@ class Settings(BaseSettings):
         default="127.0.0.1", description="the address to listen at; 0.0.0.0 opens the explorer to the network"
     )
     port: int = Field(default=8000, ge=0, le=65535, description="the port to listen at; 0 takes any that is free")
+    url: Annotated[str, AfterValidator(public_origin)] = Field(
+        default="",
+        description="the address under which visitors know the site, such as https://lexiscope.example.org: copied "
+        "links and exports carry it; unset, the address that each visitor asked for",
+    )
     refresh: float = Field(
         default=1.0, ge=0, le=3600, description="seconds until a model is looked at again for layers finished since"
     )

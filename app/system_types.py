@@ -16,6 +16,7 @@ class ModelHealth:
 class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
+    labels: tuple[str, ...]  # what is wrong with files of labels, for people
     workers: dict[str, str]  # by model, of those that this server runs: ready, loading or down
 
 

@@ -1,5 +1,6 @@
 """`make bench`: prints one line per figure: name, measured, bound, ok or short. Names of parts run only those.
-`families`, which is run by name only, is a table of differences."""
+Run by name only: `families`, a table of differences, `patterns`, how many words each convention shows, and `bases`,
+whether directions of heads read better than subheads."""
 
 import argparse
 import os
@@ -7,20 +8,43 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import build, fairness, index, large, live, pairs, server, token_page, vectors
+from benchmarks import (
+    bases,
+    build,
+    compare,
+    difference,
+    directions,
+    export,
+    fairness,
+    index,
+    large,
+    live,
+    pairs,
+    patterns,
+    readability,
+    server,
+    token_page,
+    vectors,
+)
 from benchmarks.figures import Figure
 from precompute.build.job import Options
 from precompute.build.job import build as build_index
 from precompute.build.progress import Progress
+from precompute.index.index import Index
 from precompute.index.manifest import DEMO_NAME
+from precompute.weights.architectures import describe
 from precompute.weights.sources import resolve
 
-PARTS = ("vectors", "pairs", "index", "build", "large", "token", "server", "live", "fairness")
+PARTS = (
+    "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
+    "fairness", "readability", "export",
+)  # fmt: skip
+TABLES = ("families", "patterns", "bases")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS, "families"], help="default: all but families")
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS, *TABLES], help="default: all but tables")
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("LEXISCOPE_DATA") or "data"))
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=args.data if args.data.is_dir() else None) as folder:
@@ -30,17 +54,31 @@ def main() -> None:
             "pairs": lambda: pairs.figures(args.data),
             "index": lambda: index.figures(_demo_index(args.data), scratch),
             "build": lambda: build.figures(scratch, _demo_tokenizer(args.data)),
+            "compare": lambda: compare.figures(scratch, args.data, _demo_tokenizer(args.data)),
+            "directions": lambda: directions.figures(args.data),
+            "difference": lambda: difference.figures(scratch, args.data, _demo_tokenizer(args.data)),
             "large": lambda: large.figures(scratch, _demo_tokenizer(args.data)),
             "token": lambda: token_page.figures(scratch, _demo_tokenizer(args.data)),
             "live": lambda: live.figures(scratch, _demo_tokenizer(args.data)),
             "server": lambda: server.figures(scratch, _demo_tokenizer(args.data)),
+            "export": lambda: export.figures(scratch, _demo_tokenizer(args.data)),
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
+            "readability": lambda: readability.figures(_demo_index(args.data)),
         }
         for part in args.parts or PARTS:
             if part == "families":
                 from benchmarks import families  # takes the models of the tests
 
                 for line in families.lines(scratch):
+                    print(line, flush=True)
+                continue
+            if part == "patterns":
+                for line in patterns.lines(resolve("demo", cache=args.data / ".cache")):
+                    print(line, flush=True)
+                continue
+            if part == "bases":
+                model = describe(resolve("demo", cache=args.data / ".cache"))
+                for line in bases.lines(Index.open(_demo_index(args.data)), model):
                     print(line, flush=True)
                 continue
             for figure in runs[part]():

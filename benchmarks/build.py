@@ -13,8 +13,9 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import random_gpt2
+from precompute.build.head_factors import HeadFactors, head_matrix
 from precompute.build.job import compute_threads
-from precompute.build.layer import BuildContext, head_matrix
+from precompute.build.layer import BuildContext
 from precompute.index.stored import Stored
 from precompute.index.tokens import token_bytes
 from precompute.project.nearest_tokens import nearest_tokens
@@ -54,9 +55,12 @@ def kernels(checkpoint: Checkpoint) -> float:
             for kind, V in vectors.items():
                 context.projectors[SIDES[kind]].lists(V, pool)
 
+        factors = HeadFactors.read(model, 0)
+        embedding = context.projectors["reads"].embedding
+
         def pairs() -> None:
             jobs = [
-                pool.submit(top_pairs, head_matrix(context, name, head, vectors), context.masks, lens, 500)
+                pool.submit(top_pairs, head_matrix(factors, name, head, embedding, embedding), context.masks, lens, 500)
                 for name in MATRICES
                 for head in range(model.shape.n_heads)
                 for lens in LENSES
@@ -69,12 +73,17 @@ def kernels(checkpoint: Checkpoint) -> float:
 
 
 def run_build(checkpoint: Checkpoint, data: Path) -> tuple[float, float]:
-    """Seconds of a build in a process of its own, from its start to its end, and its largest resident size in bytes."""
+    """Seconds of a build in a process of its own, and its largest resident size in bytes."""
+    return run_command("precompute", str(checkpoint.folder), "--data", str(data))
+
+
+def run_command(*words: str) -> tuple[float, float]:
+    """Seconds of a command in a process of its own, from start to end, and its largest resident size in bytes."""
     code = (
         "import resource, sys; from app.cli import main; code = main(sys.argv[1:]); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024); sys.exit(code)"
     )
-    command = [sys.executable, "-c", code, "precompute", str(checkpoint.folder), "--data", str(data)]
+    command = [sys.executable, "-c", code, *words]
     start = time.perf_counter()
     run = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     return time.perf_counter() - start, float(run.stdout.split()[-1])

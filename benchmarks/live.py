@@ -19,10 +19,11 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.models import SIZES, random_gpt2
 from benchmarks.random_index import gpt2_shape, write_random_index
 from benchmarks.server import serving
+from precompute.index.index import Index
 from precompute.live.coverage import rows_of_products
 from precompute.live.engine import Engine
 from precompute.live.patterns import MESSAGES
-from precompute.live.wire import Panel, PromptAsk, SeedsAsk, Term
+from precompute.live.wire import OWN_LISTS, Panel, PromptAsk, SeedsAsk, Term
 from precompute.weights.checkpoint import Checkpoint
 
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")
@@ -64,9 +65,10 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
     needed: dict[Panel, int] = {  # rows of products with the vocabulary
         "evolution": (2 * s.n_layers + 1) * TOKENS,
         "attention": 1,
-        "patterns": s.n_heads * (1 + MESSAGES),
+        "patterns": s.n_heads * (OWN_LISTS + MESSAGES),
         "neurons": 1,
         "coverage": rows_of_products(engine.weights, TOKENS),
+        "attribution": 1,
     }
     W_E = engine.weights.W_U
     with torch.inference_mode():
@@ -93,7 +95,8 @@ def text_of(engine: Engine, tokens: int) -> str:
 
 
 def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterator[Figure]:
-    """The same seed search asked of the worker itself and through the server, in turn."""
+    """The same seed search asked of the worker itself and through the server, in turn; both with the first tokens of
+    vectors in layers that are not built."""
     data, name = scratch / "live-data", "live-small"
     write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1, weights=checkpoint.weights_hash())
     worker = [sys.executable, "-m", "app.cli", "worker", "--model", str(checkpoint.folder), "--data", str(data)]
@@ -104,10 +107,16 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
             assert started
             os.environ["LEXISCOPE_WORKER_URL"] = f"{name}=http://127.0.0.1:{started[1]}"
             with serving(data) as (_, port):
+                built = Index.open(data / name).layers
+                unbuilt = {"layers": sorted({*range(SIZES["small"][0])} - {*built}), "lens": "dot"}
                 added = []
                 for n in range(60):
                     words = f"{WORDS[n % 8]},{WORDS[n // 8]}"
-                    ask = {"terms": [{"word": word} for word in words.split(",")], "kinds": ["ff_value"]}
+                    ask = {
+                        "terms": [{"word": word} for word in words.split(",")],
+                        "kinds": ["ff_value"],
+                        "unbuilt": unbuilt,
+                    }
                     direct = seconds(lambda ask=ask: request(int(started[1]), "POST", "/seeds", json.dumps(ask)))  # type: ignore[misc]
                     path = f"/{name}/seeds.json?words={words}&kind=ff_value"
                     added.append(seconds(lambda path=path: request(port, "GET", path)) - direct)  # type: ignore[misc]

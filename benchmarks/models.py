@@ -19,10 +19,10 @@ def demo(data: Path) -> Model:
     return describe(resolve("demo", cache=data / ".cache"))
 
 
-def random_gpt2(folder: Path, size: str, layers: int, tokenizer: Path) -> Checkpoint:
+def random_gpt2(folder: Path, size: str, layers: int, tokenizer: Path, seed: int = 0) -> Checkpoint:
     """GPT-2's shapes with normal weights of its own scale; as many layers as the measurement needs."""
     _, d, heads = SIZES[size]
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> torch.Tensor:
         return torch.empty(*shape).normal_(0, 0.02, generator=generator)

@@ -49,6 +49,7 @@ def write_random_index(
         weights_sha256=weights,
         tokenizer_sha256=sha256_of(tokenizer),
         shape=shape,
+        kinds=shape.kinds,
         k=k,
         pairs=pairs,
     )
@@ -89,6 +90,8 @@ def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any
         elif name.endswith(".scores"):  # the ends are the last axis but one
             falling = np.linspace(5, 1, dimensions[-1], dtype=np.float32) + random.random((*dimensions[:-1], 1))
             arrays[name] = (falling * np.array([[1], [-1]])).astype(np.float32)
+        elif name.endswith(".singular"):
+            arrays[name] = np.sort(random.random(dimensions, np.float32))[:, ::-1].copy()
         else:
             arrays[name] = random.random(dimensions, np.float32)
     arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in shape.kinds], shape.d_vocab)

@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from precompute.errors import BuildError, DiskFull, ShardDamaged, ShardUnreadable
-from precompute.rebuild_command import rebuild_command_for
+from precompute.errors import BuildError, DiskFull, IndexMissing, ManifestDamaged, ShardDamaged, ShardUnreadable
+from precompute.rebuild_command import is_comparison, rebuild_command_for
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 Stamp: TypeAlias = tuple[int, int, int, int]  # inode, size and times of a file
@@ -73,6 +73,23 @@ def stamp_of(path: str | Path | int) -> Stamp | None:
     return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
+def read_stamped(path: Path, most_bytes: int, if_missing: str) -> tuple[bytes, Stamp | None]:
+    """A manifest or record, and the stamp of the very file it was read from; ValueError if it is longer."""
+    try:
+        with open_regular(path) as file:
+            stamp = stamp_of(file.fileno())
+            content = file.read(most_bytes + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        raise IndexMissing(if_missing) from None
+    except OSError as error:
+        raise ManifestDamaged(
+            f"{path} cannot be read: {error.strerror}. Check its permissions and the disk, then try again"
+        ) from error
+    if len(content) > most_bytes:
+        raise ValueError(f"it is longer than {most_bytes} bytes")
+    return content, stamp
+
+
 def read_regular(path: Path) -> bytes:
     with open_regular(path) as file:
         return file.read()
@@ -102,20 +119,19 @@ def canonical_json(value: Any) -> bytes:
 
 def damaged(path: Path, what: str) -> ShardDamaged:
     """`what` completes the sentence "PATH ..."; the folder of an index has the name of its model."""
-    model = path.parent.name
-    return ShardDamaged(
-        f"{path} {what}. Delete this file and run `{rebuild_command_for(path.parent)}` again; "
-        f"`lexiscope verify {model}` checks the rest of the index"
-    )
+    folder = path.parent
+    verify = "" if is_comparison(folder) else f"; `lexiscope verify {folder.name}` checks the rest of the index"
+    return ShardDamaged(f"{path} {what}. Delete this file and run `{rebuild_command_for(folder)}` again{verify}")
 
 
 def unreadable(path: Path, error: OSError) -> ShardUnreadable:
-    model = path.parent.name
+    folder = path.parent
     if isinstance(error, FileNotFoundError):
-        return ShardUnreadable(f"{path} is missing. Run `{rebuild_command_for(path.parent)}` again to make it")
+        return ShardUnreadable(f"{path} is missing. Run `{rebuild_command_for(folder)}` again to make it")
+    verify = "" if is_comparison(folder) else f"; `lexiscope verify {folder.name}` checks the whole index"
     return ShardUnreadable(
-        f"{path} cannot be read: {error.strerror or error}. Check the file's permissions and the disk, then try again; "
-        f"`lexiscope verify {model}` checks the whole index"
+        f"{path} cannot be read: {error.strerror or error}. Check the file's permissions and the disk, then try "
+        f"again{verify}"
     )
 
 

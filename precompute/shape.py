@@ -17,6 +17,14 @@ HUB_FACTOR = 10  # a hub is a token in this many times more lists than if tokens
 # The kinds of vectors whose matrices a head's matrix is the product of: W_V W_O and W_Q W_Kᵀ.
 FACTORS: dict[str, tuple[str, str]] = {"vo": ("w_v", "w_o"), "qk": ("w_q", "w_k")}
 
+# Whose lists are compared with each other: what a neuron reads and writes, and the two sides of a subhead.
+COMPARED: dict[str, tuple[str, str]] = {"ff": ("ff_key", "ff_value")} | FACTORS
+
+# The singular vectors of a head's matrix M = Σ σ_j in_jᵀ out_j, by falling σ_j: the directions that it reads and
+# writes, or its queries and keys. They are computed from the weights; all other kinds are rows or columns of weights.
+DIRECTIONS: dict[str, tuple[str, str]] = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
+DIRECTION_KINDS = tuple(kind for kinds in DIRECTIONS.values() for kind in kinds)
+
 # What each kind of vector does: it reads from the residual stream (compared with W_E) or writes to it (with W_U).
 SIDES: dict[str, Literal["reads", "writes"]] = {
     "ff_key": "reads",
@@ -26,7 +34,14 @@ SIDES: dict[str, Literal["reads", "writes"]] = {
     "w_k": "reads",
     "w_v": "reads",
     "w_o": "writes",
+    "vo_in": "reads",
+    "vo_out": "writes",
+    "qk_query": "reads",
+    "qk_key": "reads",
 }
+
+# The vectors of a classification head, which read, too; they belong to no layer.
+HEAD_KINDS = ("classifier", "dense")
 
 
 @dataclass(frozen=True)
@@ -54,6 +69,11 @@ class Shape:
         """The kinds of vectors a layer has, in the order in which a shard numbers them."""
         return tuple(kind for kind in SIDES if kind != "ff_up" or self.gated)
 
+    @cached_property
+    def weight_kinds(self) -> tuple[str, ...]:
+        """Those of the kinds that are rows or columns of weights: all but directions."""
+        return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
+
     def identity(self) -> dict[str, object]:
         """The fields that decide what lists hold; one that has its default is left out, and what is for people."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
@@ -72,6 +92,12 @@ class Shape:
         if kind in GROUPED_KINDS:
             head = head * self.n_kv_heads // self.n_heads
         return head * self.d_head + subhead
+
+    def rows(self, kind: str) -> list[int]:
+        """Where the vectors of all neurons, or of all subheads head after head, stand among those of their kind."""
+        if kind.startswith("ff_"):
+            return [*range(self.d_mlp)]
+        return [self.row(kind, head, subhead) for head in range(self.n_heads) for subhead in range(self.d_head)]
 
     def head_and_subhead(self, kind: str, row: int) -> tuple[int, int]:
         """The way back from `row`; of heads that share w_k and w_v, the first."""

@@ -32,15 +32,27 @@
     if (next) { next.focus(); next.closest("tr, li").scrollIntoView({ block: "nearest" }); }
   }
 
-  // Copying: a link with data-copy="link" is copied itself, of any other the text it leads to.
+  // Copying: a link with data-copy="link" is copied itself, with "text" what it points at on the page, of any other the
+  // text it leads to.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-copy]");
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
     const text = link.dataset.copy === "link"
       ? Promise.resolve(link.href)
+      : link.dataset.copy === "text" ? Promise.resolve(find(link.hash).textContent)
       : fetch(link.href).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
     copy(text).then(() => say(`Copied ${link.textContent}`), () => { location.href = link.href; });
+  });
+
+  document.addEventListener("submit", (event) => { // of a form, what it leads to
+    const form = event.target.closest("form[data-copy]");
+    if (!form) return;
+    event.preventDefault();
+    const address = new URL(event.submitter?.hasAttribute("formaction") ? event.submitter.formAction : form.action);
+    address.search = new URLSearchParams(new FormData(form));
+    const text = fetch(address).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
+    copy(text).then(() => say(`Copied ${event.submitter?.textContent ?? "the table"}`), () => { location.href = address; });
   });
 
   async function copy(text) {
@@ -118,7 +130,7 @@
   }
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
-  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", coverage: "comparing lists", vocabulary: "preparing the tokens", pairs: "searching all pairs" };
+  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", patterns: "reading the heads", coverage: "comparing lists", vocabulary: "preparing the tokens", pairs: "searching all pairs" };
   let run;
   function follow(address, hash = "") {
     const working = find("#working");

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.shared import make_once_per_run
-from tests.support.site import GPT2, LLAMA, PAIRS, K, visit
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, K, visit
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads of torch would only get in each other's way
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-REAL_MODELS = {"smollm2", "minilm", "gte_small", "stories"}  # fixtures
+REAL_MODELS = {"smollm2", "minilm", "sre", "gte_small", "stories", "gpt2_tokens"}  # fixtures
 
 settings.register_profile("lexiscope", deadline=None, derandomize=True)
 settings.load_profile("lexiscope")
@@ -64,17 +64,54 @@ def no_settings_of_the_users() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two small real indexes, one of each architecture; tests that damage files do it in a copy."""
+    """Two small real indexes, one of each architecture, their comparison, and the index of a difference; measurements
+    of all but the first. Who damages files does it in a copy."""
 
     def build(folder: Path) -> None:
         from tests.support.builds import quick_build
+        from tests.support.classifiers import with_labels
+        from tests.support.comparisons import compare_site_models
+        from tests.support.differences import build_difference, fine_tune_llama, tuned_from
+        from tests.support.labs import add_site_labs
         from tests.support.models import tiny_gpt2, tiny_llama
+        from tests.support.site_labels import write_labels
 
         sources, data = folder / "sources", folder / "data"
         quick_build(tiny_gpt2(sources / GPT2, n_layers=3), data, k=K, pairs=PAIRS, layers=(1, 2))
-        quick_build(tiny_llama(sources / LLAMA), data, k=K, pairs=PAIRS)
+        quick_build(llama := tiny_llama(sources / LLAMA), data, k=K, pairs=PAIRS)
+        compare_site_models(data)
+        tuned = with_labels(tuned_from(llama, sources / "tiny-tuned", fine_tune_llama))
+        build_difference(tuned, llama, data, name=DIFFERENCE, k=K, pairs=PAIRS)
+        add_site_labs(data, LLAMA, DIFFERENCE)
+        write_labels(data)
 
     return make_once_per_run(tmp_path_factory, "site", build) / "data"
+
+
+@pytest.fixture(scope="session")
+def difference_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The index of a difference, in which some vectors and one whole layer did not change, and that of its base
+    (names: `tests/support/differences.py`)."""
+
+    def build(folder: Path) -> None:
+        from tests.support.differences import make_difference_data
+
+        make_difference_data(folder, K, PAIRS)
+
+    return make_once_per_run(tmp_path_factory, "difference", build) / "data"
+
+
+@pytest.fixture(scope="session")
+def paper_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Indexes of small GPT-2s in which some of the paper's lists are planted, or none; their checkpoints are beside it
+    (names: `tests/support/planted.py`)."""
+
+    def build(folder: Path) -> None:
+        from tests.support.planted import make_paper_data
+
+        make_paper_data(folder)
+
+    return make_once_per_run(tmp_path_factory, "paper", build) / "data"
 
 
 @pytest.fixture(scope="session")

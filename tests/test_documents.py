@@ -2,11 +2,13 @@
 
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from app.cli import make_parser
+from app.html.citation import PAPER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("*.md"))}
@@ -74,3 +76,14 @@ def test_the_hooks_of_pre_commit_are_the_checks_of_make_lint() -> None:
     recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert recipe
     assert [line.removesuffix(" .") for line in re.findall(r"\$\(BIN\)/(.+)", recipe[1])] == entries
+
+
+def test_the_citation_file_is_of_this_version() -> None:
+    """What changes with a release, and the paper as the help page has it. `cffconvert --validate` checks the rest."""
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert f"\nversion: {project['version']}\nlicense: {project['license']}\n" in cited
+    (doi,) = re.findall(r"^ +doi: (.+)$", cited, re.MULTILINE)
+    names = re.findall(r"family-names: (.+)\n +given-names: (.+)$", cited, re.MULTILINE)
+    assert f"doi = {{{doi}}}" in PAPER
+    assert f"author = {{{' and '.join(map(', '.join, names))}}}" in PAPER

@@ -1,4 +1,4 @@
-"""`lexiscope models`: what is built, how far, how large.
+"""`lexiscope models`: what is built, how far, how large, and which models are compared.
 Reads manifests and headers, never lists."""
 
 import argparse
@@ -14,7 +14,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "models",
         help="what is built, how far, how large",
-        description="Show which models are built, how far, and how large their indexes are.",
+        description="Show which models are built, how far, how large their indexes are, and which are compared.",
     )
     options.add_data(parser)
     parser.set_defaults(run=run)
@@ -23,7 +23,8 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from app.formats.terminal import print_models
+    from app.formats.terminal import print_comparisons, print_models
+    from app.library.comparisons import Comparisons
     from precompute.index.data_folder import list_models
 
     models = list_models(args.data)
@@ -31,4 +32,6 @@ def run(args: argparse.Namespace) -> int:
         print_models(Console(highlight=False), models)
     else:
         print(f"No index in {args.data}; `lexiscope precompute demo` makes one.")
+    if compared := Comparisons(args.data).cards():
+        print_comparisons(Console(highlight=False), compared)
     return 0

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from precompute.errors import BuildError
 from precompute.shape import LENSES, SIDES
 
 if TYPE_CHECKING:
@@ -23,6 +24,14 @@ def add_data(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_folder(data: Path) -> None:
+    """Checks the data folder before anything is fetched or computed for it."""
+    if data.exists() and not data.is_dir():
+        raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
+    if data.exists() and not os.access(data, os.W_OK | os.X_OK):
+        raise BuildError(f"--data {data} cannot be written to: check its permissions, or choose another folder")
+
+
 def positive(text: str) -> int:
     """An argparse type: a whole number from 1 on."""
     try:
@@ -35,7 +44,7 @@ def positive(text: str) -> int:
 
 def natural(text: str) -> int:
     """An argparse type: a whole number from 0 on."""
-    if text.isdecimal():
+    if text.isascii() and text.isdecimal():
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
 

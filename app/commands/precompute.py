@@ -1,15 +1,11 @@
 """`lexiscope precompute`: builds indexes of models, or goes on with builds that were stopped."""
 
 import argparse
-import os
-import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from app.commands import options
+from app.commands.interruption import GOES_ON, exit_on_signals
 from precompute.errors import BuildError, LexiscopeError
 from precompute.plain_text import plain
 
@@ -21,7 +17,8 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "precompute",
         help="build the index of a model",
-        description="Build the index of a model, or go on with a build that was stopped.",
+        description="Build the index of a model, or of what a fine-tune changed in it, or go on with a build that was "
+        "stopped.",
     )
     parser.add_argument(
         "models", nargs="+", metavar="MODEL", help="a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`"
@@ -29,13 +26,23 @@ def add_parser(subparsers: "Subparsers") -> None:
     options.add_data(parser)
     options.add_build(parser)
     parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: as built, else main)")
+    parser.add_argument(
+        "--minus",
+        metavar="BASE",
+        help="build the difference MODEL - BASE of two models with the same shapes and tokens",
+    )
+    parser.add_argument("--name", help="of the index of a difference (default: MODEL-minus-BASE)")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """A model that fails does not keep the others from being built."""
+    if args.name is not None and (args.minus is None or len(args.models) > 1):
+        raise BuildError(
+            f"--name {args.name} is for one difference: lexiscope precompute MODEL --minus BASE --name NAME"
+        )
     failed = 0
-    with _exit_on_signals():
+    with exit_on_signals(GOES_ON.format("layers")):
         for model in args.models:
             try:
                 _build(model, args)
@@ -48,8 +55,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _build(model: str, args: argparse.Namespace) -> None:
-    _check_folder(args.data)
-    from app.commands.weights import find_weights
+    options.check_folder(args.data)
+    from app.commands.weights import find_difference, find_weights
     from precompute.build.job import Options, build
     from precompute.build.progress import Progress
 
@@ -58,47 +65,13 @@ def _build(model: str, args: argparse.Namespace) -> None:
     )
     progress = Progress()
     try:
-        build(find_weights(model, args.data, args.revision), args.data, build_options, progress)
+        weights = (
+            find_weights(model, args.data, args.revision)
+            if args.minus is None
+            else find_difference(model, args.minus, args.data, args.name, args.revision)
+        )
+        build(weights, args.data, build_options, progress)
     except OSError as error:  # a disk or a folder that does not do what every disk does
         raise BuildError(f"{model} cannot be built in {args.data}: {error}") from error
     finally:
         progress.stop()
-
-
-def _check_folder(data: Path) -> None:
-    """Checks the data folder before anything is fetched or computed for it."""
-    if data.exists() and not data.is_dir():
-        raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
-    if data.exists() and not os.access(data, os.W_OK | os.X_OK):
-        raise BuildError(f"--data {data} cannot be written to: check its permissions, or choose another folder")
-
-
-@contextmanager
-def _exit_on_signals() -> Iterator[None]:
-    """Says how to go on, on Ctrl-C, SIGTERM or a closed terminal, and leaves with the exit code that a shell expects.
-
-    Threads that still search cannot be interrupted and Python would wait for them; they have nothing to lose.
-    """
-    exit_code = 130
-
-    def interrupt(number: int, _: object) -> None:
-        nonlocal exit_code
-        exit_code = 128 + number
-        raise KeyboardInterrupt
-
-    former_handlers: dict[signal.Signals, Any] = {}
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
-            former_handlers[number] = signal.signal(number, interrupt)
-    try:
-        yield
-    except KeyboardInterrupt:
-        for number in former_handlers:
-            signal.signal(number, signal.SIG_IGN)
-        print("Stopped. Finished layers are kept; the same command goes on from here.", file=sys.stderr)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(exit_code)
-    finally:
-        for number, handler in former_handlers.items():
-            signal.signal(number, handler)

@@ -1,22 +1,29 @@
-"""`lexiscope show`: the lists of a neuron, a head or a subhead, from the index alone.
-Finding out which are worth showing is for others."""
+"""`lexiscope show`: the lists of a neuron, a head, a subhead, a direction, a layer or a token, from the index alone,
+named as people write them. Finding out which are worth showing is for others."""
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from app.commands import options
 from precompute.shape import LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
+    from app.views.tokens import View
+    from precompute.index.index import Index
 
-# What follows the kind on the command line.
+# What follows a kind on the command line.
 ADDRESSES = {
     "ff": ("LAYER", "NEURON"),
+    "head": ("LAYER", "HEAD"),
     "vo": ("LAYER", "HEAD"),
     "qk": ("LAYER", "HEAD"),
     "sub": ("LAYER", "HEAD", "SUBHEAD"),
+    "svd": ("LAYER", "HEAD", "DIRECTION"),
+    "layer": ("LAYER",),
+    "token": ("WORD",),
 }
+WITH_PRESET = (*MATRICES, "head", "token")
 ROWS = 20  # in the terminal, unless --k says otherwise
 
 _EXAMPLES = """\
@@ -24,23 +31,33 @@ examples:
   lexiscope show gpt2 ff 10 2361
   lexiscope show gpt2 vo 8 11 --lens cosine --preset words
   lexiscope show gpt2 sub 8 11 5 --json
+  lexiscope show gpt2 svd 8 11 0
+  lexiscope show gpt2 L10N2361
+  lexiscope show gpt2 8.11
+  lexiscope show gpt2 'http://127.0.0.1:8000/gpt2/head/8/11/vo?lens=cosine'
+  lexiscope show gpt2 token dog
+  lexiscope show gpt2 layer 10
 """
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    addresses = "; ".join(f"{kind} {' '.join(numbers)}" for kind, numbers in ADDRESSES.items())
+    kinds = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
     parser = subparsers.add_parser(
         "show",
-        help="a parameter's lists in the terminal",
-        description="Show a parameter's lists, from the index alone.",
+        help="the lists of a parameter, a layer or a token in the terminal",
+        description="Show the lists of a parameter, a layer or a token, from the index alone.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("model", metavar="MODEL", help="a model that is built (`lexiscope models` lists them), or demo")
-    parser.add_argument("kind", choices=tuple(ADDRESSES), help="a neuron, a head's interaction matrix, or a subhead")
-    parser.add_argument("numbers", metavar="N", nargs="+", type=int, help=f"which one, from 0: {addresses}")
-    parser.add_argument("--lens", choices=LENSES, default="dot", help="how a score is read (default: dot)")
-    parser.add_argument("--preset", choices=PRESETS, help="which pairs of vo and qk (default: all)")
+    parser.add_argument(
+        "what",
+        metavar="WHAT",
+        nargs="+",
+        help=f"{kinds}; or an address as in a search: L10N2361, 8.11, L8H11.5, L8H11.svd0, the link of a page",
+    )
+    parser.add_argument("--lens", choices=LENSES, help="how a score is read (default: as the link says, else dot)")
+    parser.add_argument("--preset", choices=PRESETS, help="which pairs (default: as the link says, else all)")
     parser.add_argument(
         "--k", metavar="N", type=options.positive, help=f"entries per list (default: {ROWS}, with --json all)"
     )
@@ -50,28 +67,16 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    expected = ADDRESSES[args.kind]
-    if len(args.numbers) != len(expected):
-        args.usage_error(f"{args.kind} takes {len(expected)} numbers: {' '.join(expected)}")
-    if args.preset and args.kind not in MATRICES:
-        args.usage_error(f"--preset is for vo and qk, not for {args.kind}")
-
-    from app.views.neuron import NeuronView, neuron_view
-    from app.views.pairs import PairsView, pairs_view
-    from app.views.subhead import SubheadView, subhead_view
     from precompute.index.data_folder import open_model
 
+    if args.what[0] in ADDRESSES:
+        _check_numbers(args, *args.what)
     index = open_model(args.data, args.model)
-    k = args.k or (None if args.json else ROWS)
-    layer, number, *rest = args.numbers
-    view: NeuronView | PairsView | SubheadView
-    match args.kind:
-        case "ff":
-            view = neuron_view(index, layer, number, args.lens, k)
-        case "sub":
-            view = subhead_view(index, layer, number, rest[0], args.lens, k)
-        case matrix:
-            view = pairs_view(index, matrix, layer, number, args.lens, args.preset or "all", k)
+    kind, numbers, query = _named(args, index)
+    if args.preset and kind not in WITH_PRESET:
+        args.usage_error(f"--preset is for {', '.join(WITH_PRESET)}, not for {kind}")
+    k = args.k or (int(query["k"]) if "k" in query else None if args.json else ROWS)
+    view = _view(index, kind, numbers, query | {"lens": args.lens or query.get("lens", "dot")}, args.preset, k)
     if args.json:
         from app.formats.json_format import ascii_json
 
@@ -83,7 +88,87 @@ def run(args: argparse.Namespace) -> int:
     from app.formats.terminal import print_view
 
     print_view(Console(highlight=False), view)
-    stored = index.manifest.pairs if args.kind in MATRICES else index.manifest.k
-    if k is not None and k < stored:
-        print(f"At most {k} entries of each list are shown, up to {stored} are stored: see --k.")
+    stored = index.manifest.pairs if kind in MATRICES else index.shape.d_mlp if kind == "layer" else index.manifest.k
+    if k is not None and k < stored and kind not in ("head", "token"):
+        what = "neurons are shown, of" if kind == "layer" else "entries of each list are shown, up to"
+        print(f"At most {k} {what} {stored}{'' if kind == 'layer' else ' are stored'}: see --k.")
     return 0
+
+
+def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
+    """What is wrong with the line is said before anything is opened."""
+    expected = ADDRESSES[kind]
+    if kind == "token" and words:
+        return
+    if len(words) != len(expected):
+        count = "a word" if kind == "token" else f"{len(expected)} number{'s' * (len(expected) > 1)}"
+        args.usage_error(f"{kind} takes {count}: {' '.join(expected)}")
+    for word in words:
+        if not word.removeprefix("-").isdecimal():
+            args.usage_error(f"invalid int value: {word!r}")
+
+
+def _named(args: argparse.Namespace, index: "Index") -> tuple[str, list[int], dict[str, Any]]:
+    """The kind of what is asked for, its numbers, and the arguments of a link."""
+    from urllib.parse import parse_qsl
+
+    from app.views.layer import token_named
+    from app.views.parse_address import examples, out_of_range, parse_address, pasted_model
+
+    first, *words = args.what
+    if first == "token":
+        return first, [token_named(index, " ".join(words))], {}
+    if first in ADDRESSES:
+        return first, [int(word) for word in words], {}
+    model, text = index.manifest.model, " ".join(args.what)
+    path, _, query = (parse_address(model, index.shape, text) or "").partition("?")
+    match path.split("/")[2:]:
+        case ["head", layer, head, matrix]:
+            return matrix, [int(layer), int(head)], dict(parse_qsl(query))
+        case ["head", layer, head, ("sub" | "svd") as kind, number]:
+            return kind, [int(layer), int(head), int(number)], dict(parse_qsl(query))
+        case [kind, *numbers] if kind in ADDRESSES:
+            return kind, [int(number) for number in numbers], dict(parse_qsl(query))
+    linked = pasted_model(text)
+    if linked and linked != model:
+        args.usage_error(f"this link is of {linked}, not of {model}: lexiscope show {linked} ...")
+    known = out_of_range(model, index.shape, text)
+    like = ", ".join(examples(index.shape).values())
+    args.usage_error(f"{text[:100]!r} is nothing to show: " + (known or f"write {', '.join(ADDRESSES)} or {like}"))
+    raise AssertionError  # usage_error ends the program
+
+
+def _view(
+    index: "Index", kind: str, numbers: list[int], query: dict[str, Any], preset: str | None, k: int | None
+) -> "View":
+    lens, preset, token = query["lens"], preset or query.get("preset", "all"), query.get("token")
+    match kind, numbers:
+        case "ff", [layer, neuron]:
+            from app.views.neuron import neuron_view
+
+            return neuron_view(index, layer, neuron, lens, k)
+        case "sub", [layer, head, subhead]:
+            from app.views.subhead import subhead_view
+
+            return subhead_view(index, layer, head, subhead, lens, k)
+        case "svd", [layer, head, direction]:
+            from app.views.direction import direction_view
+
+            return direction_view(index, layer, head, direction, lens, k)
+        case "head", [layer, head]:
+            from app.views.head import head_view
+
+            return head_view(index, layer, head, lens, preset)
+        case "layer", [layer]:
+            from app.views.layer import layer_view
+
+            sort = query.get("sort", "neuron")
+            return layer_view(index, layer, lens, sort, None if token is None else int(token), size=k)
+        case "token", [number]:
+            from app.views.token import token_view
+
+            return token_view(index, number, lens, preset, query.get("kind"), size=k)
+    from app.views.pairs import pairs_view
+
+    layer, head = numbers
+    return pairs_view(index, kind, layer, head, lens, preset, k)

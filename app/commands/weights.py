@@ -1,70 +1,143 @@
-"""Where the weights of a model are: of one that a user names, and of one whose index knows where it came from."""
+"""Where the weights of a model are: of one that a user names, and of one whose index knows where it came from.
+The same of a difference of two models."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.addresses import is_reserved
-from precompute.errors import BadWeights, IndexFault, IndexMissing, WeightsError
+from precompute.errors import BadWeights, BuildError, IndexFault, IndexMissing, WeightsError
 
 if TYPE_CHECKING:
     from precompute.index.index import Index
     from precompute.index.manifest import Manifest
-    from precompute.weights.architectures.base import Model
+    from precompute.shape import Shape
     from precompute.weights.checkpoint import Checkpoint
+    from precompute.weights.difference import Difference, Parameters
 
 CACHE = ".cache"  # in the data folder
+LONGEST_NAME = 96  # of an index
 
 
-def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
+def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkpoint | Difference":
     """The weights that a user names: a source, or an index that is to be completed, from where it came from.
 
     A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
-    A model whose page would have the address of another page gets another name.
     """
-    checkpoint = _find_weights(asked, data, revision)
-    return replace(checkpoint, name=f"{checkpoint.name[:90]}-model") if is_reserved(checkpoint.name) else checkpoint
-
-
-def _find_weights(asked: str, data: Path, revision: str | None) -> "Checkpoint":
-    from precompute.weights.sources import ALIASES, resolve
+    from precompute.weights.sources import ALIASES
 
     cache = data / CACHE
     try:
         built = _manifest_of(asked, data)
     except IndexFault as fault:
         try:
-            return resolve(asked, revision=revision, cache=cache)
+            return _resolve(asked, revision, cache)
         except WeightsError as error:
             raise type(fault)(
                 f"{fault}, with the folder, file or Hub id it was made from: {asked!r} alone does not lead to the "
                 f"weights ({error})"
             ) from None
     if built is None:
-        return resolve(asked, revision=revision, cache=cache)
+        return _resolve(asked, revision, cache)
     is_folder = (Path(asked).expanduser() / "config.json").is_file()
-    if built.source == ALIASES.get(asked, asked) or (asked == built.model and not is_folder):
-        return resolve(built.source, revision=revision or built.revision or None, cache=cache)
-    return resolve(asked, revision=revision, cache=cache)
+    means_index = asked == built.model and not is_folder
+    if means_index and built.minus:
+        return _difference_of(built, cache, revision)
+    if built.source == ALIASES.get(asked, asked) or means_index:
+        return _resolve(built.source, revision or built.revision, cache)
+    return _resolve(asked, revision, cache)
 
 
-def weights_of_index(index: "Index") -> "Model":
-    """The model that an index was made from: the very weights, by their hash."""
+def find_checkpoint(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
+    """The same where only one model will do."""
+    from precompute.weights.difference import Difference
+
+    weights = find_weights(asked, data, revision)
+    if isinstance(weights, Difference):
+        names = " or ".join(model.checkpoint.name for model in (weights.tuned, weights.base))
+        raise WeightsError(f"{asked} is the difference of two models: give a model, such as {names}")
+    return weights
+
+
+def find_difference(
+    tuned: str, base: str, data: Path, name: str | None = None, revision: str | None = None
+) -> "Difference":
+    """The difference of two models that a user names; `revision` is of the tuned one. Hub models stay at the commits
+    that the difference was built from."""
+    from precompute.rebuild_command import difference_name
     from precompute.weights.architectures import describe
-    from precompute.weights.sources import resolve
+    from precompute.weights.difference import Difference
 
-    manifest = index.manifest
-    cache = index.folder.parent / CACHE
-    model = describe(resolve(manifest.source, revision=manifest.revision or None, cache=cache))
-    difference = "another model" if model.shape.identity() != manifest.shape.identity() else ""
-    if not difference and model.checkpoint.weights_hash() != manifest.weights_sha256:
+    if name is not None:
+        _check_name(name)
+    checkpoints = [find_checkpoint(tuned, data, revision), find_checkpoint(base, data)]
+    name = name or difference_name(*(checkpoint.name for checkpoint in checkpoints))
+    with suppress(IndexFault):  # the build says what is wrong with an index
+        if (built := _manifest_of(name, data)) and built.minus:
+            pinned = (built.source, revision or built.revision), (built.minus.source, built.minus.revision)
+            for at, (source, commit) in enumerate(pinned):
+                if commit and checkpoints[at].source == source and checkpoints[at].revision != commit:
+                    checkpoints[at] = _resolve(source, commit, data / CACHE)
+    tuned_model, base_model = map(describe, checkpoints)
+    return Difference(tuned_model, base_model, name)
+
+
+def weights_of_index(index: "Index") -> "Parameters":
+    """The model, or the difference, that an index was made from: the very weights, by their hash."""
+    from precompute.weights.architectures import describe
+
+    manifest, cache = index.manifest, index.folder.parent / CACHE
+    if manifest.minus:
+        difference = _difference_of(manifest, cache)
+        _check(index, difference.base.checkpoint, difference.shape, manifest.minus.weights_sha256)
+        _check(index, difference.checkpoint, difference.shape, manifest.weights_sha256)
+        return difference
+    model = describe(_resolve(manifest.source, manifest.revision, cache))
+    _check(index, model.checkpoint, model.shape, manifest.weights_sha256)
+    return model
+
+
+def _check(index: "Index", checkpoint: "Checkpoint", shape: "Shape", weights_sha256: str) -> None:
+    """BadWeights unless the index was made from these weights."""
+    difference = "another model" if shape.identity() != index.manifest.shape.identity() else ""
+    if not difference and checkpoint.weights_hash() != weights_sha256:
         difference = "other weights"
     if difference:
         raise BadWeights(
-            f"{manifest.source} holds {difference} than the index {index.folder} was made from: put that back, or "
-            f"rebuild the index: `lexiscope precompute {manifest.model} --force`"
+            f"{checkpoint.source} holds {difference} than the index {index.folder} was made from: put that back, or "
+            f"rebuild the index: `lexiscope precompute {index.manifest.model} --force`"
         )
-    return model
+
+
+def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = None) -> "Difference":
+    """The difference that a manifest is of; `revision` is of the tuned model, if not as it was built."""
+    from precompute.weights.architectures import describe
+    from precompute.weights.difference import Difference
+
+    assert manifest.minus
+    tuned = _resolve(manifest.source, revision or manifest.revision, cache)
+    base = _resolve(manifest.minus.source, manifest.minus.revision, cache)
+    return Difference(describe(tuned), describe(base), manifest.model)
+
+
+def _check_name(name: str) -> None:
+    from precompute.index.manifest import MODEL_NAME
+    from precompute.index.origin import PUBLISHED
+
+    if not MODEL_NAME.fullmatch(name) or len(name) > LONGEST_NAME or is_reserved(name) or name in PUBLISHED:
+        raise BuildError(
+            f"--name {name}: give one of at most {LONGEST_NAME} letters, digits, dots, dashes and underscores, the "
+            "first a letter or a digit, that no page and no model of Lexiscope's own has"
+        )
+
+
+def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
+    """A model whose page would have the address of another page gets another name."""
+    from precompute.weights.sources import resolve
+
+    checkpoint = resolve(source, revision=revision or None, cache=cache)
+    return replace(checkpoint, name=f"{checkpoint.name[:90]}-model") if is_reserved(checkpoint.name) else checkpoint
 
 
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":

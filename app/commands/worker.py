@@ -59,11 +59,14 @@ def run(args: argparse.Namespace) -> int:
     from app.commands.weights import find_weights
     from app.worker.service import create_worker
     from precompute.live.engine import Engine
+    from precompute.weights.difference import Difference
 
-    checkpoint = find_weights(args.model, args.data)
+    found = find_weights(args.model, args.data)
+    # of a difference the tuned model's, under the name of the difference
+    checkpoint, base = (found.checkpoint, found.base.checkpoint) if isinstance(found, Difference) else (found, None)
     with ThreadPoolExecutor(1) as beside:
-        hashing = beside.submit(_checked_hash, checkpoint, args.data)
-        engine = Engine.load(checkpoint, settings.device, args.threads)
+        hashing = beside.submit(_checked_weights, checkpoint, base, args.data)
+        engine = Engine.load(found, settings.device, args.threads)
         weights = hashing.result()
     listener, address = _listen(args)
     exit_code = 0
@@ -86,17 +89,20 @@ def run(args: argparse.Namespace) -> int:
     return exit_code
 
 
-def _checked_hash(checkpoint: "Checkpoint", data: Path) -> str:
-    """The hash of the weights, which must be those that the index of this name was made from, if there is one."""
+def _checked_weights(checkpoint: "Checkpoint", base: "Checkpoint | None", data: Path) -> str:
+    """What the weights are called, which must be those that the index of this name was made from, if there is one."""
+    from app.workers.protocol import weights_name
     from precompute.errors import BadWeights, IndexFault
     from precompute.index.manifest import Manifest
 
-    weights = checkpoint.weights_hash()
+    weights = weights_name(checkpoint.weights_hash(), base.weights_hash() if base else None)
     with contextlib.suppress(IndexFault):
-        if (manifest := Manifest.load(data / checkpoint.name)).weights_sha256 != weights:
+        manifest = Manifest.load(data / checkpoint.name)
+        if weights != weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None):
+            sources = f"{checkpoint.source} or {base.source}" if base else checkpoint.source
             raise BadWeights(
-                f"{checkpoint.source} holds other weights than the index {data / checkpoint.name} was made from: put "
-                f"those back, or rebuild the index: `lexiscope precompute {manifest.model} --force`"
+                f"{sources} holds other weights than the index {data / checkpoint.name} was made from: put those back, "
+                f"or rebuild the index: `lexiscope precompute {manifest.model} --force`"
             )
     return weights
 

@@ -36,7 +36,7 @@ def defused(typed: str) -> str:
 
 def _header(tables: Iterable[Table], about: Mapping[str, Any]) -> list[str]:
     declared = [name for table in tables for column in table.columns_for("programs") for name in _names(column)]
-    return list(dict.fromkeys([*declared, *about]))
+    return list(dict.fromkeys([*(name for name in declared if name not in about), *about]))
 
 
 def _lines(tables: Iterable[Table], about: Mapping[str, Any], names: list[str]) -> Iterator[list[Any]]:
@@ -44,10 +44,9 @@ def _lines(tables: Iterable[Table], about: Mapping[str, Any], names: list[str]) 
         about_list = {name: None if name in table.says_nothing_of else value for name, value in about.items()}
         columns = [(column, _cells(column)) for column in table.columns_for("programs")]
         for row in table.rows:
-            cells: Cells = {}
+            cells: Cells = about_list.copy()  # a column of the list's own says more
             for column, expand in columns:
                 cells |= expand(column.value(row))
-            cells |= about_list
             yield [cells.get(name) for name in names]
 
 

@@ -5,6 +5,7 @@ from functools import cache
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import orjson
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 
@@ -19,6 +20,8 @@ def ascii_json(view: Any) -> str:
 
 
 def _json_fields(value: Any) -> dict[str, Any]:
+    if isinstance(value, BaseModel):  # a part of a record, as it is stored
+        return value.model_dump(mode="json")
     dataclass: Any = type(value)
     always, unless_none = _declared(dataclass)
     fields = {name: getattr(value, name) for name in always}

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from app.formats.csv_format import defused
+from app.formats.stored_tables import FIRST_PAIR
 from app.formats.table import Column, Table, constant
 from app.views.relation import RelationPair, RelationView
 from app.views.seeds import FIRST, SeedsView, SeedWord
@@ -18,6 +19,7 @@ SEED_COLUMNS = (
     Column("index", "number"),
     Column("head", "number"),
     Column("subhead", "number"),
+    Column("direction", "number"),
     Column("score", "number"),
 )
 RELATION_COLUMNS = (
@@ -26,7 +28,18 @@ RELATION_COLUMNS = (
     Column("rank", "number", heading="mean rank"),
     Column("score", "number", heading="mean score"),
     Column("rank_from_bottom", "number", heading="mean rank from the bottom"),
+    Column("shuffled", "number"),
+    Column("identity", "number"),
+    Column("chance", "number", heading="heads by chance"),
+    Column("verdict"),
+    Column("shuffled_from_bottom", "number", audience="programs"),
+    Column("identity_from_bottom", "number", audience="programs"),
+    Column("chance_from_bottom", "number", audience="programs"),
+    Column("verdict_from_bottom", audience="programs"),
 )
+
+
+_SHUFFLED_WITH = {"pairs": "other pairs' targets", "words": "random words"}
 
 
 def seeds_tables(view: SeedsView) -> list[Table]:
@@ -34,7 +47,7 @@ def seeds_tables(view: SeedsView) -> list[Table]:
     columns = [*SEED_COLUMNS, *(column for at, seed in enumerate(view.seeds) for column in _of_seed(at, seed))]
     columns.append(Column("top", "words", heading="tokens", count=FIRST if view.words else 0))
     results = [{"rank": rank, **result} for rank, result in enumerate(view.results, 1)]
-    tables = [Table(f"{view.model}, vectors about {view.words}", tuple(columns), results)]
+    tables = [Table(f"{view.model}, vectors about {view.words} ({view.lens})", tuple(columns), results)]
     if view.heads:
         wide = (
             Column("layer", "number"), Column("head", "number"),
@@ -43,7 +56,7 @@ def seeds_tables(view: SeedsView) -> list[Table]:
         long = (
             Column("rank"), Column("kind"), Column("layer"), Column("head"), Column("score"), Column("token", "token"),
         )  # fmt: skip
-        through = f"{view.model}, {view.words} through every head"
+        through = f"{view.model}, {view.words} through every head ({view.lens})"
         tables += [Table(through, wide, view.heads, "people"), Table("", long, _long_heads(view), "programs")]
     return tables
 
@@ -59,7 +72,7 @@ def _of_seed(at: int, seed: SeedWord) -> Iterable[Column]:
 def _long_heads(view: SeedsView) -> list[dict[str, Any]]:
     return [
         {
-            "rank": rank, "kind": kind, "layer": head["layer"], "head": head["head"],
+            "rank": entry.get("rank", rank), "kind": kind, "layer": head["layer"], "head": head["head"],
             "score": entry["score"], "token": entry,
         }
         for head in view.heads
@@ -71,8 +84,10 @@ def _long_heads(view: SeedsView) -> list[dict[str, Any]]:
 def relation_tables(view: RelationView) -> list[Table]:
     names = [f"{pair.source.word} > {pair.target.word}" for pair in view.pairs]
     by_pair = [column for at, pair in enumerate(view.pairs) for column in _of_pair(at, pair, names[at])]
-    title = f"{view.model}, heads that carry {', '.join(names)} ({view.lens}{_first_pieces(view)})"
-    return [Table(title, (*RELATION_COLUMNS, *by_pair), view.heads)]
+    shuffled = f"; shuffled with {_SHUFFLED_WITH[view.shuffled_with]}" if view.shuffled_with else ""
+    how = f"{view.matrix}, {view.lens}{_first_pieces(view)}{shuffled}"
+    title = f"{view.model}, heads that carry {', '.join(names)} ({how})"
+    return [Table(title, (*RELATION_COLUMNS, *by_pair, *FIRST_PAIR), view.heads)]
 
 
 def _of_pair(at: int, pair: RelationPair, name: str) -> Iterable[Column]:
@@ -131,6 +146,6 @@ def _long_words(view: ThroughHeadsView) -> Iterable[dict[str, Any]]:
                 for rank, entry in enumerate(entries, 1):
                     yield {
                         "layer": row["layer"], "head": row["head"], "word": defused(cell["word"]), "list": name,
-                        "rank": rank, "token": entry, "score": entry["score"], "itself": int(rank == itself),
-                        "alike": alike,
+                        "rank": entry.get("rank", rank), "token": entry, "score": entry["score"],
+                        "itself": int(entry.get("rank", rank) == itself), "alike": alike,
                     }  # fmt: skip

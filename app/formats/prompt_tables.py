@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from app.formats.pattern_tables import pattern_tables
 from app.formats.table import Column, Kind, Table
-from app.views.prompt import ActiveNeuron, EvolutionStep, HeadPattern, PromptView
+from app.views.patterns import HeadPattern, TokenPattern
+from app.views.prompt import ActiveNeuron, EvolutionStep, PromptView
 from app.views.tokens import Token
 
 Record = dict[str, Any]  # the columns that a row has
@@ -32,12 +34,13 @@ COLUMNS = (
 
 
 def prompt_tables(view: PromptView) -> list[Table]:
-    """The tables of a prompt; only patterns and messages have a convention."""
-    no_convention = ("convention",)
+    """The tables of a prompt: for people those of patterns. Only these have a convention; stored lists have a lens."""
     return [
-        Table("", COLUMNS, _run(view), "programs", no_convention),
+        *pattern_tables(view),
+        Table("", COLUMNS, _run(view), "programs", ("convention", "lens")),
         Table("", COLUMNS, _patterns(view), "programs"),
-        Table("", COLUMNS, _neurons(view), "programs", no_convention),
+        Table("", COLUMNS, _neurons(view), "programs", ("convention",)),
+        Table("", COLUMNS, _attribution(view), "programs", ("convention", "lens")),
     ]
 
 
@@ -47,6 +50,7 @@ def _run(view: PromptView) -> Iterator[Record]:
         yield {"panel": "tokens", "position": at, "token": token}
     for change in view.changes:
         where: Record = {"layer": change["layer"], "head": change["head"], "neuron": change["neuron"]}
+        where |= {"position": change["position"]}  # none: at all of them
         yield {"panel": "changes", **where, "measure": "coefficient", "value": change["value"]}
     measure = "cosine" if view.predicts == "nearest" else "p"
     yield from _listed({"panel": "prediction", **here}, view.prediction, measure)
@@ -61,8 +65,24 @@ def _run(view: PromptView) -> Iterator[Record]:
 
 
 def _patterns(view: PromptView) -> Iterator[Record]:
-    for pattern in view.patterns or ():
-        yield from _pattern({"layer": view.layer, "position": view.position}, pattern)
+    for head in view.patterns or ():
+        where: Record = {"layer": view.layer, "position": view.position, "head": head["head"]}
+        yield from _sides(where, head)
+        for message in head["messages"]:
+            sent = {"panel": "messages", **where, "to_position": message["position"]}
+            yield {**sent, "measure": "weight", "value": message["weight"]}
+            yield from _listed(sent, message["tokens"], "score")
+    for token in view.patterns_by_token or ():
+        where = {"layer": view.layer, "position": token["position"], "head": view.head}
+        yield from _sides(where, token)
+        look = token["looks_at"]
+        yield {
+            "panel": "patterns",
+            **where,
+            "to_position": look["position"],
+            "measure": "weight",
+            "value": look["weight"],
+        }
 
 
 def _neurons(view: PromptView) -> Iterator[Record]:
@@ -78,11 +98,48 @@ def _neurons(view: PromptView) -> Iterator[Record]:
         for at, coefficient in enumerate(chosen["coefficients"]):
             if at != view.position:  # which is above
                 yield {**where, "position": at, "measure": "coefficient", "value": coefficient}
+    for panel, neurons in (("activations", view.activations), ("strongest", view.strongest)):
+        for rank, neuron in enumerate(neurons or (), 1):
+            yield from _neuron({"panel": panel, "position": neuron["position"]}, neuron, rank)
+            where = {"panel": panel, "layer": neuron["layer"], "neuron": neuron["neuron"]}
+            for at, coefficient in enumerate(neuron["coefficients"]):
+                if at != neuron["position"]:  # which is above
+                    yield {**where, "position": at, "measure": "coefficient", "value": coefficient}
     for covered in view.coverage or ():
         where = {"panel": "coverage", "layer": covered["layer"], "part": covered["kind"], **here}
         yield {**where, "measure": "covered", "value": covered["covered"]}
-        if covered["shuffled"] is not None:
-            yield {**where, "measure": "shuffled", "value": covered["shuffled"]}
+        if covered["shuffled"] is None:
+            continue
+        yield {**where, "measure": "shuffled", "value": covered["shuffled"]}
+        if covered["shuffled_sd"] is not None:
+            yield {**where, "measure": "shuffled_sd", "value": covered["shuffled_sd"]}
+        yield {**where, "measure": "others", "value": covered["others"]}
+        yield {**where, "measure": "as_covered", "value": covered["as_covered"]}
+
+
+def _attribution(view: PromptView) -> Iterator[Record]:
+    """Every term once, but of neurons only the largest; those of a layer together are there, too."""
+    found = view.attribution
+    if not found:
+        return
+    here: Record = {"panel": "attribution", "position": view.position}
+    of_others = {"token": found["against"]} if isinstance(found["against"], dict) else {}
+    yield {**here, "part": "logit", "token": found["token"], "measure": "logit", "value": found["logit"]}
+    yield {**here, "part": "baseline", **of_others, "measure": "logit", "value": found["baseline"]}
+    for each in found["sums"]:
+        yield {**here, "part": each["part"], "measure": "sum", "value": each["term"]}
+    for row in found["layers"]:
+        of_layer = {**here, "layer": row["layer"], "measure": "term"}
+        for head, term in enumerate(row["heads"]):
+            yield {**of_layer, "part": "head", "head": head, "value": term}
+        yield {**of_layer, "part": "attention_bias", "value": row["attention_bias"]}
+        yield {**of_layer, "part": "neurons", "value": row["neurons"]}
+        yield {**of_layer, "part": "ff_bias", "value": row["ff_bias"]}
+    for end, parts in (("top", found["raises"]), ("bottom", found["lowers"])):
+        for rank, part in enumerate(parts, 1):
+            if part["neuron"] is not None:
+                where = {**here, "layer": part["layer"], "part": "neuron", "neuron": part["neuron"]}
+                yield {**where, "end": end, "rank": rank, "measure": "term", "value": part["term"]}
 
 
 def _evolution(panel: str, rows: Sequence[EvolutionStep], measure: str) -> Iterator[Record]:
@@ -96,13 +153,14 @@ def _evolution(panel: str, rows: Sequence[EvolutionStep], measure: str) -> Itera
             yield {"panel": f"{panel}_answer", **step, **ranked, "token": answer, **measured}
 
 
-def _pattern(where: Record, head: HeadPattern) -> Iterator[Record]:
-    where = {**where, "head": head["head"]}
-    yield from _listed({"panel": "patterns", **where}, head["pattern"], "score")
-    for message in head["messages"]:
-        sent = {"panel": "messages", **where, "to_position": message["position"]}
-        yield {**sent, "measure": "weight", "value": message["weight"]}
-        yield from _listed(sent, message["tokens"], "score")
+def _sides(where: Record, lists: HeadPattern | TokenPattern) -> Iterator[Record]:
+    """What a position looks for, is found by and sends; and from where it is looked at most: that position attends."""
+    yield from _listed({"panel": "patterns", **where}, lists["pattern"], "score")
+    yield from _listed({"panel": "found_by", **where}, lists["found_by"], "score")
+    if look := lists["found_from"]:
+        ends = {"position": look["position"], "to_position": where["position"]}
+        yield {"panel": "found_by", **where, **ends, "measure": "weight", "value": look["weight"]}
+    yield from _listed({"panel": "message", **where}, lists["message"], "score")
 
 
 def _neuron(where: Record, neuron: ActiveNeuron, rank: int) -> Iterator[Record]:
@@ -119,4 +177,4 @@ def _listed(where: Record, entries: Iterable[Token] | None, measure: str | None 
     """A row for each entry; none of a list that is not stored."""
     for rank, entry in enumerate(entries or (), 1):
         value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
-        yield {**where, "rank": rank, "token": entry, **value}
+        yield {**where, "rank": entry.get("rank", rank), "token": entry, **value}

@@ -1,15 +1,20 @@
 """The tables of pages about many parameters: a layer, a model, all models, a token, a search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
+from app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
 from app.formats.parameter_tables import SCORE
 from app.formats.table import Column, Table, constant, csv_order
+from app.views.first_words import FIRST as FIRST_WORDS
 from app.views.home import HomeView
-from app.views.layer import FIRST, LayerView
+from app.views.layer import FIRST, LayerView, NeuronRow
+from app.views.layer_lists import LayerListsView
 from app.views.model import ModelView
 from app.views.parse_address import vector_name
 from app.views.search import SearchView
+from app.views.similarity import TELLING
 from app.views.token import Role, TokenView
 from app.views.token_text import visible
 from app.views.tokens import Token
@@ -27,9 +32,11 @@ LAYER_COLUMNS = (
     Column("neuron", "number", tip="neuron", sort="neuron"),
     Column("key", "tokens", count=FIRST, page_heading="key reads", tip="ff_key"),
     Column("value", "tokens", count=FIRST, page_heading="value writes", tip="ff_value"),
+    Column("value_bottom", "tokens", count=FIRST, audience="programs"),
     Column("norm", "number", digits=2, tip="norm", sort="norm"),
     Column("coherence", "ratio", tip="coherence", sort="coherence"),
     Column("similarity", "number", tip="similarity", sort="similarity"),
+    Column("similarity_bottom", "number", heading="with bottom", tip="similarity"),
 )
 
 
@@ -40,20 +47,55 @@ def layer_columns(stored: Stored) -> tuple[Column, ...]:
     """The columns of the page for people: those that the index has something for."""
     needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
     left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
-    left_out |= set() if stored.similarity else {"similarity"}
-    return tuple(column for column in LAYER_COLUMNS if column.name not in left_out)
+    left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
+    columns = (*LAYER_COLUMNS, *(LAYER_CHANGE_COLUMNS if stored.difference else ()))
+    return tuple(column for column in columns if column.name not in left_out and column.audience != "programs")
+
+
+def shows_bottom(row: NeuronRow) -> bool:
+    """Whether people are shown the bottom of a neuron's value: where its key agrees with it, more than with the top."""
+    top, bottom = row["similarity"], row["similarity_bottom"]
+    return top is not None and bottom is not None and bottom > top and bottom >= TELLING
+
+
+def _with_agreeing_ends(columns: Sequence[Column]) -> Iterator[Column]:
+    """The columns for people: the end of the value with which the key agrees, and which one it is."""
+    for column in columns:
+        if column.name == "value":
+            yield replace(column, get=lambda row: row["value_bottom" if shows_bottom(row) else "value"])
+            yield Column("end", get=lambda row: "bottom" if shows_bottom(row) else "top")
+        else:
+            yield column
 
 
 def layer_tables(view: LayerView) -> list[Table]:
     title = f"{view.model}, layer {view.layer}, page {view.page} of {view.pages} ({view.lens})"
-    return [csv_order("neuron", "norm", "coherence", "similarity"), Table(title, LAYER_COLUMNS, view.rows)]
+    if by_chance := view.shuffled:
+        title += f"; shuffled, similarity is {by_chance['similarity']:.3f} and {by_chance['similarity_bottom']:.3f}"
+    if view.unchanged:
+        title += "; nothing in this layer changed"
+    columns = (*LAYER_COLUMNS, *(LAYER_CHANGE_COLUMNS if view.minus else ()))
+    return [
+        csv_order(
+            "neuron", "norm", "coherence", "similarity", "similarity_bottom", *(LAYER_CHANGES if view.minus else ())
+        ),
+        Table(title, tuple(_with_agreeing_ends(columns)), view.rows, "people"),
+        Table("", columns, view.rows, "programs"),
+    ]
+
+
+def layer_lists_tables(view: LayerListsView) -> list[Table]:
+    columns = (
+        Column("neuron"), Column("vector"), Column("end"), Column("rank"), Column("token", "token"), Column("score"),
+    )  # fmt: skip
+    return [Table("", columns, view.rows(), "programs")]
 
 
 def model_tables(view: ModelView) -> list[Table]:
     layer, head, matrix = Column("layer", "number"), Column("head", "number"), Column("matrix")
 
-    def neurons(title: str, number: str, cards: Sequence[NeuronCard]) -> Table:
-        columns = (layer, Column("neuron", "number"), Column("number", "ratio", heading=number))
+    def neurons(title: str, number: str, cards: Sequence[NeuronCard], *more: Column) -> Table:
+        columns = (layer, Column("neuron", "number"), Column("number", "ratio", heading=number), *more)
         title = f"{view.model}, {title} ({view.lens})"
         return Table(title, (*columns, Column("tokens", "tokens")), cards, "people")
 
@@ -66,9 +108,11 @@ def model_tables(view: ModelView) -> list[Table]:
         for name, of_matrix in (("vo", row.vo), ("qk", row.qk))
         for cell in of_matrix
     ]
+    if view.minus:
+        return model_change_tables(view, head_lens, cells)
     return [
         neurons("most coherent neurons", "coherence", view.neurons or ()),
-        neurons("neurons whose key and value agree", "similarity", view.agreeing or ()),
+        neurons("neurons whose key and value agree", "similarity", view.agreeing or (), Column("end")),
         Table(f"{view.model}, most coherent heads ({head_lens}, {HEAD_PRESET})", heads, view.heads or (), "people"),
         Table("", (layer, matrix, head, Column("coherence", "ratio"), *pair), cells, "programs"),
     ]
@@ -82,10 +126,22 @@ def home_tables(view: HomeView) -> list[Table]:
         Column("layers", get=lambda card: ranges(card.layers), heading="ready"),
         Column("bytes", "number", get=lambda card: card.bytes),
         Column("revision", get=lambda card: card.revision, audience="programs"),
+        Column("build", get=lambda card: card.build, audience="programs"),
         Column("origin", get=lambda card: card.origin, audience="programs"),
         Column("name", get=lambda card: card.name, audience="programs"),
+        Column("tuned", get=lambda card: card.tuned, audience="programs"),
+        Column("base", get=lambda card: card.base, heading="less"),
     )
-    return [Table("Models", columns, view.models)]
+    compared = (
+        Column("a", get=lambda card: card.a),
+        Column("b", get=lambda card: card.b),
+        Column("tokens", "number", get=lambda card: card.tokens, heading="common tokens"),
+        Column("kinds", get=lambda card: ", ".join(card.kinds)),
+    )
+    tables = [Table("Models", columns, view.models)]
+    if view.comparisons:
+        tables.append(Table("Comparisons", compared, view.comparisons, "people"))
+    return tables
 
 
 # A token, a search
@@ -95,24 +151,43 @@ def _data(*names: str) -> tuple[Column, ...]:
     return tuple(Column(name, audience="programs") for name in names)
 
 
-VECTOR_COLUMNS = (Column("where", get=vector_name, audience="people"), *_data("layer", "index", "head", "subhead"))
+VECTOR_COLUMNS = (
+    Column("where", get=vector_name, audience="people"),
+    *_data("layer", "index", "head", "subhead", "direction"),
+)
 HEAD_COLUMNS = (
     Column("where", get=lambda row: f"L{row['layer']}H{row['head']}", audience="people"),
     *_data("layer", "head"),
 )
 PLACE_IN_LIST = (Column("end"), Column("rank", "number"), SCORE)
+FIRST_TOKENS = Column("first", "tokens", heading="first tokens of its list", count=FIRST_WORDS)
+FIRST_PAIR = (
+    Column(
+        "first",
+        "pairs",
+        get=lambda row: [row["first"]] if row["first"] else None,
+        heading="the head's first words",
+        audience="people",
+    ),
+    Column("first_from", "token", get=lambda row: (row["first"] or {}).get("from"), audience="programs"),
+    Column("first_to", "token", get=lambda row: (row["first"] or {}).get("to"), audience="programs"),
+)
 
 
 def token_tables(view: TokenView) -> list[Table]:
     name = f"{view.model}, token {view.token['id']} {visible(view.token['token'])}"
-    listing = (*_data("kind"), *VECTOR_COLUMNS, Column("rank", "number"), SCORE)
+    listing = (*_data("kind"), *VECTOR_COLUMNS, Column("rank", "number"), SCORE, FIRST_TOKENS)
     other = Column("other", "token")
     mapped = (
         constant("role", "maps"), *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"),
-        Column("side"), other, *PLACE_IN_LIST,
+        Column("side"), other, *PLACE_IN_LIST, *FIRST_PAIR,
+    )  # fmt: skip
+    order: tuple[Column | str, ...] = (
+        "role", "end", "kind", "layer", "index", "head", "subhead", "rank", "score", "side", other,
+        FIRST_TOKENS, *FIRST_PAIR, "direction",
     )  # fmt: skip
     return [
-        csv_order("role", "end", "kind", "layer", "index", "head", "subhead", "rank", "score", "side", other),
+        csv_order(*order),
         *(
             Table(
                 f"{name}: {role.kind} that {ROLES[role.role]} it ({view.lens})",
@@ -141,14 +216,15 @@ def search_tables(view: SearchView) -> list[Table]:
     matches = (
         *VECTOR_COLUMNS, Column("kind"), Column("end"), *by_word,
         Column("ranks", get=lambda match: ", ".join(map(str, match["ranks"])), audience="people"),
-        Column("tokens", "tokens", audience="people"),
+        Column("tokens", "tokens", audience="people"), FIRST_TOKENS,
     )  # fmt: skip
     pairs = (
         *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"), first, second,
-        Column("end"), Column("preset"), Column("rank", "number"), SCORE,
+        Column("end"), Column("preset"), Column("rank", "number"), SCORE, *FIRST_PAIR,
     )  # fmt: skip
     order: tuple[Column | str, ...] = (
         "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", first, second, "score",
+        FIRST_TOKENS, *FIRST_PAIR, "direction",
     )  # fmt: skip
     tables = [csv_order(*order), Table(f"{view.model}, tokens like {view.q}", groups, view.tokens, "people")]
     if view.matches:

@@ -6,7 +6,6 @@ stored_tables.py or live_tables.py: a new column is one line there."""
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any, Literal
 
 from app.views.tokens import Token, TokenPair
@@ -80,21 +79,29 @@ def csv_order(*columns: Column | str) -> Table:
 
 
 def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
-    """Entries of a list as rows that know their rank, from 1."""
+    """Entries of a list as rows that know their rank, from 1; those of a list without its hubs know it already."""
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
 
 
-def ends_beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
-    """Two lists of the same columns, side by side: the first column is shared, tokens are called top and bottom."""
+def beside(
+    columns: Sequence[Column],
+    first: Sequence[Any],
+    second: Sequence[Any],
+    first_name: str = "top",
+    second_name: str = "bottom",
+) -> tuple[tuple[Column, ...], Any]:
+    """Two lists of the same columns, side by side: the first column is shared, tokens are called by the names."""
 
-    def of_end(column: Column, at: int) -> Column:
-        heading = ("top", "bottom")[at] if column.kind == "token" else column.title
+    def of_list(column: Column, at: int) -> Column:
+        heading = (first_name, second_name)[at] if column.kind == "token" else column.title
         return replace(column, get=lambda row: column.value(row[at]) if row[at] else None, heading=heading)
 
     shared, *others = columns
     either = replace(shared, get=lambda row: shared.value(row[0] or row[1]))
-    beside = tuple(of_end(column, at) for at in (0, 1) for column in others)
-    return (either, *beside), list(zip_longest(ranked(top), ranked(bottom)))
+    side_by_side = tuple(of_list(column, at) for at in (0, 1) for column in others)
+    by_rank: list[dict[int, Any]] = [{row["rank"]: row for row in ranked(entries)} for entries in (first, second)]
+    rows = [tuple(of_end.get(rank) for of_end in by_rank) for rank in sorted(by_rank[0].keys() | by_rank[1].keys())]
+    return (either, *side_by_side), rows
 
 
 def token_texts(column: Column, value: Any) -> tuple[tuple[str, ...], ...]:

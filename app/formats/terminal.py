@@ -1,7 +1,7 @@
 """Prints views as tables for a terminal, with tokens that show what they hold and can do no harm."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.columns import Columns
@@ -10,17 +10,23 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from app.formats.parameter_tables import TOKEN_COLUMNS, pair_columns
-from app.formats.table import Column, Row, ends_beside, ranked, token_texts
+from app.formats.table import Column, Row, beside, ranked, token_texts
+from app.library.comparisons import ComparisonCard
+from app.views.difference import size_text
+from app.views.direction import DirectionView
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView
+from app.views.paper import PaperView
 from app.views.seeds import SeedRankingView
+from app.views.similarity import Shuffled
 from app.views.subhead import SubheadView
 from app.views.token_text import visible
+from app.views.tokens import View, ViewOfModel
 from app.views.vectors import Vector
 from precompute.index.data_folder import ModelSummary
 from precompute.index.index import ranges
 from precompute.plain_text import file_size, plain
-from precompute.shape import ENDS, Shape
+from precompute.shape import DIRECTION_KINDS, ENDS, Shape
 
 
 def isolated(text: str) -> str:
@@ -31,7 +37,7 @@ def isolated(text: str) -> str:
     return shown
 
 
-def print_view(console: Console, view: NeuronView | PairsView | SubheadView) -> None:
+def print_view(console: Console, view: View) -> None:
     match view:
         case NeuronView():
             _print_ff(console, view)
@@ -39,6 +45,30 @@ def print_view(console: Console, view: NeuronView | PairsView | SubheadView) -> 
             _print_pairs(console, view)
         case SubheadView():
             _print_subhead(console, view)
+        case DirectionView():
+            _print_direction(console, view)
+        case _:
+            _print_tables(console, view)
+
+
+def _print_tables(console: Console, view: View) -> None:
+    """The tables that other pages have for people."""
+    from app.formats.tables import tables
+
+    if isinstance(view, ViewOfModel):
+        _print_difference(console, view)
+    for table in tables(view):
+        if table.audience != "programs":
+            console.print(
+                Text(), Text(plain(table.title), style="bold"), _table(table.columns_for("people"), table.rows)
+            )
+
+
+def print_paper(console: Console, view: PaperView, remark: str) -> None:
+    """How much of the printed lists is in ours, in a sentence, then in tables; and what could not be computed."""
+    _print_tables(console, view)
+    if remark:
+        console.print(Text(plain(remark)))
 
 
 def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
@@ -47,7 +77,7 @@ def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
         f"{' + '.join(isolated(token['token']) for token in seed.tokens)}"
         for seed in view.seeds
     )
-    _print_heading(console, f"{view.model}  {view.kind} by seed words", used)
+    _print_heading(console, f"{view.model}  {view.kind} by seed words, lens {view.lens}", used)
     columns = (
         Column("kind"), Column("layer"), Column("index", get=lambda row: _index(row, shape)), Column("score", "number"),
         Column("top", "words"),
@@ -57,16 +87,22 @@ def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
         unread = "(not stored in this index)" if result["top"] is None else "(layer not built yet)"
         table.add_row(*(Text(_text(column, result) or unread) for column in columns))
     console.print(table)
+    if computed := sorted({result["layer"] for result in view.results if result["computed"]}):
+        layers = f"{'layers' if len(computed) > 1 else 'layer'} {', '.join(map(str, computed))}"
+        console.print(Text(f"Tokens of {layers} are computed now: the index does not have {layers} yet."))
 
 
 def _index(row: Row, shape: Shape) -> str:
-    if not row["kind"].startswith("w_"):
+    if row["kind"].startswith("ff_"):
         return str(row["index"])
-    return "head {} subhead {}".format(*shape.head_and_subhead(row["kind"], row["index"]))
+    what = "direction" if row["kind"] in DIRECTION_KINDS else "subhead"
+    head, number = shape.head_and_subhead(row["kind"], row["index"])
+    return f"head {head} {what} {number}"
 
 
 def _print_ff(console: Console, view: NeuronView) -> None:
     _print_heading(console, f"{view.model}  layer {view.layer}  neuron {view.neuron}", f"lens {view.lens}")
+    _print_difference(console, view)
     vectors = {"key: reads": view.key, "value: writes": view.value}
     if view.up:
         vectors = {
@@ -76,21 +112,51 @@ def _print_ff(console: Console, view: NeuronView) -> None:
         }
     _print_vectors(console, vectors)
     if view.similarity is not None:
-        console.print(Text(f"Similarity of key and value: {view.similarity:.3f}"))
+        numbers = f"{view.similarity:.3f} with its top, {view.similarity_bottom:.3f} with its bottom"
+        console.print(Text(f"Similarity of the key's top and the value: {numbers}{_by_chance(view.shuffled)}"))
 
 
 def _print_subhead(console: Console, view: SubheadView) -> None:
     heading = f"{view.model}  layer {view.layer}  head {view.head}  subhead {view.subhead}"
     _print_heading(console, heading, f"lens {view.lens}")
+    _print_difference(console, view)
     names = {"q: query, reads": view.q, "k: key, reads": view.k, "v: reads": view.v, "o: writes": view.o}
     _print_vectors(console, names)
+    for what, agreed in (("v's top and o", view.similarity["vo"]), ("q's top and k", view.similarity["qk"])):
+        if agreed:
+            numbers = f"{agreed.top:.3f} with its top, {agreed.bottom:.3f} with its bottom"
+            console.print(Text(f"Similarity of {what}: {numbers}{_by_chance(agreed.shuffled)}"))
     if view.note:
         console.print(Text(view.note))
+
+
+def _print_direction(console: Console, view: DirectionView) -> None:
+    heading = f"{view.model}  layer {view.layer}  head {view.head}  direction {view.direction}"
+    _print_heading(console, heading, f"lens {view.lens}")
+    _print_difference(console, view)
+    for matrix, of, names in (
+        ("VO", view.vo, {"in": "in: reads", "out": "out: writes"}),
+        ("QK", view.qk, {"query": "query: reads", "key": "key: reads"}),
+    ):
+        if of:
+            share = "" if of["share"] is None else f", {of['share']:.1%} of the matrix"
+            console.print(Text(f"{matrix}: singular value {of['singular']:.4g}{share}", style="bold"))
+            _print_vectors(console, {title: view.vectors[name] for name, title in names.items()}, of_length_one=True)
+    console.print(Text(f"The sign of a direction is a convention: both sides may be turned round. {view.note}".strip()))
+
+
+def _by_chance(shuffled: Shuffled | None) -> str:
+    if not shuffled:
+        return ""
+    return f" (shuffled: {shuffled['similarity']:.3f} and {shuffled['similarity_bottom']:.3f})"
 
 
 def _print_pairs(console: Console, view: PairsView) -> None:
     heading = f"{view.model}  layer {view.layer}  head {view.head}  {view.matrix}"
     _print_heading(console, heading, f"lens {view.lens}, preset {view.preset}")
+    _print_difference(console, view)
+    if view.norm is not None:
+        console.print(Text(size_text(view.norm, view.change), style="dim"))
     lists = {"top": (view.top, view.coherence[0]), "bottom": (view.bottom, view.coherence[1])}
     tables = [
         _titled(f"{end}: {' -> '.join(view.columns)}", _coherence(coherence), _pairs_table(view.matrix, pairs))
@@ -110,28 +176,50 @@ def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
         if 0 < len(model.layers) < model.n_layers:
             ready += f" ({ranges(model.layers)})"
         unusable = not model.n_layers
-        table.add_row(Text(model.name), "unusable" if unusable else ready, "" if unusable else file_size(model.n_bytes))
+        name = (
+            Text.assemble(model.name, (plain(f"  {model.difference}"), "dim")) if model.difference else Text(model.name)
+        )
+        table.add_row(name, "unusable" if unusable else ready, "" if unusable else file_size(model.n_bytes))
     console.print(table)
     for model in models:
         for fault in model.faults:
             console.print(Text(plain(f"{model.name}: {fault}"), style="red"), soft_wrap=True)
 
 
+def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None:
+    table = _blank_table()
+    for heading in ("compared", "with", "common tokens", "kinds"):
+        table.add_column(heading, justify="right" if heading == "common tokens" else "left", overflow="fold")
+    for card in cards:
+        table.add_row(
+            Text(card.a), Text(card.b), "unusable" if card.fault else f"{card.tokens:,}", ", ".join(card.kinds)
+        )
+    console.print(table)
+    for card in cards:
+        if card.fault:
+            console.print(Text(plain(f"{card.a} with {card.b}: {card.fault}"), style="red"), soft_wrap=True)
+
+
 def _print_heading(console: Console, what: str, how: str) -> None:
     console.print(Text.assemble((what, "bold"), "  ", (how, "dim")))
 
 
-def _print_vectors(console: Console, vectors: dict[str, Vector | None]) -> None:
+def _print_difference(console: Console, view: ViewOfModel) -> None:
+    if view.minus:
+        console.print(Text(plain(f"difference: {view.minus}"), style="dim"))
+
+
+def _print_vectors(console: Console, vectors: dict[str, Vector | None], of_length_one: bool = False) -> None:
     tables = []
     for title, vector in vectors.items():
         if vector is None:
             tables.append(Group(Text(), Text(title, style="bold"), Text("not stored in this index", style="dim")))
             continue
-        details = [f"norm {vector.norm:.3g}"]
+        details = [f"norm {vector.norm:.3g}" if vector.base_norm is None else size_text(vector.norm, vector.change)]
+        if of_length_one:
+            details = [] if vector.norm else ["no direction"]
         details += [f"{end} {_coherence(c)}" for end, c in zip(ENDS, vector.coherence, strict=True) if c is not None]
-        tables.append(
-            _titled(title, ", ".join(details), _table(*ends_beside(TOKEN_COLUMNS, vector.top, vector.bottom)))
-        )
+        tables.append(_titled(title, ", ".join(details), _table(*beside(TOKEN_COLUMNS, vector.top, vector.bottom))))
     _print_side_by_side(console, tables)
 
 
@@ -151,7 +239,7 @@ def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
     return table
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Row]) -> RichTable:
+def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
     table = _blank_table()
     for column in columns:
         number = column.kind == "number"

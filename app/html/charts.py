@@ -1,14 +1,19 @@
 """The geometry of the plots: paths, points and labels as numbers and text; the SVG around them is in templates/."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from app.html.numbers import HEAT_STEPS
+from app.html.line_chart import Level, Line, LineChart
+from app.html.numbers import HEAT_STEPS, percent
+from app.views.attribution import LayerTerms
 from app.views.prompt import Coverage
 from app.views.token_text import visible
 from app.views.tokens import Token
 
 WINDOW = 24  # positions of a text that stand beside each other
 LABEL = 11  # characters of a label
+LONGEST_NAME = 24  # characters of a model's, on an axis
 
 
 def histogram_path(counts: Sequence[int], width: int, height: int) -> str:
@@ -38,10 +43,55 @@ def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
 
 
-def coverage_points(rows: Sequence[Coverage], share: str, width: int, height: int) -> str:
-    """A line through the layers; `share` is the field to draw: covered or shuffled."""
-    step = width / max(1, len(rows) - 1)
-    return " ".join(f"{i * step:.1f},{height * (1 - row[share]):.1f}" for i, row in enumerate(rows))  # type: ignore[literal-required]
+def coverage_charts(by_kind: Iterable[tuple[str, Sequence[Coverage]]]) -> list[LineChart]:
+    return [_coverage_chart(kind, rows) for kind, rows in by_kind]
+
+
+def _coverage_chart(kind: str, rows: Sequence[Coverage]) -> LineChart:
+    """The share that active vectors cover by layer, beside that of other positions within a standard deviation."""
+    shuffled = [row["shuffled"] for row in rows]
+    lines = [Line("this position", "here", [row["covered"] for row in rows], "first")]
+    if any(share is not None for share in shuffled):
+        low, high = (_edge(rows, sign) if rows[0]["shuffled_sd"] is not None else None for sign in (-1, 1))
+        name = "shuffled, within one standard deviation" if low else "shuffled"
+        lines.append(Line(name, "shuffled", shuffled, "plain", "none", dashed=True, low=low, high=high))
+    return LineChart(kind, "layer", [row["layer"] for row in rows], lines, percent, top=1.0)
+
+
+def _edge(rows: Sequence[Coverage], sign: int) -> list[float]:
+    """So far from the shuffled shares as their standard deviation, and within 0 and 1."""
+    shares = [(row["shuffled"] or 0.0) + sign * (row["shuffled_sd"] or 0.0) for row in rows]
+    return [min(1.0, max(0.0, share)) for share in shares]
+
+
+def stitching_charts(runs: Sequence[Mapping[str, Any]], a: str, b: str) -> list[LineChart]:
+    return [_stitching_chart(run, a, b) for run in runs]
+
+
+def _stitching_chart(run: Mapping[str, Any], a: str, b: str) -> LineChart:
+    """Accuracy of A's embedding and after its layers; `run` has the fields of a StitchingRun."""
+    lines = [Line("stitched", "stitched", _accuracies(run), "first")]
+    if run["identity"]:
+        lines.append(
+            Line("without the kernel", "no kernel", _accuracies(run["identity"]), "second", "square", dashed=True)
+        )
+    levels = [Level("by itself", run["own"]["accuracy"], solid=True), Level("chance", run["chance"]["accuracy"])]
+    along = range(-1, len(run["by_layer"]))
+    title = f"Accuracy, the last {run['last']} of {_cut(b, LONGEST_NAME)}"
+    return LineChart(title, f"layer of {_cut(a, LONGEST_NAME)}", along, lines, percent, levels, {-1: "emb."})
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
+
+
+def _accuracies(curve: Mapping[str, Any]) -> list[float]:
+    return [curve["embedding"]["accuracy"], *(row["accuracy"] for row in curve["by_layer"])]
+
+
+def standard_error(share: float, count: int) -> float:
+    """Of a share of so many predictions."""
+    return math.sqrt(share * (1 - share) / count)
 
 
 def shown_positions(n_tokens: int, chosen: int | None) -> range:
@@ -55,3 +105,21 @@ def shown_positions(n_tokens: int, chosen: int | None) -> range:
 def most_attended(weights: Sequence[float], n: int) -> list[tuple[int, float]]:
     """The positions to which one attends most, and how much."""
     return sorted(enumerate(weights), key=lambda entry: (-entry[1], entry[0]))[:n]
+
+
+def term_scale(layers: Sequence[LayerTerms]) -> tuple[float, float]:
+    """The lowest and the highest bar of a chart of terms by layer; 0 is between them."""
+    terms = [term for row in layers for term in (row["attention"], row["ff"])]
+    return min(0.0, *terms), max(0.0, *terms) or 1e-9
+
+
+def term_bars(layers: Sequence[LayerTerms], part: str, width: float, height: float) -> str:
+    """Bars from the line of 0, up or down: attention in the left half of a layer's room, FF in the right."""
+    low, high = term_scale(layers)
+    step, unit = width / len(layers), height / (high - low)
+    start = 0.1 if part == "attention" else 0.5
+    bars = [(row["layer"], row[part]) for row in layers]  # type: ignore[literal-required]
+    return "".join(
+        f"M{(layer + start) * step:.2f} {high * unit:.2f}v{-term * unit:.2f}h{0.4 * step:.2f}V{high * unit:.2f}z"
+        for layer, term in bars
+    )

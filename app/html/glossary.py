@@ -24,6 +24,9 @@ TERMS = {
     "score": Term(
         "score", "How strongly a vector points at a token: the larger, the more; negative means away from it."
     ),
+    "label": Term(
+        "label", "What somebody said of a parameter, with who said it and where: from a file that anybody can write."
+    ),
     "rank": Term("rank", "The place of a token in a list sorted by score; 1 is the best."),
     "end": Term(
         "top and bottom",
@@ -49,6 +52,39 @@ TERMS = {
     "w_k": Term("w_k", "A column of W_K: reads the position that may be attended to."),
     "w_v": Term("w_v", "A column of W_V: reads what is carried from the position attended to."),
     "w_o": Term("w_o", "A row of W_O: writes what was carried into the stream."),
+    "direction": Term(
+        "singular direction",
+        "A head's matrix is a sum of d_head steps, each from one direction to another, σ times as strong; no two of "
+        "them overlap. They are the head's own, where subheads are the axes its weights happen to be stored in.",
+    ),
+    "singular": Term(
+        "σ, singular value",
+        "How strong a direction of a head is: a vector along its one side comes out along the other, σ times as long.",
+    ),
+    "singular-share": Term(
+        "share of the matrix",
+        "σ² over the sum of all of the head's: how much of the matrix (its squared Frobenius norm) the direction is.",
+    ),
+    "direction-sign": Term(
+        "what is convention in a direction",
+        "Both sides may be turned round together; the sign here puts the largest score of the written side, or of the "
+        "key, at the top. And directions whose singular values are nearly equal may be mixed with one another.",
+    ),
+    "direction-coherence": Term(
+        "coherence of a direction",
+        "The mean coherence of its two sides' lists, top with top or bottom with bottom, whichever is larger. A list "
+        "whose first tokens are no words, or hardly learned ones, counts as 0.",
+    ),
+    "reads-better": Term(
+        "reads better",
+        "The mean coherence of a head's ten best directions beside that of its ten best subheads, v with o or q with "
+        "k, top with top or bottom with bottom. Lists of random vectors have .08 on MiniLM and .12 on the demo; less "
+        "than .025 between the two says nothing.",
+    ),
+    "vo_in": Term("vo_in", "The side of a VO direction that reads what is carried from the position attended to."),
+    "vo_out": Term("vo_out", "The side of a VO direction that writes into the stream what its in finds."),
+    "qk_query": Term("qk_query", "The side of a QK direction that reads the position that attends."),
+    "qk_key": Term("qk_key", "The side of a QK direction that reads the position that may be attended to."),
     "lens": Term("lens", "How a score is read: dot or cosine. The parameters are the same, the ranking differs."),
     "dot": Term(
         "dot lens",
@@ -72,13 +108,69 @@ TERMS = {
     "coherence": Term(
         "coherence",
         "How alike the first 20 tokens of a list are, hubs left out: the mean cosine of their centred embeddings, "
-        "usually 0 to 1. A head's is the mean of its two columns; – means that too few tokens are left.",
+        "usually 0 to 1; 20 random tokens have about 0 (in the demo .00 ± .01). A head's is the mean of its two "
+        "columns; – means that too few tokens are left.",
+    ),
+    "readability": Term(
+        "readability",
+        "How well one can name what a head does from its first 20 pairs of words, lens cosine: the mean of how alike "
+        "the two words of a pair are, or how much it is like other pairs. It follows ratings by readers; from 0 to 1.",
+    ),
+    "hub": Term(
+        "hub",
+        "A token in more than ten times as many lists as by chance, whatever these are about: its place in one says "
+        "little. Hubs have a dashed edge, and one switch hides them.",
+    ),
+    "nearest-hub": Term(
+        "hub among nearest tokens",
+        "A token that is among the nearest of more than ten times as many tokens as by chance, such as a comma: being "
+        "near to it says little, so it is left out.",
+    ),
+    "first-pair": Term(
+        "a head's first words",
+        "The first pair of two different words among the head's pairs under the lens cosine and the preset words: what "
+        "it is about, as far as one pair can tell.",
     ),
     "alike": Term(
-        "alike", "How alike the tokens of a list are: the mean cosine between their centred embeddings, 1 at most."
+        "alike",
+        "How alike the tokens of a list are: the mean cosine between their centred embeddings, 1 at most; random "
+        "tokens have about 0 (8 of the demo's: .00 ± .02).",
     ),
     "similarity": Term(
-        "similarity", "How much the top 100 tokens of a neuron's key and value overlap: 1 all, 0 none (Jaccard)."
+        "similarity",
+        "How much the top 100 tokens of a neuron's key overlap with the top, and with the bottom, of its value: 1 all, "
+        "0 none (Jaccard). Likewise of a subhead's v and o, and q and k.",
+    ),
+    "shuffled": Term(
+        "shuffled",
+        "What chance gives: the same number, with the value of another neuron of the layer (or with another subhead's "
+        "vector).",
+    ),
+    "difference": Term(
+        "difference",
+        "Of two models, tuned − base: every vector of the one less that of the other, as lists of tokens. What changed "
+        "points at the tokens at the top, and away from those at the bottom.",
+    ),
+    "change": Term(
+        "change",
+        "How much of a vector a fine-tune changed: |Δ| / |base|, the length of the difference over that of the base's "
+        "vector. Of a head, of its whole matrix (Frobenius norms).",
+    ),
+    "norm-of-difference": Term("|Δ|", "The length of the difference: how far the vector moved."),
+    "unchanged": Term(
+        "unchanged",
+        "The difference is exactly 0: both models have the same numbers there. All tokens score 0, so a list would be "
+        "noise, and none is shown.",
+    ),
+    "classifier": Term(
+        "classification head",
+        "What turns a text's last state into labels: a vector for each, and the label whose vector the state points at "
+        "most is the answer. Only differences between labels count.",
+    ),
+    "dense": Term(
+        "dense",
+        "Of encoders: d_model vectors that read the state of the first token; their answers, squashed, are what the "
+        "labels' vectors read.",
     ),
     "nearest": Term(
         "nearest tokens",
@@ -87,14 +179,32 @@ TERMS = {
     "reads": Term("reads", "The vector looks for this token: it is at the top of a key's or query's list."),
     "avoids": Term("avoids", "The vector looks for the opposite of this token: it is at the bottom of its list."),
     "writes": Term("writes", "The vector promotes this token: it is at the top of a value's or output's list."),
-    "positive": Term("turns positive on", "At the top of up's list: with this token the neuron writes its value."),
-    "negative": Term(
-        "turns negative on", "At the bottom of up's list: with this token the neuron writes against its value."
+    "positive": Term(
+        "turns positive on", "At the top of up's list: by the weights alone it is positive for this token."
     ),
-    "suppresses": Term("suppresses", "The vector speaks against this token: it is at the bottom of its list."),
+    "negative": Term(
+        "turns negative on", "At the bottom of up's list: by the weights alone it is negative for this token."
+    ),
+    "suppresses": Term(
+        "suppresses", "At the bottom of the vector's list: with a positive coefficient it speaks against this token."
+    ),
+    "shuffled-targets": Term(
+        "shuffled targets",
+        "The mean rank of the second words of other pairs, or of random words: small where a head promotes them "
+        "whatever it reads.",
+    ),
+    "itself-rank": Term(
+        "itself",
+        "The mean rank of the first words themselves: 1 where a head copies what it reads, and all that is like it.",
+    ),
+    "by-chance": Term(
+        "by chance",
+        "How many heads would have such a mean rank, or a smaller one, if every rank were drawn at random.",
+    ),
     "seeds": Term(
         "seed words",
-        "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding.",
+        "A few words that stand for a concept; vectors are ranked by the dot product with their average embedding, or "
+        "by their cosines.",
     ),
     "evolution": Term(
         "evolution",
@@ -107,21 +217,132 @@ TERMS = {
     ),
     "patterns": Term(
         "patterns and messages",
-        "What a position looks for at a head (h W_Q W_Kᵀ), and what one attended to sends (h W_V W_O), as words.",
+        "What a position looks for at a head (h W_Q W_Kᵀ), what others find it by (h W_K W_Qᵀ), and what it sends to "
+        "those that attend to it (h W_V W_O), as words.",
     ),
     "neurons": Term("active neurons", "Those that move the stream most in a run: coefficient times norm of the value."),
+    "first-only": Term(
+        "first token only",
+        "In this run its coefficient at the first token is, in size, at least ten times the largest at any other: such "
+        "neurons fire there whatever the token is.",
+    ),
     "coverage": Term(
         "coverage (R_k)", "The share of a hidden state's first k tokens that the lists of the most active vectors hold."
+    ),
+    "random-state": Term(
+        "random state",
+        "Of coverage, what chance gives: the vectors that were active at one position, and the state at another one, "
+        "drawn from all positions of the texts.",
+    ),
+    "keep-k": Term(
+        "keep-k",
+        "A vector as scores of all tokens, of which all but the k largest in size are set to 0: what is left of it if "
+        "one reads only the first k tokens.",
+    ),
+    "pseudo-inverse": Term(
+        "pseudo-inverse",
+        "E⁺ undoes the embedding exactly, E E⁺ being the identity. The paper, and all lists here, use the transpose "
+        "instead: scores are then plain products with the tokens' embeddings.",
+    ),
+    "attribution": Term(
+        "attribution",
+        "What each head and neuron added to a token's logit directly, with the scales of the norms behind it fixed: "
+        "the terms sum to the logit.",
+    ),
+    "logit": Term(
+        "logit",
+        "A token's score before probabilities are made of it: one more makes its odds e times as large.",
     ),
     "reading": Term(
         "other readings",
         "The same vector or head with the norms' gains folded in, or compared with tokens after the first MLP.",
     ),
     "overlap": Term(
-        "overlap", "What two lists of one length share, divided by what either has: 1 all, 0 none (Jaccard)."
+        "overlap",
+        "What two lists of one length share, divided by what either has: 1 all, 0 none (Jaccard). Two lists of random "
+        "tokens share next to nothing: less than .001 for 25 of the demo's.",
     ),
     "worker": Term(
         "worker", "The process with the model in memory that computes live pages; stored pages do without it."
+    ),
+    "pearson": Term(
+        "r, correlation of two vectors",
+        "Pearson's r of the scores that two vectors give to all tokens that both models know: 1 alike, 0 nothing in "
+        "common, −1 opposite. Vectors that read are scored with W_E, vectors that write with the unembedding.",
+    ),
+    "vs-similarity": Term(
+        "similarity of two layers",
+        "The mean |r| over all pairs of a vector of one layer and a vector of the other. Most pairs have nothing to do "
+        "with each other, so it is small, and what counts is where it is largest.",
+    ),
+    "vs-chance": Term(
+        "similarity of random vectors",
+        "The mean |r| of vectors drawn at random: the floor. A cell at the floor says nothing; colours begin above it.",
+    ),
+    "assignment": Term(
+        "assignment of layers",
+        "Every layer of the model with fewer layers gets a layer of the other, no two the same, so that the sum of the "
+        "similarities is as large as can be (the Hungarian method).",
+    ),
+    "vs-best": Term(
+        "best matches by layer",
+        "Of a layer's vectors, how many percent have their best match, the vector of the other model with the largest "
+        "|r|, in each of its layers.",
+    ),
+    "kernel": Term(
+        "kernel",
+        "The matrix that turns states of one model into states of another: that state of B whose scores of all tokens "
+        "that both know are nearest to the scores that A's state gives them.",
+    ),
+    "stitching": Term(
+        "stitching",
+        "The first layers of one model and the last of another, without training: the state between them goes through "
+        "the kernel.",
+    ),
+    "chance-of-stitching": Term(
+        "chance, of stitching",
+        "How often a model would be right that always says the most frequent next token, or label, of the texts.",
+    ),
+    "vs-feature": Term(
+        "feature space",
+        "The same with the vectors' own d_model coordinates in place of their scores: what one sees without the "
+        "vocabulary. It means something only where two models grew from one, as a fine-tune and its base.",
+    ),
+    "in-order": Term(
+        "in order",
+        "The most layers of an assignment that follow each other in both models; of 6 layers assigned at random about "
+        "3 do, of 12 about 5.",
+    ),
+    "in-place": Term(
+        "same depth",
+        "Layers assigned to the layer at the same relative depth: of equally deep models the same layer, else the "
+        "nearest. By chance it is one.",
+    ),
+    "same-number": Term(
+        "same number",
+        "Vectors whose best match in the other model has the same number in its layer. By chance that is one of very "
+        "many; where it is most of them, both models grew from the same weights.",
+    ),
+    "negative-r": Term(
+        "negative r",
+        "The two vectors are opposite: what is at the top of one is at the bottom of the other. For q and k, v and o, "
+        "up and value, or a direction's two sides, it is as good as a positive r only if the partner's is negative, "
+        "too; a key is then an opposite.",
+    ),
+    "subhead-matches": Term(
+        "matches of subheads",
+        "Which channels a head has is arbitrary unless positions are rotary: another basis gives the same head. So "
+        "single q, k, v and o of two models match only where the models are kin.",
+    ),
+    "direction-matches": Term(
+        "matches of directions",
+        "Directions are the head's own and not a matter of basis; but those with nearly equal singular values are "
+        "mixed in any way, and only both sides together have a sign.",
+    ),
+    "up-to-space": Term(
+        "up to the leading space",
+        "A printed token counts as one of ours whether either begins with a space or not; no token of ours stands for "
+        "two printed ones. “Exactly” counts the space, too, of tokens whose space print has not lost.",
     ),
     "build": Term("build", "A fingerprint of everything the lists depend on: equal builds show equal lists."),
 }
@@ -143,6 +364,10 @@ KINDS = {
     "w_k": "subhead keys",
     "w_v": "subhead values",
     "w_o": "subhead outputs",
+    "vo_in": "VO directions read",
+    "vo_out": "VO directions written",
+    "qk_query": "QK query directions",
+    "qk_key": "QK key directions",
 }
 
 _BEGINS = "Put before every text by the tokenizer; heads often look there when they find nothing else."

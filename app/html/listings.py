@@ -17,8 +17,7 @@ def peak(roles: Iterable[RoleList]) -> float:
 def address(index: Index, listing: Listing | VectorMatch, end: str, rank: int, token: int, lens: str) -> str:
     """The address of a token's row in a vector's list, on a page that is long enough to reach its rank."""
     page = addresses.vector(
-        index.manifest.model, listing["layer"], listing["index"], listing["head"], listing["subhead"],
-        lens=lens, k=reaching(rank, VECTOR_ENTRIES, index.manifest.k),
+        index.manifest.model, listing, lens=lens, k=reaching(rank, VECTOR_ENTRIES, index.manifest.k)
     )  # fmt: skip
     return f"{page}#{listing['kind']}-{end[0]}{token}"  # the id of the row, as in templates/_lists.html
 

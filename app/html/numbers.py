@@ -2,13 +2,17 @@
 The content security policy allows no style in a page: every length and colour is a step, in a data attribute."""
 
 from collections.abc import Iterable, Sequence
-from math import log
+from math import floor, log, log10
+from typing import Literal
 
+from app.views.head import SubheadRow
 from app.views.model import LayerRow
+from app.views.similarity import TELLING
 from app.views.tokens import ScoredToken, TokenPair
 
 BAR_STEPS = 50
 HEAT_STEPS = 8
+MOST_SIMILAR = 5  # subheads that a head's page names above its table
 
 
 def number(value: float) -> str:
@@ -16,9 +20,15 @@ def number(value: float) -> str:
 
 
 def score(value: float, peak: float) -> str:
-    """A score of a list whose largest is `peak`: four figures of that, so that the points of a column stand in line."""
+    """A score of a list whose largest is `peak`: four figures of that, so that the points of a column stand in line;
+    of small ones, as differences have, up to three figures, and no 0 before the point."""
     digits = 3 if peak < 10 else 2 if peak < 100 else 1 if peak < 1000 else 0
-    return f"{value:.{digits}f}" if value >= 0 else f"−{-value:.{digits}f}"
+    if 0 < peak < 0.1:
+        digits = min(5, 2 - floor(log10(peak)))
+    text = f"{abs(value):.{digits}f}"
+    if digits > 3:
+        text = text.removeprefix("0")
+    return text if value >= 0 else f"−{text}"
 
 
 def ratio(value: float | None) -> str:
@@ -62,6 +72,16 @@ def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
     return max((abs(entries[0]["score"]) for entries in lists if entries), default=0.0)
 
 
+def most_similar(rows: Iterable[SubheadRow], matrix: Literal["vo", "qk"]) -> list[SubheadRow]:
+    """The subheads whose two vectors are most similar, at either end; none whose similarity says nothing."""
+
+    def larger(row: SubheadRow) -> float:
+        of = row["similarity"][matrix]
+        return max(of["top"], of["bottom"]) if of else 0.0
+
+    return sorted((row for row in rows if larger(row) >= TELLING), key=lambda row: -larger(row))[:MOST_SIMILAR]
+
+
 def largest(values: Iterable[float]) -> float:
     """The largest value in size; 0 if there is none."""
     return max(map(abs, values), default=0.0)
@@ -77,10 +97,20 @@ def heat(value: float | None, hottest: float = 1.0) -> int:
     return 0 if value is None else round(HEAT_STEPS * min(1.0, max(0.0, value) / hottest))
 
 
-def hottest(rows: Iterable[LayerRow], matrix: str) -> float:
-    """The largest coherence in a map: what its darkest cells stand for."""
-    cells = [cell["coherence"] for row in rows for cell in (row.vo if matrix == "vo" else row.qk)]
-    return max((coherence for coherence in cells if coherence), default=1.0)
+def hottest(rows: Iterable[LayerRow], number: Literal["readability", "coherence", "change"]) -> float:
+    """The largest number in the maps: what their darkest cells stand for."""
+    numbers = [cell.get(number) for row in rows for cell in (*row.vo, *row.qk)]
+    return max((value for value in numbers if value), default=1.0)
+
+
+def largest_change(rows: Iterable[LayerRow]) -> float:
+    """Of the vectors of a kind in a layer."""
+    return max((value for row in rows for value in (row.change or {}).values() if value), default=1.0)
+
+
+def heat_steps(hottest: float) -> list[tuple[int, float]]:
+    """Every second step of heat, and what it stands for: a legend."""
+    return [(step, hottest * step / HEAT_STEPS) for step in range(0, HEAT_STEPS + 1, 2)]
 
 
 def rank_heat(rank: float, d_vocab: int) -> int:
@@ -89,6 +119,10 @@ def rank_heat(rank: float, d_vocab: int) -> int:
     return round(HEAT_STEPS * max(0.0, 1 - log(max(rank, 1.0)) / log(max(d_vocab / 20, 2.0))))
 
 
-def clear_rank(d_vocab: int) -> int:
-    """Up to which mean rank a head is said to carry or to suppress a relation: 1 % of the tokens."""
-    return max(1, d_vocab // 100)
+def expected(count: float) -> str:
+    """How many heads would do as well by chance, in little room: 12, 2.7, 0.03, <0.001."""
+    if count >= 9.95:
+        return f"{count:.0f}"
+    if count >= 0.095:
+        return f"{count:.1f}"
+    return f"{count:.1g}" if count >= 0.001 else "<0.001"

@@ -1,45 +1,49 @@
 """Links from live pages to parameters: to the page of their stored lists or, where these are not stored, to a run that
-shows them."""
+shows them. Without a lens they lead to the one that reads best."""
+
+from collections.abc import Mapping
+from typing import Any
 
 from app import addresses
 from precompute.index.index import Index
 
 
-def layer(index: Index, layer: int) -> str:
+def layer(index: Index, layer: int, lens: str = "") -> str:
     name, stored = index.manifest.model, index.stored
     if "ff_key" in stored.kinds or "ff_value" in stored.kinds:
-        return addresses.layer(name, layer)
-    return addresses.model(name)
+        return addresses.layer(name, layer, lens=_lens(index, lens))
+    return addresses.model(name, lens=_lens(index, lens))
 
 
-def neuron(index: Index, layer: int, neuron: int) -> str:
+def neuron(index: Index, layer: int, neuron: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.neurons:
-        return addresses.ff(name, layer, neuron)
-    return addresses.prompt(name, layer=layer, neuron=neuron, panel="neurons")
+        return addresses.ff(name, layer, neuron, lens=_lens(index, lens))
+    return addresses.prompt(name, layer=layer, neuron=neuron, panel="neurons", lens=_lens(index, lens))
 
 
-def head(index: Index, layer: int, head: int, lens: str = "dot") -> str:
+def head(index: Index, layer: int, head: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.heads:
-        return addresses.head(name, layer, head, lens=_stored_lens(index, lens))
-    return addresses.prompt(name, layer=layer, head=head, panel="attention,patterns")
+        return addresses.head(name, layer, head, lens=_lens(index, lens))
+    return addresses.prompt(name, layer=layer, head=head, panel="attention,patterns", lens=_lens(index, lens))
 
 
-def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "dot") -> str:
+def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") -> str:
     if index.stored.pairs:
-        return addresses.pairs(index.manifest.model, layer, number, matrix, lens=_stored_lens(index, lens))
+        return addresses.pairs(index.manifest.model, layer, number, matrix, lens=_lens(index, lens))
     return head(index, layer, number, lens)
 
 
-def vector(index: Index, layer: int, number: int, of_head: int | None, sub: int | None) -> str:
-    """The page of a vector of any kind: its neuron's, or its subhead's."""
-    if of_head is None or sub is None:
-        return neuron(index, layer, number)
-    if index.stored.subheads:
-        return addresses.subhead(index.manifest.model, layer, of_head, sub)
-    return head(index, layer, of_head)
+def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
+    """The page of a vector of any kind: its neuron's, its subhead's or its direction's."""
+    if vector["head"] is None:
+        return neuron(index, vector["layer"], vector["index"], lens)
+    if index.stored.subheads if vector["direction"] is None else index.stored.directions:
+        return addresses.vector(index.manifest.model, vector, lens=_lens(index, lens))
+    return head(index, vector["layer"], vector["head"], lens)
 
 
-def _stored_lens(index: Index, lens: str) -> str:
-    return lens if lens in index.stored.lenses else index.stored.lens
+def _lens(index: Index, lens: str) -> str:
+    """The lens of the page that links, if it has one and lists under it are stored; or the one that reads best."""
+    return lens if lens in index.stored.lenses else index.best_lens

@@ -6,25 +6,41 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from app import addresses
-from app.formats import stored_tables
-from app.html import charts, glossary, listings, numbers, openapi_text, parameter_links, tokens
+from app.formats import lab_tables, stored_tables
+from app.formats.compact_tables import sides_of_directions, sides_of_vectors
+from app.html import (
+    charts,
+    citation,
+    glossary,
+    hubs,
+    lab_charts,
+    lab_findings,
+    layer_maps,
+    line_chart,
+    listings,
+    numbers,
+    openapi_text,
+    parameter_links,
+    tokens,
+)
 from app.html.assets import folder
-from app.views import lengths, parse_address, terms, through_heads
+from app.library.model_labels import ModelLabels
+from app.library.two_models import TwoModels
+from app.views import difference, lengths, parse_address, terms, through_heads
+from app.views import labels as label_pages
 from app.views.example_texts import example_texts
-from app.views.readable_alternative import readable_alternative
+from app.views.label_copy import as_label
+from app.views.paper import lists_of
 from app.views.token_text import visible
 from precompute.index import not_stored
 from precompute.index.index import Index, ranges
 from precompute.plain_text import file_size
-from precompute.rebuild_command import rebuild_command
-from precompute.shape import PRESETS
-
-ASSETS = ("lexiscope.css", "lexiscope.js", "htmx-4.0.0.min.js", "favicon.svg")
+from precompute.shape import DIRECTION_KINDS, PRESETS
 
 
 @dataclass(frozen=True)
@@ -36,8 +52,30 @@ class PageRequest:
     origin: str = ""  # scheme://host, for links that leave the site
     formats: Mapping[str, str] = field(default_factory=dict)  # "json", "csv", "md", "tex" -> URL
     index: Index | None = None  # of pages about a model
-    models: tuple[str, ...] = ()  # all there are, for switching
+    models: Mapping[str, str] = field(default_factory=dict)  # all there are, for switching; the best lens of each
+    comparisons: Mapping[str, str] = field(default_factory=dict)  # what the model is compared with, and where
+    own_lens: str = ""  # of its lists
+    difference: TwoModels | None = None  # of pages about a difference
+    can_run: frozenset[str] = frozenset()  # those of its two models that a worker answers for
+    labels: ModelLabels = field(default_factory=ModelLabels)  # what people said of the model's parameters
     live: bool = False  # whether a worker answers for the model, so that links to live pages work
+
+    @cached_property
+    def lens(self) -> str:
+        """The lens that links take along: the page's own, or, where it has none, the one that reads best."""
+        if self.own_lens or not self.index:
+            return self.own_lens or "dot"
+        return self.models.get(self.index.manifest.model) or self.index.stored.lens
+
+    def same_page_of(self, model: str) -> str:
+        """The address of the same page of another model, without what only a difference has. That model may have no
+        classification head."""
+        path, _, query = self.canonical.partition("?")
+        _, slash, rest = path.removeprefix("/").partition("/")
+        if rest.startswith("classifier"):
+            return addresses.model(model, lens=self.lens)
+        left_out = {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
+        return addresses.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -46,15 +84,20 @@ class PageRequest:
 
 
 class Renderer:
-    """`assets` maps the names in ASSETS to the URLs they are served at."""
+    """`assets` maps the names of static files to the URLs they are served at."""
 
     def __init__(self, assets: Mapping[str, str] | None = None, templates: Path | None = None) -> None:
-        urls = assets or {name: f"/static/{name}" for name in ASSETS}
+        urls = assets or {path.name: f"/static/{path.name}" for path in folder("static").iterdir()}
         self._environment = environment(templates or folder("templates"), urls)
 
     def page(self, name: str, partial: bool, view: Any, request: PageRequest) -> str:
         """The whole document, or only what changes from page to page: the inside of #page, with a title."""
-        return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
+        with hubs.page_of(request.index, dict(request.query)):
+            return self._environment.get_template(f"{name}.html").render(view=view, page=request, partial=partial)
+
+    def figure(self, name: str, view: Any, address: str) -> str:
+        """An SVG by itself, to be put into a paper."""
+        return self._environment.get_template(f"{name}.svg").render(view=view, address=address)
 
 
 def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
@@ -68,17 +111,20 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         lstrip_blocks=True,
     )
     jinja.filters |= {
+        "around_rank": tokens.around_rank,
         "asset": assets.__getitem__,
         "bar": numbers.bar,
         "by_first_token": tokens.by_first_token,
         "chip": tokens.chip,
         "chip_text": tokens.chip_text,
+        "change": difference.change_text,
         "chips": tokens.chips,
         "heat": numbers.heat,
         "help": addresses.help_page,
         "largest": numbers.largest,
         "number": numbers.number,
         "percent": numbers.percent,
+        "percentage": difference.percentage,
         "plain": tokens.plain,
         "plain_pairs": tokens.plain_pairs,
         "predicted": numbers.predicted,
@@ -92,23 +138,36 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "size": file_size,
         "thousands": numbers.thousands,
         "tip": glossary.tip,
+        "unless_hidden": hubs.unless_hidden,
         "visible": visible,
     }
     jinja.globals |= {
         "PRESETS": PRESETS,
         "charts": charts,
+        "citation": citation,
         "example_texts": example_texts,
         "glossary": glossary,
+        "hubs": hubs,
+        "as_label": as_label,
+        "is_direction": DIRECTION_KINDS.__contains__,
+        "label_pages": label_pages,
+        "lab_charts": lab_charts,
+        "lab_findings": lab_findings,
+        "lab_tables": lab_tables,
+        "layer_maps": layer_maps,
         "lengths": lengths,
+        "line_chart": line_chart,
         "links": parameter_links,
         "listings": listings,
+        "no_run": difference.no_run,
         "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
+        "paper_lists": lists_of,
         "parse_address": parse_address,
         "ranges": ranges,
-        "readable_alternative": readable_alternative,
-        "rebuild_command": rebuild_command,
+        "sides_of_directions": sides_of_directions,
+        "sides_of_vectors": sides_of_vectors,
         "stored_tables": stored_tables,
         "terms": terms,
         "through_heads": through_heads,

@@ -8,23 +8,37 @@ from html import escape
 from markupsafe import Markup
 
 from app import addresses
+from app.html.hubs import marked
 from app.views.seeds import SeedWord
 from app.views.token_text import visible
-from app.views.tokens import Token, TokenPair
+from app.views.tokens import ScoredToken, Token, TokenPair
 from precompute.index.tokens import CONTINUES
 
 CUT = 9  # lists side by side have room for about as many characters
 SEED_WORDS = 4
 PULLING_WORDS = 3
 
+_TAG = '<a class="t" href="'
+_HUB_TAG = '<a class="t hub" title="A hub: in unusually many lists, so that its place in one says little" href="'
 
-def chip(token: Token, model: str, lens: str = "dot") -> Markup:
-    return chips((token,), model, lens)
+
+def chip(token: Token, model: str, lens: str = "dot", marks: bool = True) -> Markup:
+    return chips((token,), model, lens, marks)
 
 
-def chips(tokens: Iterable[Token], model: str, lens: str = "dot") -> Markup:
-    before, after = _around_id(model, lens)
-    return Markup(" ".join([f"{before}{token['id']}{after}{_chip_text(token['token'])}</a>" for token in tokens]))
+def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = True) -> Markup:
+    """Hubs have their mark, unless the tokens are of no list (`marks`): predictions of the model."""
+    path, query = _around_id(model, lens, addresses.taken_along.get().get("hubs"))
+    plain_tag, hub_tag = f"{_TAG}{path}", f"{_HUB_TAG}{path}"
+    hubs = marked(lens) if marks else ()
+    return Markup(
+        " ".join(
+            [
+                f"{hub_tag if token['id'] in hubs else plain_tag}{token['id']}{query}{_chip_text(token['token'])}</a>"
+                for token in tokens
+            ]
+        )
+    )
 
 
 def chip_text(token: Token) -> Markup:
@@ -33,10 +47,10 @@ def chip_text(token: Token) -> Markup:
 
 
 @lru_cache(256)
-def _around_id(model: str, lens: str) -> tuple[str, str]:
-    """What stands before and after a token's id in the opening tag of its chip."""
-    path, mark, query = addresses.token(model, 0, lens=lens).partition("?")
-    return f'<a class="t" href="{escape(path.removesuffix("0"))}', f'{escape(mark + query)}">'
+def _around_id(model: str, lens: str, hubs: str | None) -> tuple[str, str]:
+    """What stands before and after a token's id in the address of its page."""
+    path, mark, query = addresses.token(model, 0, lens=lens, hubs=hubs).partition("?")
+    return escape(path.removesuffix("0")), f'{escape(mark + query)}">'
 
 
 @lru_cache(1 << 17)  # the same tokens are in many lists; the tokens of a model fit
@@ -69,6 +83,18 @@ def by_first_token(pairs: Iterable[TokenPair]) -> list[tuple[Token, list[TokenPa
     for pair in pairs:
         groups.setdefault(pair["from"]["id"], []).append(pair)
     return [(group[0]["from"], group) for group in groups.values()]
+
+
+def around_rank(
+    entries: Sequence[ScoredToken], rank: int
+) -> tuple[list[ScoredToken], list[ScoredToken], list[ScoredToken]]:
+    """The entries of a list before a rank, at it, and after it: hubs may be left out."""
+    ranks = [entry.get("rank", at) for at, entry in enumerate(entries, 1)]
+    before, there, after = (
+        [entry for entry, at in zip(entries, ranks, strict=True) if (at > rank) - (at < rank) == side]
+        for side in (-1, 0, 1)
+    )
+    return before, there, after
 
 
 def seed_words(tokens: Iterable[Token]) -> str:

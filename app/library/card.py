@@ -16,9 +16,13 @@ class ModelCard:
     causal: bool = True  # False: an encoder
     n_layers: int = 0  # 0 of one that cannot be used
     layers: tuple[int, ...] = ()  # those that can be read
+    best_lens: str = ""  # the lens that reads best: links to a model's pages from elsewhere have it
     bytes: int = 0
     revision: str = ""
+    build: str = ""  # of its index
     origin: str = ""  # where the weights come from, for people
+    tuned: str = ""  # of a difference, the name of the model from which the other is subtracted
+    base: str = ""  # and of that other; "" of a model
     faults: tuple[str, ...]  # what is wrong with it, for people
 
 

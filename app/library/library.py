@@ -4,18 +4,23 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 from tokenizers import Tokenizer
 
 from app.library.card import ModelCard, architecture_name
+from app.library.checksums import Checksums
+from app.library.comparisons import ComparisonCard, Comparisons, weights_of
 from app.library.fault_text import for_visitors
-from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardUnreadable
+from app.library.labels import Labels
+from app.library.model_labels import ModelLabels
+from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from precompute.files import Stamp, read_regular, stamp_of
+from precompute.index.comparison import Comparison, Side
 from precompute.index.index import Index
-from precompute.index.manifest import MODEL_NAME, TOKENIZER, FileEntry, has_manifest
+from precompute.index.manifest import MODEL_NAME, TOKENIZER, has_manifest
 from precompute.index.tokenizer import parse_tokenizer
 
 
@@ -46,6 +51,9 @@ class Library:
         self._listed: tuple[float, tuple[ModelCard, ...]] | None = None
         self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp | None]] = {}
         self._checksums = Checksums()
+        self._best_lenses: dict[str, str] = {}  # by build
+        self._comparisons = Comparisons(data, every)
+        self._labels = Labels(data, every)
 
     def index(self, name: str) -> Index:
         seen = self._seen.get(name)
@@ -63,7 +71,8 @@ class Library:
 
     def version(self) -> str:
         """Another one whenever the home page may show something else."""
-        return " ".join(f"{card.model}:{self._version(card.model)}" for card in self.cards())
+        models = [f"{card.model}:{self.index_version(card.model)}" for card in self.cards()]
+        return " ".join([*models, self.comparisons_version()]).strip()
 
     def names(self) -> tuple[str, ...]:
         return tuple(card.model for card in self.cards())
@@ -74,6 +83,39 @@ class Library:
         if listed is None or time.monotonic() - listed[0] >= self.every:
             listed = self._listed = time.monotonic(), tuple(map(self._card, self._folders()))
         return listed[1]
+
+    def comparisons(self) -> tuple[ComparisonCard, ...]:
+        """Every comparison of two models, whether they have indexes here or not; a broken one says so."""
+        return self._comparisons.cards()
+
+    def comparisons_version(self) -> str:
+        """Another one whenever something of a comparison may be shown otherwise."""
+        return self._comparisons.version()
+
+    def comparison(self, a: str, b: str) -> Comparison:
+        return self._comparisons.find(a, b)
+
+    def comparisons_of(self, index: Index) -> list[tuple[Side, Comparison]]:
+        """The comparisons of the very weights that an index is of, and which of the two its model is."""
+        name, weights = index.manifest.model, weights_of(index.manifest)
+        found: list[tuple[Side, Comparison]] = []
+        for comparison in self._comparisons.of_model(name):
+            side: Side = "a" if comparison.a.model == name else "b"
+            if weights_of(comparison.a if side == "a" else comparison.b) == weights:
+                found.append((side, comparison))
+        return found
+
+    def labels(self, index: Index) -> ModelLabels:
+        """What people said of the parameters of a model."""
+        return self._labels.of(index)
+
+    def label_faults(self) -> tuple[str, ...]:
+        """What is wrong with files of labels."""
+        return self._labels.faults()
+
+    def labels_version(self) -> str:
+        """Another one whenever labels may be others."""
+        return self._labels.version()
 
     def tokenizer(self, name: str) -> Tokenizer | None:
         """The model's tokenizer, loaded when it is first asked for; None if its file is missing or another one."""
@@ -138,13 +180,28 @@ class Library:
             causal=index.shape.causal,
             n_layers=index.shape.n_layers,
             layers=index.layers,
+            best_lens=self.best_lens(index),
             bytes=index.n_bytes,
             revision=index.manifest.revision,
+            build=index.manifest.build,
             origin=index.manifest.origin,
+            tuned=minus.tuned if (minus := index.manifest.minus) else "",
+            base=minus.model if minus else "",
             faults=tuple(for_visitors(fault, self.data) for fault in index.faults.values()),
         )
 
-    def _version(self, name: str) -> str:
+    def best_lens(self, index: Index) -> str:
+        """The lens that reads best. While layers are missing, it is measured once, on the first that are there: all of
+        them take a second."""
+        if len(index.layers) == index.shape.n_layers or not index.layers:
+            return index.best_lens
+        build = index.manifest.build
+        if build not in self._best_lenses:
+            self._best_lenses[build] = index.best_lens
+        return self._best_lenses[build]
+
+    def index_version(self, name: str) -> str:
+        """Another one whenever what is shown of a model may be something else; also of one that has no index."""
         try:
             return self.index(name).version
         except LexiscopeError as error:
@@ -165,52 +222,3 @@ def _load_tokenizer(path: Path, sha256: str) -> Tokenizer | None:
         return parse_tokenizer(content) if hashlib.sha256(content).hexdigest() == sha256 else None
     except Exception:  # the library raises nothing more special; searches do without
         return None
-
-
-def _was_refused(check: Future[None]) -> bool:
-    """Whether the system did not let the file be read: it may at the next try."""
-    return check.done() and isinstance(check.exception(), ShardUnreadable)
-
-
-class Checksums:
-    """A file that was touched since it was first opened must prove that it is still the one that was built.
-
-    Until it has, its layer is left out. Hashing takes seconds for large files, so a thread does it."""
-
-    def __init__(self) -> None:
-        self._trusted: dict[tuple[Path, str], Stamp | None] = {}  # by path and sum: as the file was when it was right
-        self._checks: dict[tuple[Path, str], tuple[Stamp | None, Future[None]]] = {}
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checksums")
-
-    def faults(self, index: Index) -> tuple[dict[int, IndexFault], tuple[Future[None], ...]]:
-        """Faults of the layers whose files are not known to be right, and the checks that are still running."""
-        faults: dict[int, IndexFault] = {}
-        running: list[Future[None]] = []
-        for layer in index.layers:
-            entry = index.manifest.shards[layer]
-            check = self._check(index.folder, entry, index.stamps[layer])
-            if check is None:
-                continue
-            if not check.done():
-                running.append(check)
-                path = index.folder / entry.file
-                faults[layer] = ShardUnreadable(
-                    f"{path} was touched while it was served and is being checked: ask again"
-                )
-            elif isinstance(fault := check.exception(), IndexFault):
-                faults[layer] = fault.bare()
-        return faults, tuple(running)
-
-    def _check(self, folder: Path, entry: FileEntry, stamp: Stamp | None) -> Future[None] | None:
-        """The check of a file, started if need be; None if the file is as it was when it was first opened, or right."""
-        key = folder / entry.file, entry.sha256
-        if self._trusted.setdefault(key, stamp) == stamp:
-            return None
-        checked, check = self._checks.get(key, (None, None))
-        if check is None or checked != stamp or _was_refused(check):
-            check = self._thread.submit(entry.check_sum, folder)
-            self._checks[key] = stamp, check
-        if check.done() and check.exception() is None:
-            self._trusted[key] = stamp
-            return None
-        return check

@@ -2,7 +2,7 @@
 
 from typing import Any, TypeAlias
 
-from app.addresses import FORMATS
+from app.addresses import MEDIA_TYPES
 from app.routes.examples import ERROR, EXAMPLES
 from app.system_types import ErrorView
 from app.views.tokens import View
@@ -10,16 +10,17 @@ from app.views.tokens import View
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
-the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`. Addresses
-answer GET and HEAD, and carry an `ETag`; arguments that have their default are left out. A token is
-`{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
+the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`, a comparison
+of two models and a lab also `.svg`. Addresses answer GET and HEAD, and carry an `ETag`; arguments that have their
+default are left out, and one that an address does not take (also `utm_source` and its like) is an error that names the
+nearest. A token is `{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
 
 _TEXT = {"schema": {"type": "string"}}
 _ERRORS = {
     400: "The address is not text in UTF-8",
     404: "There is no such model, layer, neuron, head, subhead, token or page",
     414: "The address is too long",
-    422: "An argument has a value it cannot have; the detail says which it can",
+    422: "An argument has a value it cannot have, or there is none of that name; the detail says what there is",
     503: "The layer's file is damaged or gone; other layers still work",
 }
 _LIVE_ERRORS = {
@@ -33,7 +34,7 @@ _LIVE_ERRORS = {
 
 def data_responses(name: str, view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
     """Responses of a page's data: JSON of the shape of its view, or one of the other formats."""
-    content = {FORMATS[format]: _TEXT for format in formats if format != "json"}
+    content = {MEDIA_TYPES[format]: _TEXT for format in formats if format != "json"}
     content["application/json"] = {"example": EXAMPLES[name]}
     errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
     errors[404]["content"] = {"application/json": {"example": ERROR}}

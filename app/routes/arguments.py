@@ -8,10 +8,10 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
-from app.addresses import DATA_FORMATS
+from app.addresses import FIGURE_FORMATS, MAP
 from app.html.glossary import tip
 from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
-from precompute.shape import PRESETS
+from precompute.shape import HEAD_KINDS, PRESETS
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -22,11 +22,24 @@ def empty_is(default: Any) -> BeforeValidator:
 
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
+ComparedModel = Annotated[str, Path(description="One of two models that are compared", examples=["minilm"])]
+OtherModel = Annotated[str, Path(description="The other one", examples=["gte-small"])]
 Layer = Annotated[int, Path(ge=0, description="A layer, from 0", examples=[29])]
 Neuron = Annotated[int, Path(ge=0, description="A neuron of the layer, from 0", examples=[432])]
 Head = Annotated[int, Path(ge=0, description="A head of the layer, from 0", examples=[2])]
 Subhead = Annotated[int, Path(ge=0, description="A subhead of the head, from 0", examples=[3])]
+Direction = Annotated[int, Path(ge=0, description="A singular direction of the head, from 0", examples=[0])]
 Matrix = Annotated[Literal["vo", "qk"], Path(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
+HeadKind = Annotated[
+    Literal["classifier", "dense"],
+    Path(description="The vectors of the labels, or of the step before them", examples=["classifier"]),
+]
+HeadIndex = Annotated[int, Path(ge=0, description="A vector of that kind, from 0", examples=[1])]
+AskedMatrix = Annotated[
+    Literal["vo", "qk"],
+    Query(description="`vo`: what heads write having attended to the first words; `qk`: what they look for at them"),
+    empty_is("vo"),
+]
 TokenId = Annotated[int, Path(ge=0, description="A token's id", examples=[2767])]
 
 Lens = Annotated[
@@ -42,10 +55,23 @@ AskedLens = Annotated[
     ),
     empty_is(None),
 ]
+Hubs = Annotated[
+    Literal["hide"] | None,
+    Query(description="`hide` leaves hubs out of all lists: " + tip("hub") + " Ranks stay the true ones"),
+    BeforeValidator(lambda value: None if value in ("", "show") else value),
+]
 Preset = Annotated[
     Literal["all", "distinct", "words"],
     Query(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
     empty_is("all"),
+]
+HeadMap = Annotated[
+    Literal["readability", "coherence", "change"],
+    Query(
+        alias="map",
+        description="In the page for people: what colours the maps of heads; `change` is of differences only",
+    ),
+    empty_is(MAP),
 ]
 Entries = Annotated[
     int | None,
@@ -54,14 +80,54 @@ Entries = Annotated[
     ),
     empty_is(None),
 ]
+CsvEntries = Annotated[
+    int | None,
+    Query(
+        ge=1,
+        description="In `.csv`: all lists of the neurons, token by token, this many of each; all that is stored",
+    ),
+    empty_is(None),
+]
+CsvEnds = Annotated[
+    Literal["top", "bottom", "both"] | None,
+    Query(description="In `.csv`: all lists of the neurons, token by token, of these ends; of both"),
+    empty_is(None),
+]
+NeuronSide = Annotated[
+    Literal["key", "up", "value", "both"] | None,
+    Query(description="In `.md` and `.tex`: a small table of one vector's top, or of `both`, key beside value"),
+    empty_is(None),
+]
+SubheadSide = Annotated[
+    Literal["q", "k", "v", "o", "qk", "vo"] | None,
+    Query(description="In `.md` and `.tex`: a small table of one vector's top, or of two beside each other"),
+    empty_is(None),
+]
+DirectionSide = Annotated[
+    Literal["in", "out", "query", "key", "vo", "qk"] | None,
+    Query(description="In `.md` and `.tex`: a small table of one side's top, or of two beside each other"),
+    empty_is(None),
+]
+PairsSide = Annotated[
+    Literal["top", "bottom"] | None, Query(description="In `.md` and `.tex`: a table of this end alone"), empty_is(None)
+]
+LabFigure = Annotated[
+    Literal["similarity", "inverse", "coverage"] | None,
+    Query(description="One measurement alone; the others are then null"),
+    empty_is(None),
+]
 PageNumber = Annotated[
     int, Query(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them"), empty_is(1)
 ]
 Sort = Annotated[
     Literal[
         "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",
+        "change", "-change",
     ],
-    Query(description="By what: numbers go from large to small, and `-` turns the order round"),
+    Query(
+        description="By what: numbers go from large to small, and `-` turns the order round. Only the neurons of a "
+        "difference of two models have a `change`"
+    ),
     empty_is("neuron"),
 ]  # fmt: skip
 TokenFilter = Annotated[
@@ -73,11 +139,19 @@ TokenFilter = Annotated[
     ),
     empty_is(None),
 ]
-ListingKind: TypeAlias = Literal["ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo", "qk"]
+ListingKind: TypeAlias = Literal[
+    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk"
+]  # fmt: skip
 MatchKind = Annotated[
     ListingKind | None, Query(description="Only vectors of this kind, or pairs of this matrix"), empty_is(None)
 ]
 TokenKind = Annotated[ListingKind | None, Query(description="Only this kind, and all of it, in pages"), empty_is(None)]
+VectorKind: TypeAlias = Literal[
+    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
+]  # fmt: skip
+ComparedKind = Annotated[
+    VectorKind | None, Query(description="Only vectors of this kind, with more of its matches"), empty_is(None)
+]
 Group = Annotated[
     Literal["from"] | None, Query(description="In the page for people: pairs grouped by first token"), empty_is(None)
 ]
@@ -86,10 +160,31 @@ Reading = Annotated[
     Query(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
     empty_is(None),
 ]
+ComparedAs = Annotated[
+    Literal["gpt2-medium", "gpt2"] | None,
+    Query(alias="as", description="Whose printed lists to compare with, of a model that has another name"),
+    empty_is(None),
+]
+PrintedList = Annotated[
+    str | None,
+    Query(
+        alias="list",
+        max_length=40,
+        description="Only this printed list, such as `vo/21/7` or `ff/3/2711`, entry by entry",
+        examples=["vo/21/7"],
+    ),
+    empty_is(None),
+]
+WithRanks = Annotated[
+    Literal["1"] | None,
+    Query(description="1: also the ranks of looked-up neurons, which the worker computes from the weights"),
+    BeforeValidator(lambda value: None if value in ("", "0") else value),
+]
 Words = Annotated[
     str,
     Query(
-        description='Words, "quoted phrases", token ids such as #3290, or an address such as L10N2361',
+        description='Words, "quoted phrases", token ids such as #3290, an address such as L10N2361, or a pair such as '
+        "king > queen",
         examples=["dog", "L10N2361"],
     ),
 ]
@@ -122,11 +217,16 @@ class _Matrix(_Text):
     regex = r"vo|qk"
 
 
+class _HeadKind(_Text):
+    regex = "|".join(HEAD_KINDS)
+
+
 class _Format(_Text):
-    regex = "|".join(DATA_FORMATS)
+    regex = "|".join(FIGURE_FORMATS)
 
 
 register_url_convertor("name", _Name())
 register_url_convertor("number", _Number())
 register_url_convertor("matrix", _Matrix())
+register_url_convertor("head_kind", _HeadKind())
 register_url_convertor("format", _Format())

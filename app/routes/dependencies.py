@@ -16,12 +16,12 @@ from precompute.errors import IndexFault
 from precompute.index.index import Index
 
 
-def model_names(library: Library) -> tuple[str, ...]:
-    """Names of the models that can be read; none while the data folder cannot."""
+def best_lenses(library: Library) -> dict[str, str]:
+    """The models that can be read, and the lens that reads best in each; none while the data folder cannot be read."""
     try:
-        return tuple(card.model for card in library.cards() if card.n_layers)
+        return {card.model: card.best_lens for card in library.cards() if card.n_layers}
     except IndexFault:
-        return ()
+        return {}
 
 
 async def settings_of(request: Request) -> Settings:

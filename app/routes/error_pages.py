@@ -15,16 +15,18 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
-from app.addresses import DATA_FORMATS
+from app.addresses import FIGURE_FORMATS
 from app.html.rendering import PageRequest
 from app.library.fault_text import for_visitors
-from app.routes.dependencies import model_names
+from app.library.two_models import two_models
+from app.routes.dependencies import best_lenses
 from app.routes.page_answer import NotModified
 from app.routes.requests import is_partial, origin_of
+from app.routes.unknown_arguments import UnknownArgument, corrected_address
 from app.workers.errors import LiveError, status_of, title_of
 from precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
 
-DATA_ENDINGS = (*(f".{format}" for format in DATA_FORMATS), "/-/health", "/-/metrics")
+DATA_ENDINGS = (*(f".{format}" for format in FIGURE_FORMATS), "/-/health", "/-/metrics")
 RETRY_SECONDS = 10  # after which a layer may have been built, or a file of an index put right
 
 logger = logging.getLogger("lexiscope")
@@ -37,8 +39,10 @@ def add_error_pages(app: FastAPI) -> None:
 
     @app.exception_handler(LexiscopeError)
     async def known(request: Request, error: LexiscopeError) -> Response:
-        detail, retry_after = str(error), None
+        detail, retry_after, way_out = str(error), None, None
         match error:
+            case UnknownArgument():
+                way_out = corrected_address(request, error)
             case NotBuilt():
                 retry_after = RETRY_SECONDS
             case LiveError():
@@ -49,7 +53,7 @@ def add_error_pages(app: FastAPI) -> None:
                 logger.warning("%s: %s", request.url.path, error)
                 detail, retry_after = for_visitors(error, app.state.library.data), RETRY_SECONDS
         headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-        return await error_page(app.state, request, status_of(error), detail, headers)
+        return await error_page(app.state, request, status_of(error), detail, headers, way_out)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -79,26 +83,36 @@ def add_error_pages(app: FastAPI) -> None:
 
 
 async def error_page(
-    state: State, request: Request, status: int, detail: str, headers: Mapping[str, str] | None = None
+    state: State,
+    request: Request,
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    way_out: str | None = None,
 ) -> Response:
+    """`way_out` is an address that would work."""
     error = {"error": {"status": status, "title": title_of(status), "detail": detail}}
     headers = {"cache-control": "no-cache", "vary": "Accept, HX-Request, HX-Request-Type", **(headers or {})}
     if wants_data(request):
         return Response(orjson.dumps(error), status, headers, "application/json")
-    view: dict[str, Any] = {**error, "links": [], "retry": headers.get("retry-after")}
+    links = [{"href": way_out, "text": f"Open {way_out[:200]}"}] if way_out else []
+    view: dict[str, Any] = {**error, "links": links, "retry": headers.get("retry-after")}
     page: str = state.renderer.page("error", is_partial(request), view, _page_request(state, request))
     return Response(page.encode("utf-8", "backslashreplace"), status, headers, "text/html")
 
 
 def _page_request(state: State, request: Request) -> PageRequest:
     model = request.scope.get("path_params", {}).get("model")
-    index, models = None, model_names(state.library)
+    index, models = None, best_lenses(state.library)
     if model in models:
         with suppress(LexiscopeError):
             index = state.library.index(model)
     live = index is not None and state.live.serves(model)
     path = request.url.path
-    return PageRequest(path, path, origin_of(request), index=index, models=models, live=live)
+    difference = two_models(state.library, index) if index else None
+    return PageRequest(
+        path, path, origin_of(request, state.settings), index=index, models=models, difference=difference, live=live
+    )
 
 
 def explain(faults: Sequence[Mapping[str, Any]]) -> str:

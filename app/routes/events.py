@@ -14,10 +14,11 @@ from app.library.fault_text import for_visitors
 from app.routes import arguments as arg
 from app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, StoredLens, stream_slot
 from app.routes.live_arguments import PromptArguments
-from app.routes.live_pages import PROMPT_FORMATS, prompt_address, prompt_ask
+from app.routes.live_pages import prompt_address, prompt_ask, prompt_formats
 from app.routes.page_answer import ModelPage, PageAnswer
 from app.routes.pages import list_length
 from app.routes.readings import pairs_ask
+from app.views.difference import check_can_run
 from app.views.lengths import PAIR_ENTRIES
 from app.views.pairs import pairs_view, with_pairs_reading
 from app.views.prompt import prompt_view
@@ -43,16 +44,17 @@ class Run:
 async def prompt_run(
     answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[PromptArguments, Query()]
 ) -> AsyncIterator[Run]:
-    model, ask = index.manifest.model, prompt_ask(arguments)
+    check_can_run(index)
+    model, ask = index.manifest.model, prompt_ask(index, arguments, without_hubs=bool(answer.hubs))
     if ask is None:
         raise BadRequest("there is no text: give it as text=")
-    answer.at(prompt_address(model, arguments), PROMPT_FORMATS)
+    answer.at(prompt_address(model, arguments), prompt_formats(answer.format, arguments))
     async with aclosing(live.stream(model, ask, answer.request)) as reports:
         yield Run(
             await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,
             "prompt",
-            lambda result: prompt_view(index, ask, ",".join(arguments.panel), result),
+            lambda result: prompt_view(index, ask, ",".join(arguments.panel), result, answer.hidden_hubs(ask.lens)),
         )
 
 
@@ -63,6 +65,7 @@ async def pairs_run(
 ) -> AsyncIterator[Run]:  # fmt: skip
     if reading is None:
         raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
+    check_can_run(index)
     model = index.manifest.model
     answer.at(addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading))
     k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)

@@ -19,6 +19,7 @@ ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no 
 def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
     """Example addresses by path; a page that nothing served here has is left out."""
     index = _first(state.library)
+    compared = next((card for card in state.library.comparisons() if not card.fault), None)
     live = index is not None and state.live.serves(index.manifest.model)
     links: dict[str, str] = {}
     for each in endpoints(dict(document)):
@@ -26,24 +27,37 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
         if ("{model}" in path and index is None) or (LIVE in operation.get("tags", ()) and not live):
             continue
         numbers = _numbers(index) if index else {}
+        if "{direction}" in path and index and not index.stored.directions:
+            continue
+        if "/classifier" in path:
+            labelled = _first(state.library, has_head=True)
+            if labelled is None:
+                continue
+            numbers["model"] = labelled.manifest.model
+            numbers["index_of_kind"] = range(len(labelled.classifier().entry.labels))
+        if "{other}" in path:
+            if compared is None:
+                continue
+            numbers = {"model": compared.a, "other": compared.b}
         query = {}
         for asked in operation.get("parameters", ()):
             sample = example(asked)
             if asked["in"] == "path":
                 value = numbers.get(asked["name"], sample)
                 path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
-            elif asked["name"] in ASKED:
+            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # which is a page without them
                 query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
         links[each["path"]] = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
     return links
 
 
-def _first(library: Library) -> Index | None:
-    """The first model of which a layer is ready."""
+def _first(library: Library, has_head: bool = False) -> Index | None:
+    """The first model of which a layer is ready; with a classification head, if it is to have one."""
     for card in library.cards():
         try:
-            if card.layers:
-                return library.index(card.model)
+            index = library.index(card.model)
+            if card.layers and (index.manifest.classifier or not has_head):
+                return index
         except LexiscopeError:
             continue
     return None
@@ -53,6 +67,7 @@ def _numbers(index: Index) -> dict[str, Any]:
     """What may stand in the paths: numbers as ranges, of which the example is taken if it is among them."""
     shape = index.shape
     counts = {"neuron": shape.d_mlp, "head": shape.n_heads, "subhead": shape.d_head, "token": shape.d_vocab}
+    counts["direction"] = shape.d_head
     ranges = {name: range(count) for name, count in counts.items()}
     return {"model": index.manifest.model, "layer": index.layers, **ranges}
 

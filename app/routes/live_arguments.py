@@ -7,23 +7,29 @@ from typing import Annotated, Any, Literal, get_args
 from fastapi import Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from app.addresses import HEAD_LAYERS, SEED_KIND
+from app.addresses import CONVENTION, HEAD_LAYERS, SEED_KIND
 from app.packed_text import unpack
 from app.routes.arguments import empty_is
 from app.views.lengths import HEAD_TOKENS, LIKELY_TOKENS, SEED_RESULTS
 from app.views.terms import (
+    parse_against,
     parse_groups,
     parse_layers,
+    parse_neurons,
     parse_off,
     parse_pairs,
     parse_set,
     parse_terms,
+    parse_token,
+    write_against,
     write_groups,
     write_layers,
+    write_neurons,
     write_off,
     write_pairs,
     write_set,
     write_terms,
+    write_token,
 )
 from precompute.errors import BadRequest
 from precompute.live.wire import Intervention, Panel
@@ -120,6 +126,16 @@ ListEnd = Annotated[
     empty_is("top"),
 ]
 HeadTokens = Annotated[int, Query(ge=1, le=50, description="Tokens of each list"), empty_is(HEAD_TOKENS)]
+SentenceText = Annotated[
+    str,
+    Query(description="A sentence: what states of the first model become in the second", examples=["The capital of"]),
+    AfterValidator(_plain_lines),
+]
+SentenceLayer = Annotated[
+    int | None,
+    Query(ge=0, le=MAX_NUMBER, description="Of the first model: the states after it; the last"),
+    empty_is(None),
+]
 RelationPairs = Annotated[
     tuple[str, ...],
     Query(
@@ -171,12 +187,18 @@ class PromptArguments(BaseModel):
     ] = PANELS[:1]
     off: Annotated[
         tuple[str, ...],
-        Field(description="Neurons and heads to switch off in this run", examples=[["10.2361", "8.h11"]]),
+        Field(
+            description="Neurons and heads to switch off in this run, at all positions or at one (`8.h11@3`)",
+            examples=[["10.2361", "8.h11"]],
+        ),
         _rewrite(lambda text: write_off(parse_off(text))),
     ] = ()
     set: Annotated[
         tuple[str, ...],
-        Field(description="Neurons whose coefficient is set in this run, at all positions", examples=[["10.5:2.5"]]),
+        Field(
+            description="Neurons whose coefficient is set in this run, at all positions or at one (`10.5:2.5@3`)",
+            examples=[["10.5:2.5"]],
+        ),
         _rewrite(lambda text: write_set(parse_set(text))),
     ] = ()
     convention: Annotated[
@@ -184,11 +206,43 @@ class PromptArguments(BaseModel):
         Field(
             description="How `patterns` are compared with tokens: final norm, the layer's norm on tokens, or exactly"
         ),
-        empty_is("final"),
-    ] = "final"
+        empty_is(CONVENTION),
+    ] = CONVENTION
+    lens: Annotated[
+        Literal["dot", "cosine"],
+        Field(description="Of `patterns`, and of the stored lists of `neurons`: `dot` or `cosine`"),
+        empty_is("dot"),
+    ] = "dot"
+    rows: Annotated[
+        Literal["heads", "tokens"],
+        Field(description="Of `patterns`: all `heads` at the position, or all `tokens` at the head (or head 0)"),
+        empty_is("heads"),
+    ] = "heads"
     k: Annotated[int, Field(ge=1, le=50, description="Tokens of each cell and prediction"), empty_is(LIKELY_TOKENS)] = (
         LIKELY_TOKENS
     )
+
+    neurons: Annotated[
+        tuple[str, ...],
+        Field(description="Neurons whose coefficients at all tokens the panel `neurons` tells", examples=[["29.1240"]]),
+        _rewrite(lambda text: write_neurons(parse_neurons(text))),
+    ] = ()
+    token: Annotated[
+        str | None,
+        Field(
+            description="Whose logit `attribution` explains: a token's id, or a word; the predicted", examples=["run"]
+        ),
+        AfterValidator(lambda text: write_token(parse_token(text or ""))),
+        empty_is(None),
+    ] = None
+    against: Annotated[
+        str,
+        Field(
+            description="What that logit is compared with: the `mean` of all tokens, `none`, or a token's id or a word"
+        ),
+        AfterValidator(lambda text: write_against(parse_against(text))),
+        empty_is("mean"),
+    ] = "mean"
 
     @property
     def whole_text(self) -> str:

@@ -3,7 +3,7 @@ into 304 where the visitor has it already."""
 
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any, ParamSpec, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Depends, Path
 from fastapi.routing import APIRoute
@@ -11,15 +11,21 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from app.addresses import DATA_FORMATS, FORMATS, content_type, format_address
+from app.addresses import DATA_FORMATS, MEDIA_TYPES, comparison, content_type, format_address, turned
 from app.formats.json_format import json_bytes
 from app.formats.tables import view_csv, view_text
 from app.html.rendering import PageRequest
+from app.library.library import Library
+from app.library.model_labels import ModelLabels
+from app.library.two_models import two_models
 from app.routes.api_docs import Responses, data_responses, page_responses
-from app.routes.dependencies import ServedIndex, model_names
+from app.routes.arguments import Hubs
+from app.routes.dependencies import ServedIndex, best_lenses
 from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from app.views.home import HomeView
+from app.views.hubs import hubs_of, without_hubs
 from app.views.tokens import View
-from precompute.errors import IndexFault, NotFound
+from precompute.errors import BadRequest, IndexFault, NotFound
 from precompute.index.index import Index
 
 P = ParamSpec("P")
@@ -102,13 +108,15 @@ def _one_of(formats: tuple[str, ...]) -> Any:
 class PageAnswer:
     """The answer to one request for a page. First `at` says what is asked for, then `show` gives its view."""
 
-    def __init__(self, request: Request, index: Index | None = None) -> None:
+    def __init__(self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None) -> None:
         self.request = request
+        self.hubs = hubs
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)
         self.wants_suggestions = self.is_partial and wants_suggestions(request)
         self._index = index
         self._state = request.app.state
+        self._origin = origin_of(request, self._state.settings)
         self.address, self._etag = "", ""
         self._formats: tuple[str, ...] = DATA_FORMATS
 
@@ -116,10 +124,14 @@ class PageAnswer:
         """Names the page by its canonical address. Raises NotModified where the visitor has this version.
 
         `also` is what the view depends on besides the address and the index."""
-        self.address, self._formats = address, formats
+        self.address, self._formats = self._with_hubs(address), formats
         self._etag = self._make_etag(also)
         if has_etag(self.request, self._etag):
             raise NotModified(self._headers())
+
+    def hidden_hubs(self, lens: str | None = None) -> frozenset[int]:
+        """The tokens that this page leaves out of its lists of a lens: for views that show only the first few."""
+        return hubs_of(self._index, lens) if self._index and self.hubs else frozenset()
 
     def window(self, page: int, size: int) -> tuple[int, int | None]:
         """Which page of a list, of how many rows: a CSV is the only page, of all rows."""
@@ -129,30 +141,44 @@ class PageAnswer:
         """The view of a list that may be long: all of it, for a CSV, is made in a thread, so that others are served."""
         return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
 
-    def show(self, template: str, view: View) -> Response:
+    def show(self, template: str, view: View, side: str | None = None) -> Response:
+        """`side` is what a small table is of, in Markdown and LaTeX."""
+        if side and self.format not in ("md", "tex"):
+            raise BadRequest("side is for small tables: add .md or .tex to the path")
         if self._index and self._index.changed:
             raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
         headers = self._headers() | {"link": self._links()}
+        if self.format != "html":
+            view = self._without_hubs(view)
         match self.format:
             case "json":
                 body = json_bytes(view)
             case "csv":
                 streamed: Response = self._state.streams.response(view_csv(view), content_type("csv"), headers)
                 return streamed
+            case "svg":
+                body = self._state.renderer.figure(template, view, self.address).encode()
             case "md" | "tex":
-                body = view_text(self.format, view, origin_of(self.request) + self.address, self._index).encode()
+                body = view_text(self.format, view, self._origin + self.address, self._index, side).encode()
             case _:
                 body = self.html(template, view, self.is_partial).encode()
         return Response(body, 200, headers, content_type(self.format))
 
     def html(self, template: str, view: View, partial: bool) -> str:
-        rendered: str = self._state.renderer.page(template, partial, view, self._page_request())
+        view = self._without_hubs(view)
+        rendered: str = self._state.renderer.page(template, partial, view, self._page_request(view))
         return rendered
 
     def redirect(self, address: str) -> Response:
         """Leads to another page, in the format that was asked for."""
         headers = {"cache-control": "no-cache", "vary": VARY}
-        return RedirectResponse(format_address(address, self.format), 303, headers)
+        return RedirectResponse(format_address(self._with_hubs(address), self.format), 303, headers)
+
+    def _with_hubs(self, address: str) -> str:
+        return turned(address, hubs=self.hubs) if self.hubs else address
+
+    def _without_hubs(self, view: View) -> View:
+        return without_hubs(self._index, view) if self._index and self.hubs else view
 
     def _headers(self) -> dict[str, str]:
         headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
@@ -164,22 +190,30 @@ class PageAnswer:
         """The page's own address and those of its other formats."""
         links = [f'<{self.address}>; rel="canonical"']
         for format, address in self._format_addresses().items():
-            links.append(f'<{address}>; rel="alternate"; type="{FORMATS[format]}"')
+            links.append(f'<{address}>; rel="alternate"; type="{MEDIA_TYPES[format]}"')
         return ", ".join(links)
 
     def _format_addresses(self) -> dict[str, str]:
         return {format: format_address(self.address, format) for format in self._formats}
 
-    def _page_request(self) -> PageRequest:
-        models = model_names(self._state.library)
-        shown = self._index.manifest.model if self._index else next(iter(models), None)  # home shows the first one
+    def _page_request(self, view: View) -> PageRequest:
+        models = best_lenses(self._state.library)
+        shown = self._index.manifest.model if self._index else _start_of(view)
+        difference = two_models(self._state.library, self._index) if self._index else None
         return PageRequest(
             path=self.request.url.path,
             canonical=self.address,
-            origin=origin_of(self.request),
+            origin=self._origin,
             formats=self._format_addresses(),
             index=self._index,
             models=models,
+            comparisons=_comparisons(self._state.library, shown) if self._index else {},
+            own_lens=getattr(view, "lens", ""),
+            difference=difference,
+            can_run=frozenset(
+                each.index for each in difference or () if each.index and self._state.live.serves(each.index)
+            ),
+            labels=self._state.library.labels(self._index) if self._index else ModelLabels(),
             live=shown is not None and self._state.live.serves(shown),
         )
 
@@ -187,20 +221,36 @@ class PageAnswer:
         """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
         index_version = self._index.version if self._index else self._state.library.version()
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
-        facts = [self._state.version, index_version, self.address, part, also]
+        compared = self._state.library.comparisons_version()
+        labels = self._state.library.labels_version()
+        facts = [self._state.version, index_version, compared, labels, self.address, part, also]
         if self.format not in ("json", "csv"):
-            facts.append(origin_of(self.request))  # the others hold links that leave the site
+            facts.append(self._origin)  # the others hold links that leave the site
         if self.format == "html":
-            facts += model_names(self._state.library)
+            facts += map(" ".join, best_lenses(self._state.library).items())
         return f'"{hashlib.blake2b(chr(10).join(facts).encode(), digest_size=12).hexdigest()}"'
+
+
+def _comparisons(library: Library, model: str | None) -> dict[str, str]:
+    """What the model is compared with, and where."""
+    cards = [card for card in library.comparisons() if model in (card.a, card.b)]
+    return {
+        card.b if card.a == model else card.a: comparison(card.a, card.b)
+        for card in sorted(cards, key=lambda card: card.a == model)  # where they are compared both ways, its own
+    }
+
+
+def _start_of(view: View) -> str | None:
+    """The model in which the home page starts."""
+    return view.start.model if isinstance(view, HomeView) and view.start else None
 
 
 async def page_of_site(request: Request) -> PageAnswer:
     return PageAnswer(request)
 
 
-async def page_of_model(request: Request, index: ServedIndex) -> PageAnswer:
-    return PageAnswer(request, index)
+async def page_of_model(request: Request, index: ServedIndex, hubs: Hubs = None) -> PageAnswer:
+    return PageAnswer(request, index, hubs)
 
 
 SitePage = Annotated[PageAnswer, Depends(page_of_site)]

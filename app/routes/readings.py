@@ -5,6 +5,8 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
+from app.views.difference import check_can_run
+from app.views.direction import SIDE_KINDS, DirectionView
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView, with_pairs_reading
 from app.views.subhead import SUBHEAD_KINDS, SubheadView
@@ -15,13 +17,14 @@ from precompute.index.index import Index
 from precompute.live.wire import PairsReadingAsk, Reading, ReadingAsk
 
 MAX_TOKENS, MAX_PAIRS = 100, 1000  # that a worker lists
-V = TypeVar("V", NeuronView, SubheadView)
+V = TypeVar("V", NeuronView, SubheadView, DirectionView)
 
 
 async def read_vectors_again(live: LiveClient, request: Request, index: Index, view: V, reading: Reading, k: int) -> V:
-    """The view with the same vectors in another reading."""
+    """The view with the same vectors in another reading; NotFound of a difference."""
+    check_can_run(index)
     vectors = {}
-    for name, (kind, row) in _vectors(index, view).items():
+    for name, (kind, row) in vectors_of(index, view).items():
         ask = ReadingAsk.model_validate(
             {
                 "kind": kind, "layer": view.layer, "index": row, "reading": reading, "lens": view.lens,
@@ -36,7 +39,8 @@ async def read_vectors_again(live: LiveClient, request: Request, index: Index, v
 async def read_pairs_again(
     live: LiveClient, request: Request, index: Index, view: PairsView, reading: Reading, k: int
 ) -> PairsView:
-    """The view with the same head's pairs in another reading."""
+    """The view with the same head's pairs in another reading; NotFound of a difference."""
+    check_can_run(index)
     answer = await live.ask(view.model, pairs_ask(view, reading, k), request)
     return with_pairs_reading(index, view, reading, answer)
 
@@ -50,10 +54,11 @@ def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
     )  # fmt: skip
 
 
-def _vectors(index: Index, view: NeuronView | SubheadView) -> dict[str, tuple[str, int]]:
+def vectors_of(index: Index, view: NeuronView | SubheadView | DirectionView) -> dict[str, tuple[str, int]]:
     """Kind and row of every vector of the page; what is not stored has nothing to be compared with."""
     stored = index.stored.kinds
     if isinstance(view, NeuronView):
         return {name: (f"ff_{name}", view.neuron) for name in ("key", "up", "value") if f"ff_{name}" in stored}
-    kinds = {name: kind for name, kind in SUBHEAD_KINDS.items() if kind in stored}
-    return {name: (kind, index.shape.row(kind, view.head, view.subhead)) for name, kind in kinds.items()}
+    named, number = (SIDE_KINDS, view.direction) if isinstance(view, DirectionView) else (SUBHEAD_KINDS, view.subhead)
+    kinds = {name: kind for name, kind in named.items() if kind in stored}
+    return {name: (kind, index.shape.row(kind, view.head, number)) for name, kind in kinds.items()}

@@ -1,12 +1,11 @@
 """What is read from a request's headers: who asks for which part of a page, and under which address we are known.
 The arguments in its address are for routes/arguments.py."""
 
-import re
-
 from starlette.requests import Request
 
+from app.settings import HOST, Settings
+
 VARY = "HX-Request, HX-Request-Type, HX-Target"
-_HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
 
 
 def header(request: Request, name: bytes) -> str:
@@ -26,10 +25,11 @@ def wants_suggestions(request: Request) -> bool:
     return is_partial(request) and "suggestions" in header(request, b"hx-target")
 
 
-def origin_of(request: Request) -> str:
-    """scheme://host as the visitor sees it; "" for a host that is none."""
+def origin_of(request: Request, settings: Settings) -> str:
+    """scheme://host under which the site is known: as the setting says, else as the visitor asked; "" if that is no
+    host."""
     host = header(request, b"host")
-    return f"{request.scope['scheme']}://{host}" if _HOST.fullmatch(host) else ""
+    return settings.url or (f"{request.scope['scheme']}://{host}" if HOST.fullmatch(host) else "")
 
 
 def has_etag(request: Request, etag: str) -> bool:

@@ -5,13 +5,14 @@ from typing import Any
 from fastapi import APIRouter
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from app import addresses
 from app.html.rendering import PageRequest
 from app.metrics import MEDIA_TYPE
 from app.routes.api_docs import page_responses
-from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, StoredLens, model_names
+from app.routes.arguments import AskedLens, Hubs
+from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, best_lenses
 from app.routes.example_links import example_links
 from app.routes.requests import VARY, has_etag, is_partial, origin_of
 from app.settings import described
@@ -33,7 +34,7 @@ async def health(library: SiteLibrary, live: AnyLive, response: Response) -> Hea
         ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
         for card in library.cards()
     )
-    return HealthView(status="ok", models=models, workers=live.worker_states())
+    return HealthView(status="ok", models=models, labels=library.label_faults(), workers=live.worker_states())
 
 
 @router.get("/-/settings.json", operation_id="settings")
@@ -72,14 +73,19 @@ async def docs(request: Request) -> Response:
     return _page(request, "docs", view, data="/openapi.json")
 
 
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
+
+
 @router.get("/robots.txt", include_in_schema=False)
 async def robots() -> Response:
     return Response(ROBOTS, 200, media_type="text/plain")
 
 
 @router.get("/static/{name}", include_in_schema=False)
-async def static(name: str, request: Request) -> Response:
-    return _file(request, name)
+async def static(name: str, request: Request, v: str = "") -> Response:
+    return _file(request, name, version=v)
 
 
 @router.get("/favicon.ico", include_in_schema=False)
@@ -96,9 +102,11 @@ async def favicon_svg(request: Request) -> Response:
     "/{model:name}/random", operation_id="random", response_class=RedirectResponse, status_code=303,
     responses=page_responses(),
 )  # fmt: skip
-async def random(index: ServedIndex, lens: StoredLens) -> Response:
-    """Goes to the page of a random neuron."""
-    address = addresses.ff(index.manifest.model, *random_neuron(index), lens=lens)
+async def random(index: ServedIndex, library: SiteLibrary, lens: AskedLens = None, hubs: Hubs = None) -> Response:
+    """Goes to the page of a random neuron; if no lens is given, under the one that reads best."""
+    name = index.manifest.model
+    best_lens = best_lenses(library).get(name)
+    address = addresses.ff(name, *random_neuron(index), lens=lens or best_lens, hubs=hubs)
     return RedirectResponse(address, 303, {"cache-control": "no-store"})
 
 
@@ -109,19 +117,19 @@ def _page(request: Request, template: str, view: Any, data: str | None = None) -
     if data:
         formats = {"json": data}
         link += f', <{data}>; rel="alternate"; type="application/json"'
-    about = PageRequest(path, path, origin_of(request), formats, models=model_names(state.library))
+    about = PageRequest(path, path, origin_of(request, state.settings), formats, models=best_lenses(state.library))
     body = state.renderer.page(template, is_partial(request), view, about)
     return Response(body, 200, {"cache-control": "no-cache", "vary": VARY, "link": link}, "text/html")
 
 
-def _file(request: Request, *names: str) -> Response:
-    """The first of these files that is there."""
+def _file(request: Request, *names: str, version: str = "") -> Response:
+    """The first of these files that is there; what a version is asked of does not change."""
     assets = request.app.state.assets
     asset = next((assets[name] for name in names if name in assets), None)
     if asset is None:
         raise HTTPException(404)
     etag = f'"{asset.version}"'
-    headers = {"etag": etag, "cache-control": YEAR if request.query_params.get("v") == asset.version else "no-cache"}
+    headers = {"etag": etag, "cache-control": YEAR if version == asset.version else "no-cache"}
     if has_etag(request, etag):
         return Response(None, 304, headers)
     return Response(asset.content, 200, headers, asset.media_type)

@@ -7,6 +7,7 @@ from precompute.shape import Predicts
 TEXTS: dict[Predicts, tuple[str, ...]] = {
     "next": (
         "The capital of France is",
+        "The baseball player hit a home",
         "The Eiffel Tower is in the city of",
         "When Mary and John went to the store, John gave a drink to",
     ),

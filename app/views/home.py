@@ -1,18 +1,24 @@
 """The home page: which models there are, how far each is built, and where to start."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated
 from weakref import WeakKeyDictionary
 
 from app.library.card import ModelCard
+from app.library.comparisons import ComparisonCard
 from app.library.library import Library
+from app.views.difference import Minus
 from app.views.example_texts import example_texts
 from app.views.model import model_view
-from app.views.tokens import PAGE_ONLY, View
+from app.views.tokens import OF_DIFFERENCE, PAGE_ONLY, View
 from app.views.worth_reading import HeadCard, NeuronCard, richest
 from precompute.errors import LexiscopeError
 from precompute.index.index import Index
+
+SHOWN = 5  # neurons and heads: enough to see what it is about
+SEARCHED = 4  # models: so many buttons beside a search box are enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,16 +26,28 @@ class Start:
     """What a visitor who knows nothing of a model may look at first."""
 
     model: str
-    lens: str  # of the neuron
-    neuron: NeuronCard | None  # whose key and value agree; where no keys are stored, the clearest
+    minus: Annotated[Minus | None, OF_DIFFERENCE] = None
+    lens: str  # that reads best
+    # whose key and value agree, top with top; the clearest where no keys are stored, and of a difference
+    neuron: NeuronCard | None
     head: HeadCard | None  # one of the clearest, the one with the most words
+    neurons: Annotated[tuple[NeuronCard, ...], PAGE_ONLY]  # more to look at: by what they write
+    heads: Annotated[tuple[HeadCard, ...], PAGE_ONLY]
     text: Annotated[str, PAGE_ONLY]  # to run it on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HomeView(View):
     models: tuple[ModelCard, ...]
+    comparisons: tuple[ComparisonCard, ...]  # of two models each
+    label_faults: Annotated[tuple[str, ...], PAGE_ONLY] = ()  # what is wrong with files of labels
     start: Start | None  # None while no layer is ready
+
+    @property
+    def searched(self) -> dict[str, str]:
+        """The models that the page searches in, and the lens that reads best in each."""
+        ready = [card for card in self.models if card.layers]
+        return {card.model: card.best_lens for card in ready[:SEARCHED]}
 
 
 _starts: WeakKeyDictionary[Index, Start] = WeakKeyDictionary()
@@ -38,26 +56,38 @@ _starts_lock = Lock()
 
 def home_view(library: Library) -> HomeView:
     cards = library.cards()
-    return HomeView(models=cards, start=_start(library, [card.model for card in cards if card.layers]))
+    readable = sorted((card for card in cards if card.layers), key=lambda card: bool(card.base))
+    start = _start(library, {card.model: card.best_lens for card in readable})
+    return HomeView(models=cards, comparisons=library.comparisons(), start=start, label_faults=library.label_faults())
 
 
-def _start(library: Library, names: list[str]) -> Start | None:
-    """Where to start in the first model that can be read; kept as long as its index is."""
-    for name in names:
+def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
+    """Where to start in the first that can be read, models before differences; kept as long as its index is."""
+    for name, lens in best_lenses.items():
         try:
             index = library.index(name)
             with _starts_lock:
                 if index not in _starts:
-                    _starts[index] = _choose_start(index)
+                    _starts[index] = _choose_start(index, lens)
                 return _starts[index]
         except LexiscopeError:  # its card says what is wrong
             continue
     return None
 
 
-def _choose_start(index: Index) -> Start:
-    view = model_view(index, index.stored.lens)
-    neurons = view.neurons if view.agreeing is None else view.agreeing
-    neuron = neurons[0] if neurons else None
-    head, text = richest(index, view.heads or ()), example_texts(index)[0]
-    return Start(model=view.model, lens=view.lens, neuron=neuron, head=head, text=text)
+def _choose_start(index: Index, lens: str) -> Start:
+    view = model_view(index, lens)
+    neurons = [
+        card for card in (view.neurons if view.agreeing is None else view.agreeing) or () if card["end"] == "top"
+    ]
+    heads, clearest = view.heads or (), [card for card in view.neurons or () if card not in neurons]
+    return Start(
+        model=view.model,
+        minus=view.minus,
+        lens=view.lens,
+        neuron=neurons[0] if neurons else None,
+        head=richest(index, heads),
+        neurons=(*neurons, *clearest)[:SHOWN],
+        heads=heads[:SHOWN],
+        text=example_texts(index)[0],
+    )

@@ -1,9 +1,10 @@
-"""A model's page: what is worth reading in it, and maps of its layers, heads and neurons by coherence."""
+"""A model's page: what is worth reading in it, and maps of its layers, heads and neurons by how well they read."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Annotated
+from typing import Annotated, Any, Literal, NotRequired
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,18 +13,23 @@ from typing_extensions import TypedDict
 
 from app.library.card import architecture_name
 from app.library.fault_text import for_visitors
+from app.views.changed_most import SubheadCard, changed_most
 from app.views.checks import finite
-from app.views.tokens import TokenPair, View, token_pairs
-from app.views.vectors import NOT_STORED
-from app.views.worth_reading import HeadCard, NeuronCard, worth_reading
+from app.views.difference import head_changes, is_unchanged, layer_changes, minus_of
+from app.views.hubs import LOOKED_AT, hubs_of, without_hub_pairs
+from app.views.layer import LAYER_CHANGE
+from app.views.tokens import OF_DIFFERENCE, TokenPair, ViewOfModel, token_pairs
+from app.views.vectors import NOT_STORED, UNCHANGED
+from app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.origin import public_source
 from precompute.index.shard_reader import Shard, position
 from precompute.rebuild_command import unless_running
-from precompute.shape import PRESETS
+from precompute.shape import MATRICES, PRESETS
 
+READABLE_PAIRS = 3  # of a cell of the maps
 STEPS = 10  # of the histogram of coherences, from 0 to 1
 
 
@@ -43,10 +49,17 @@ class Provenance:
     lenses: Annotated[tuple[str, ...], Field(description="The lenses under which lists are stored")]
 
 
+AGREEING: Any = Field(description="null where the index was built without it (`--kinds`), and of a difference")
+CELL_CHANGE: Any = Field(description="Only of a difference: |Δ| / |base| of its matrix; null where the base is 0")
+
+
 class HeadCell(TypedDict):
     head: int
     coherence: float | None
     first: TokenPair | None  # the best pair
+    readability: float | None  # of its pairs of words, lens cosine: whichever lens and preset the others are of
+    readable: list[TokenPair]  # the first of these
+    change: Annotated[NotRequired[float | None], CELL_CHANGE]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +70,12 @@ class LayerRow:
     coherence: tuple[int, ...] = ()  # of its neurons' values: how many in each of ten equal steps from 0 to 1
     vo: tuple[HeadCell, ...] = ()  # empty unless ready; all are where the index does not store them (provenance)
     qk: tuple[HeadCell, ...] = ()
+    change: Annotated[dict[str, float | None] | None, LAYER_CHANGE] = None
+    unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelView(View):
-    model: str
+class ModelView(ViewOfModel):
     lens: str
     preset: str  # of the pairs in the maps
     architecture: str  # the model_type of its config.json
@@ -76,51 +90,71 @@ class ModelView(View):
     n_kv_heads: int
     provenance: Provenance
     rows: tuple[LayerRow, ...]  # top layer first
-    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # most coherent values
-    agreeing: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # key and value most alike; tokens of the value
+    neurons: Annotated[tuple[NeuronCard, ...] | None, NOT_STORED]  # most coherent values; of a difference keys, too
+    agreeing: Annotated[tuple[NeuronCard, ...] | None, AGREEING]  # key and value most alike; tokens of the value
     heads: Annotated[tuple[HeadCard, ...] | None, NOT_STORED]
+    subheads: Annotated[tuple[SubheadCard, ...] | None, OF_DIFFERENCE] = None
 
 
-_views: WeakKeyDictionary[Index, dict[tuple[str, str], ModelView]] = WeakKeyDictionary()
+_views: WeakKeyDictionary[Index, dict[tuple[str, str, bool], ModelView]] = WeakKeyDictionary()
 _views_lock = Lock()
 
 
-def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelView:
+def model_view(index: Index, lens: str = "dot", preset: str = "all", without_hubs: bool = False) -> ModelView:
     """Kept as long as the index is: it looks at all layers, and everybody starts here."""
     check_lens(index, lens)
     position("preset", preset, PRESETS)
     with _views_lock:
         views = _views.setdefault(index, {})
-        if (lens, preset) not in views:
-            views[lens, preset] = _read_model(index, lens, preset)
-        return views[lens, preset]
+        if (lens, preset, without_hubs) not in views:
+            views[lens, preset, without_hubs] = _read_model(index, lens, preset, without_hubs)
+        return views[lens, preset, without_hubs]
 
 
 def random_neuron(index: Index) -> tuple[int, int]:
     check_kinds(index, *(kind for kind in index.shape.kinds if kind.startswith("ff_")))
     if not index.layers:
         manifest = index.manifest
-        raise NotBuilt(f"no layer of {manifest.model} is ready yet. {unless_running(manifest.source)}")
+        raise NotBuilt(f"no layer of {manifest.model} is ready yet. {unless_running(manifest.rebuild_command)}")
+    if index.stored.difference and (changed := _changed_neuron(index)):
+        return changed
     return random.choice(index.layers), random.randrange(index.shape.d_mlp)
 
 
-def _read_model(index: Index, lens: str, preset: str) -> ModelView:
+def _changed_neuron(index: Index) -> tuple[int, int] | None:
+    """One that changed, in a layer by chance; None if none did."""
+    kinds = [kind for kind in index.stored.kinds if kind.startswith("ff_")]
+    for layer in random.sample(index.layers, len(index.layers)):
+        changed = np.any([index.shard(layer).all_norms(kind) > 0 for kind in kinds], axis=0)
+        if changed.any():
+            return layer, int(random.choice(np.flatnonzero(changed)))
+    return None
+
+
+def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> ModelView:
     manifest, shape = index.manifest, index.shape
+    hubs = hubs_of(index, lens) if without_hubs else frozenset()
     rows: list[LayerRow] = []
     whole: dict[int, Shard] = {}
     for layer in reversed(range(shape.n_layers)):
         try:
             shard = index.shard(layer)
-            rows.append(_row(index, shard, lens, preset))
+            rows.append(_row(index, shard, lens, preset, hubs))
             whole[layer] = shard
         except IndexFault as fault:
             fault_text = for_visitors(fault, index.folder.parent)
             rows.append(LayerRow(layer=layer, ready=False, fault=fault_text))
         except NotFound:
             rows.append(LayerRow(layer=layer, ready=False))
-    neurons, agreeing, heads = worth_reading(index, whole, lens)
+    if difference := index.stored.difference:
+        most = changed_most(index, whole, lens, hubs)
+        neurons, agreeing, heads = most.neurons, None, most.heads
+    else:
+        neurons, agreeing, heads = worth_reading(index, whole, lens, hubs)
     return ModelView(
         model=manifest.model,
+        build=manifest.build,
+        minus=minus_of(index),
         lens=lens,
         preset=preset,
         architecture=shape.architecture,
@@ -138,6 +172,7 @@ def _read_model(index: Index, lens: str, preset: str) -> ModelView:
         neurons=neurons,
         agreeing=agreeing,
         heads=heads,
+        subheads=most.subheads if difference else None,
     )
 
 
@@ -157,20 +192,63 @@ def provenance(index: Index) -> Provenance:
     )
 
 
-def _row(index: Index, shard: Shard, lens: str, preset: str) -> LayerRow:
+def _row(index: Index, shard: Shard, lens: str, preset: str, hubs: frozenset[int]) -> LayerRow:
     coherence = shard.all_coherences("ff_value", lens) if "ff_value" in index.stored.kinds else np.empty(0)
     steps = np.clip(coherence[np.isfinite(coherence)] * STEPS, 0, STEPS - 1).astype(np.int64)
-    cells = {matrix: _cells(index, shard, matrix, lens, preset) for matrix in index.stored.matrices}
+    stored, difference = index.stored, index.stored.difference
+    cells = {matrix: _cells(index, shard, matrix, lens, preset, hubs) for matrix in stored.matrices}
+    if difference:
+        cells = {matrix: _with_changes(shard, matrix, cells.get(matrix, ())) for matrix in MATRICES}
     counts = tuple(np.bincount(steps, minlength=STEPS).tolist()) if "ff_value" in index.stored.kinds else ()
-    return LayerRow(layer=shard.layer, ready=True, coherence=counts, vo=cells.get("vo", ()), qk=cells.get("qk", ()))
-
-
-def _cells(index: Index, shard: Shard, matrix: str, lens: str, preset: str) -> tuple[HeadCell, ...]:
-    """A cell of each head. Only its first two pairs are read: there may be a thousand heads."""
-    ids, scores, counts = shard.first_pairs(matrix, lens, preset, 2)
-    firsts = token_pairs(index.tokens, ids[:, 0].tolist(), scores[:, 0].tolist())
-    coherences = shard.all_pair_coherences(matrix, lens, preset).tolist()
-    return tuple(
-        {"head": head, "coherence": finite(coherence), "first": first if count else None}
-        for head, (first, count, coherence) in enumerate(zip(firsts, counts.tolist(), coherences, strict=True))
+    return LayerRow(
+        layer=shard.layer,
+        ready=True,
+        coherence=counts,
+        vo=cells.get("vo", ()),
+        qk=cells.get("qk", ()),
+        change=layer_changes(shard, stored.weight_kinds) if difference else None,
+        unchanged=True if difference and is_unchanged(shard, stored.weight_kinds) else None,
     )
+
+
+def _with_changes(shard: Shard, matrix: str, cells: Sequence[HeadCell]) -> tuple[HeadCell, ...]:
+    """Cells that say how much a head changed, which is known without its pairs, too."""
+    changes = head_changes(shard, matrix).tolist()
+    of_heads: Sequence[HeadCell] = cells or [
+        {"head": head, "coherence": None, "first": None, "readability": None, "readable": []}
+        for head in range(len(changes))
+    ]
+    return tuple(
+        {**cell, "change": finite(change)} if change else {**cell, "first": None, "readable": [], "change": 0.0}
+        for cell, change in zip(of_heads, changes, strict=True)
+    )
+
+
+def _cells(
+    index: Index, shard: Shard, matrix: str, lens: str, preset: str, hubs: frozenset[int]
+) -> tuple[HeadCell, ...]:
+    """A cell of each head. Only its first few pairs are read: there may be a thousand heads; more, to skip hubs."""
+    words = head_lens(index), HEAD_PRESET
+    listed = _first_pairs(index, shard, matrix, lens, preset, LOOKED_AT if hubs else 2)
+    readable = _first_pairs(index, shard, matrix, *words, READABLE_PAIRS)
+    coherences = shard.all_pair_coherences(matrix, lens, preset).tolist()
+    readabilities = shard.all_readabilities(matrix, *words).tolist()
+    return tuple(
+        {
+            "head": head,
+            "coherence": finite(coherences[head]),
+            "first": next(without_hub_pairs(listed[head], hubs), None),
+            "readability": finite(readabilities[head]),
+            "readable": readable[head],
+        }
+        for head in range(index.shape.n_heads)
+    )
+
+
+def _first_pairs(index: Index, shard: Shard, matrix: str, lens: str, preset: str, count: int) -> list[list[TokenPair]]:
+    """The first pairs of every head."""
+    ids, scores, counts = (array.tolist() for array in shard.first_pairs(matrix, lens, preset, count))
+    return [
+        token_pairs(index.tokens, of_head[:number], their_scores[:number])
+        for of_head, their_scores, number in zip(ids, scores, counts, strict=True)
+    ]

@@ -25,6 +25,11 @@ def subhead_note(shape: Shape, head: int, subhead: int) -> str:
     return _joined(_sharing(shape, head), _rotary(shape, subhead), left_out)
 
 
+def direction_note(shape: Shape) -> str:
+    positions = POSITIONS[shape.positions].replace("these are", "QK's directions are of")
+    return _joined(positions, _left_out(shape.left_out + shape.left_out_writing))
+
+
 def neuron_note(shape: Shape) -> str:
     return _left_out(shape.left_out_writing)
 

@@ -1,16 +1,23 @@
 """A head's pairs: what W_V W_O maps to what, or which query looks for which key."""
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import Field
 
 from app.views.checks import check_length, check_number, finite
+from app.views.difference import matrix_change, minus_of
+from app.views.labels import LABELS, ShownLabel
 from app.views.notes import pairs_note
-from app.views.tokens import OMIT_NONE, PAGE_ONLY, TokenPair, View, token_pairs
+from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, OMIT_NONE, PAGE_ONLY, TokenPair, ViewOfModel, token_pairs
+from app.views.vectors import CHANGE, UNCHANGED, Coherence
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.shard_reader import Shard, position
 from precompute.live.wire import PairsReadingAnswer, ScoredPair
 from precompute.shape import MATRICES
+
+Hidden: TypeAlias = Annotated[int, Field(description="Of as many of the best pairs: how many the preset leaves out")]
 
 # What the two columns of a head's pairs are.
 COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}
@@ -25,11 +32,11 @@ class PairsReading:
     bottom: list[TokenPair]
     overlap: float  # Jaccard of this top with the stored one of the same length, preset and lens
     kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY]  # pairs of either end that the stored end has, too
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairsView(View):
-    model: str
+class PairsView(ViewOfModel):
     layer: int
     head: int
     matrix: str
@@ -39,9 +46,15 @@ class PairsView(View):
     bottom: list[TokenPair]
     reading: Annotated[PairsReading | None, OMIT_NONE] = None  # if asked for
     columns: Annotated[tuple[str, str], PAGE_ONLY]
-    coherence: Annotated[tuple[float | None, float | None], PAGE_ONLY]  # of top and bottom
-    hidden: Annotated[int, PAGE_ONLY]  # of as many of the best pairs: how many the preset leaves out
+    coherence: Coherence
+    hidden: Hidden
+    norm: Annotated[float | None, OF_DIFFERENCE] = None  # of the head's matrix, Frobenius'
+    base_norm: Annotated[float | None, OF_DIFFERENCE] = None
+    change: Annotated[float | None, CHANGE] = None
+    unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
+    labels: Annotated[list[ShownLabel] | None, LABELS] = None
     note: Annotated[str, PAGE_ONLY]
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
 
 def pairs_view(
@@ -54,10 +67,14 @@ def pairs_view(
     check_number(index, "head", head, index.shape.n_heads)
     check_length(k)
     ids, scores, (n_top, _) = shard.both_ends(matrix, head, lens, preset, k)
-    pairs = token_pairs(index.tokens, ids.tolist(), scores.tolist())
+    changed = matrix_change(shard, matrix, head) if index.stored.difference else None
+    unchanged = changed is not None and changed["norm"] == 0
+    pairs = [] if unchanged else token_pairs(index.tokens, ids.tolist(), scores.tolist())
     coherence_top, coherence_bottom = map(finite, shard.pair_coherences(matrix, head, lens, preset))
     return PairsView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         layer=layer,
         head=head,
         matrix=matrix,
@@ -68,6 +85,10 @@ def pairs_view(
         columns=COLUMNS[matrix],
         coherence=(coherence_top, coherence_bottom),
         hidden=0 if preset == "all" else _n_hidden(shard, matrix, head, lens, pairs[:n_top]),
+        norm=changed and changed["norm"],
+        base_norm=changed and changed["base_norm"],
+        change=changed and changed["change"],
+        unchanged=True if unchanged else None,
         note=pairs_note(index.shape, matrix, head),
     )
 

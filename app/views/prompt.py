@@ -7,8 +7,12 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.seeds import first_tokens, from_worker
-from app.views.tokens import ScoredToken, Token, View, tokens_of
+from app.views.attribution import Attribution, attribution_view
+from app.views.difference import minus_of
+from app.views.first_tokens import FirstLists
+from app.views.patterns import HeadPattern, PatternLists, TokenPattern
+from app.views.seeds import COMPUTED
+from app.views.tokens import ScoredToken, Token, ViewOfModel, tokens_of
 from app.views.vectors import NOT_STORED
 from precompute.index.index import Index
 from precompute.live import wire
@@ -49,18 +53,6 @@ class HeadWeights(TypedDict):
     weights: tuple[tuple[float, ...], ...]  # by position that attends: up to itself, or to all in an encoder
 
 
-class Message(TypedDict):
-    position: int
-    weight: float
-    tokens: list[ScoredToken]
-
-
-class HeadPattern(TypedDict):
-    head: int
-    pattern: list[ScoredToken]
-    messages: list[Message]
-
-
 class ActiveNeuron(TypedDict):
     layer: int
     neuron: int
@@ -70,6 +62,7 @@ class ActiveNeuron(TypedDict):
     key: Annotated[list[Token] | None, NOT_STORED]
     value: Annotated[list[Token] | None, NOT_STORED]  # of the end to which its coefficient pushes
     end: str
+    computed: Annotated[bool, COMPUTED]
 
 
 class UpTokens(TypedDict):
@@ -87,6 +80,13 @@ class ChosenNeuron(ActiveNeuron):
     coefficients: tuple[float, ...]  # by position
 
 
+class TextNeuron(ActiveNeuron):
+    """A neuron over the whole text; coefficient, strength and what it writes are those of its peak."""
+
+    position: int  # of its peak; after the first token, unless it fires there only
+    coefficients: tuple[float, ...]  # by position
+
+
 class Coverage(TypedDict):
     """R_k: of the hidden state's first tokens, the share that the active vectors of a kind list."""
 
@@ -94,6 +94,9 @@ class Coverage(TypedDict):
     kind: str
     covered: float
     shuffled: float | None  # the same vectors, the hidden states of other positions; None of a single token
+    shuffled_sd: float | None  # the standard deviation over those positions; None of fewer than two
+    others: int  # how many other positions there are
+    as_covered: int  # how many of them are covered at least as much
 
 
 class Change(TypedDict):
@@ -103,14 +106,16 @@ class Change(TypedDict):
     neuron: int | None
     head: int | None
     value: float
+    position: int | None  # None: at all of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PromptView(View):
-    model: str
+class PromptView(ViewOfModel):
     text: str
     panel: str
-    convention: str
+    convention: str  # of patterns and messages
+    lens: str  # of patterns and messages, and of the stored lists
+    rows: str  # of patterns: heads at the position, or tokens at the head
     predicts: Annotated[Predicts, Field(description=PREDICTS)]
     position: int | None  # None while there is no text
     layer: int | None
@@ -124,52 +129,86 @@ class PromptView(View):
     evolution_untouched: list[EvolutionStep] | None = None
     attention: list[HeadWeights] | None = None
     patterns: list[HeadPattern] | None = None
+    patterns_by_token: list[TokenPattern] | None = None
     neurons: list[ActiveNeuron] | None = None
     neuron: ChosenNeuron | None = None  # if one was asked about
+    activations: list[TextNeuron] | None = None  # those that were asked for
+    strongest: list[TextNeuron] | None = None  # of the whole text; then those that fire on its first token only
     coverage: list[Coverage] | None = None
+    attribution: Attribution | None = None
 
 
-def prompt_form(index: Index, panel: str, convention: str, changes: Iterable[wire.Intervention]) -> PromptView:
+def prompt_form(
+    index: Index, panel: str, convention: str, lens: str, rows: str, changes: Iterable[wire.Intervention]
+) -> PromptView:
     """The page that asks for a text."""
     return PromptView(
-        model=index.manifest.model, text="", panel=panel, convention=convention, predicts=index.shape.predicts,
-        position=None, layer=None, head=None, changes=[_change(change) for change in changes], tokens=[], prediction=[],
-        untouched=[], appears=None,
+        model=index.manifest.model, build=index.manifest.build, minus=minus_of(index),
+        text="", panel=panel, convention=convention, lens=lens,
+        rows=rows, predicts=index.shape.predicts, position=None, layer=None, head=None,
+        changes=[_change(change) for change in changes], tokens=[], prediction=[], untouched=[], appears=None,
     )  # fmt: skip
 
 
-def prompt_view(index: Index, ask: wire.PromptAsk, panel: str, answer: wire.PromptAnswer) -> PromptView:
+def prompt_view(
+    index: Index,
+    ask: wire.PromptAsk,
+    panel: str,
+    answer: wire.PromptAnswer,
+    hubs: frozenset[int] = frozenset(),
+) -> PromptView:
+    """Hubs that are given are skipped among the first tokens of neurons, and take no place among the k of patterns."""
+    lists = FirstLists.of(index, ask.lens, answer.lists, hubs)
+    of_heads = PatternLists(index, ask.k, hubs)
     return PromptView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         text=ask.text,
         panel=panel,
         convention=ask.convention,
+        lens=ask.lens,
+        rows=ask.rows,
         predicts=answer.predicts,
         position=answer.position,
         layer=answer.layer,
-        head=ask.head,
+        head=_head(ask),
         changes=[_change(change) for change in ask.interventions],
         tokens=tokens_of(index.tokens, answer.tokens),
-        prediction=_predicted(index, answer.predicts, answer.prediction),
-        untouched=_predicted(index, answer.predicts, answer.untouched),
+        prediction=predicted_tokens(index, answer.predicts, answer.prediction),
+        untouched=predicted_tokens(index, answer.predicts, answer.untouched),
         appears=answer.appears,
         evolution=_evolution(index, answer.predicts, answer.evolution),
         evolution_untouched=_evolution(index, answer.predicts, answer.evolution_untouched),
         attention=None if answer.attention is None else [_attention(head) for head in answer.attention],
-        patterns=None if answer.patterns is None else [_pattern(index, head) for head in answer.patterns],
-        neurons=None if answer.neurons is None else [_neuron(index, neuron) for neuron in answer.neurons],
-        neuron=None if answer.neuron is None else _chosen_neuron(index, answer.neuron),
+        patterns=None if answer.patterns is None else [of_heads.head(head) for head in answer.patterns],
+        patterns_by_token=None
+        if answer.patterns_by_token is None
+        else [of_heads.token(token) for token in answer.patterns_by_token],
+        neurons=None if answer.neurons is None else [_neuron(lists, neuron) for neuron in answer.neurons],
+        neuron=None if answer.neuron is None else _chosen_neuron(lists, answer.neuron),
+        activations=_text_neurons(lists, answer.activations),
+        strongest=_text_neurons(lists, answer.strongest),
         coverage=None if answer.coverage is None else [_coverage(row) for row in answer.coverage],
+        attribution=None if answer.attribution is None else attribution_view(lists, answer.attribution),
     )
+
+
+def _head(ask: wire.PromptAsk) -> int | None:
+    """The head of a table of tokens is the first, unless another was asked about."""
+    return 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panels else ask.head
 
 
 def _change(change: wire.Intervention) -> Change:
     if isinstance(change, wire.HeadOff):
-        return {"layer": change.layer, "neuron": None, "head": change.head, "value": 0.0}
-    return {"layer": change.layer, "neuron": change.neuron, "head": None, "value": change.value}
+        number: tuple[int | None, int | None, float] = (None, change.head, 0.0)
+    else:
+        number = (change.neuron, None, change.value)
+    neuron, head, value = number
+    return {"layer": change.layer, "neuron": neuron, "head": head, "value": value, "position": change.position}
 
 
-def _predicted(index: Index, predicts: Predicts, entries: Iterable[wire.Likely]) -> Predicted:
+def predicted_tokens(index: Index, predicts: Predicts, entries: Iterable[wire.Likely]) -> Predicted:
     texts = index.tokens.texts
     if predicts == "nearest":
         near: list[ScoredToken] = [{"id": e.id, "token": texts[e.id], "score": e.p} for e in entries]
@@ -187,7 +226,7 @@ def _evolution(
         {
             "layer": row.layer,
             "after": row.after,
-            "cells": [_predicted(index, predicts, cell) for cell in row.cells],
+            "cells": [predicted_tokens(index, predicts, cell) for cell in row.cells],
             "answer": row.answer,
             "answer_rank": row.answer_rank,
         }
@@ -199,15 +238,7 @@ def _attention(head: wire.HeadAttention) -> HeadWeights:
     return {"layer": head.layer, "head": head.head, "weights": head.weights}
 
 
-def _pattern(index: Index, head: wire.HeadPattern) -> HeadPattern:
-    messages: list[Message] = [
-        {"position": message.position, "weight": message.weight, "tokens": from_worker(index, message.tokens)}
-        for message in head.messages
-    ]
-    return {"head": head.head, "pattern": from_worker(index, head.pattern), "messages": messages}
-
-
-def _neuron(index: Index, neuron: wire.ActiveNeuron, n: int = FIRST) -> ActiveNeuron:
+def _neuron(lists: FirstLists, neuron: wire.ActiveNeuron, n: int = FIRST) -> ActiveNeuron:
     """A negative coefficient turns the value round: what it then promotes stands at the bottom of its list."""
     end = "top" if neuron.coefficient >= 0 else "bottom"
     return {
@@ -216,23 +247,41 @@ def _neuron(index: Index, neuron: wire.ActiveNeuron, n: int = FIRST) -> ActiveNe
         "coefficient": neuron.coefficient,
         "strength": neuron.strength,
         "first_only": neuron.first_only,
-        "key": first_tokens(index, "ff_key", neuron.layer, neuron.neuron, n),
-        "value": first_tokens(index, "ff_value", neuron.layer, neuron.neuron, n, end),
+        "key": lists.tokens("ff_key", neuron.layer, neuron.neuron, n),
+        "value": lists.tokens("ff_value", neuron.layer, neuron.neuron, n, end),
         "end": end,
+        "computed": lists.is_computed("ff_key", neuron.layer, neuron.neuron),
     }
 
 
-def _chosen_neuron(index: Index, neuron: wire.ChosenNeuron) -> ChosenNeuron:
+def _chosen_neuron(lists: FirstLists, neuron: wire.ChosenNeuron) -> ChosenNeuron:
     def of_up(end: str) -> list[Token] | None:
-        return first_tokens(index, "ff_up", neuron.layer, neuron.neuron, FIRST_OF_CHOSEN, end)
+        return lists.tokens("ff_up", neuron.layer, neuron.neuron, FIRST_OF_CHOSEN, end)
 
     return {
-        **_neuron(index, neuron, FIRST_OF_CHOSEN),
-        "up": {"top": of_up("top"), "bottom": of_up("bottom")} if index.shape.gated else None,
+        **_neuron(lists, neuron, FIRST_OF_CHOSEN),
+        "up": {"top": of_up("top"), "bottom": of_up("bottom")} if lists.index.shape.gated else None,
         "rank": neuron.rank,
         "coefficients": neuron.coefficients,
     }
 
 
+def _text_neurons(lists: FirstLists, neurons: Iterable[wire.TextNeuron] | None) -> list[TextNeuron] | None:
+    if neurons is None:
+        return None
+    return [
+        {**_neuron(lists, neuron), "position": neuron.position, "coefficients": neuron.coefficients}
+        for neuron in neurons
+    ]
+
+
 def _coverage(row: wire.CoverageRow) -> Coverage:
-    return {"layer": row.layer, "kind": row.kind, "covered": row.covered, "shuffled": row.shuffled}
+    return {
+        "layer": row.layer,
+        "kind": row.kind,
+        "covered": row.covered,
+        "shuffled": row.shuffled,
+        "shuffled_sd": row.shuffled_sd,
+        "others": row.others,
+        "as_covered": row.as_covered,
+    }

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -11,7 +11,7 @@ from app.views.token_search import TokenSearch, token_search
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array
-from precompute.index.tokens import TokenTable
+from precompute.index.tokens import TokenTable, whole_words
 
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
 RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing
@@ -28,6 +28,8 @@ class Readable:
     tokens: TokenTable
     search: TokenSearch
     learned: Array  # (d_vocab,) bool
+    whole: Array  # (d_vocab,) bool: words that no letters precede, and those of other scripts
+    known: dict[int, bool] = field(default_factory=dict)  # whether tokens that were asked for are words
 
     def stem(self, token: int) -> str | None:
         """How a word begins; None if the token is none, or a part of one, or has not been learned."""
@@ -43,6 +45,18 @@ class Readable:
     def stems(self, tokens: Iterable[int]) -> list[str]:
         """Stems of those tokens that are words."""
         return [stem for stem in map(self.stem, tokens) if stem]
+
+    def are_lists_of_words(self, tokens: Array) -> Array:
+        """(n,) bool of the first tokens of lists, (n, first): whether two thirds of them are words, and half whole
+        ones."""
+        different, places = np.unique(tokens, return_inverse=True)
+        for token in different.tolist():
+            if token not in self.known:
+                self.known[token] = self.stem(token) is not None
+        words = np.array([self.known[token] for token in different.tolist()], bool)[places].reshape(tokens.shape)
+        first = tokens.shape[1]
+        enough: Array = (3 * words.sum(axis=1) >= 2 * first) & (2 * self.whole[tokens].sum(axis=1) >= first)
+        return enough
 
 
 class FreshWords:
@@ -61,15 +75,22 @@ class FreshWords:
         return True
 
     def take_if_readable(self, tokens: Sequence[int]) -> bool:
-        """The same of the first tokens of a list, if two thirds of them are words and enough of these differ."""
+        """The same of the first tokens of a list, if two thirds of them are words, half are whole ones, and enough of
+        them differ."""
         stems = self.words.stems(tokens)
-        return 3 * len(stems) >= 2 * len(tokens) and len(set(stems)) >= DIFFERENT and self.take(stems)
+        enough = 3 * len(stems) >= 2 * len(tokens) and 2 * self.words.whole[[*tokens]].sum() >= len(tokens)
+        return bool(enough) and len(set(stems)) >= DIFFERENT and self.take(stems)
+
+    def take_if_all_words(self, tokens: Sequence[int]) -> bool:
+        """The same, if all of them are whole words."""
+        return len(self.words.stems(tokens)) == len(tokens) and self.take_if_readable(tokens)
 
 
 def readable(index: Index) -> Readable:
     """The readable words of an index, kept as long as it is."""
     if (words := _cache.get(index)) is None:
-        words = _cache[index] = Readable(index.tokens, token_search(index.tokens), _learned(index))
+        whole = whole_words([*index.tokens]) | ~np.array([text.isascii() for text in index.tokens.texts])
+        words = _cache[index] = Readable(index.tokens, token_search(index.tokens), _learned(index), whole)
     return words
 
 
@@ -79,6 +100,8 @@ def _learned(index: Index) -> Array:
     learned = np.ones(index.shape.d_vocab, bool)
     for norms in index.centred_norms:
         learned &= norms >= UNLEARNED * np.median(norms)
+    if index.stored.difference:  # what a fine-tune is about stands in very many lists
+        return learned
     lists = np.zeros(index.shape.d_vocab, np.int64)
     for layer in index.layers:
         with suppress(IndexFault):

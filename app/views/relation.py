@@ -1,12 +1,29 @@
-"""Pairs of words and the heads that carry one to the other, from a worker's answer."""
+"""Pairs of words and the heads that carry one to the other, from a worker's answer; beside each head's mean rank, what
+baselines give."""
 
 from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.tokens import Token, View, token_of, tokens_of
+from app.views.difference import minus_of
+from app.views.first_words import FIRST_PAIR, first_pair
+from app.views.tokens import Token, TokenPair, ViewOfModel, token_of, tokens_of
 from precompute.index.index import Index
-from precompute.live.wire import HeadRelation, PairUsed, RelationAnswer
+from precompute.live.chance import expected_heads
+from precompute.live.wire import Baseline, HeadRelation, Matrix, PairUsed, RelationAnswer
+
+BETTER = 2  # times smaller than a baseline's is a mean rank that does better
+
+# How a head's mean rank stands to its baselines. own: better than both; copies: the first words themselves come as
+# early; any: the second words of other pairs come as early.
+Verdict = Literal["own", "copies", "any"]
+VERDICT: Any = Field(
+    description="own: the mean rank is at most half of both `shuffled` and `identity`; copies: not of `identity`, the "
+    "sources themselves come about as early; any: not of `shuffled`, other pairs' targets come about as early"
+)
+CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,23 +49,49 @@ class RelationHead(TypedDict):
     ranks: tuple[int, ...]
     scores: tuple[float, ...]
     rank_from_bottom: float
+    shuffled: float  # mean rank of other pairs' targets, or of random words: see shuffled_with
+    identity: float  # mean rank of the sources themselves
+    chance: Annotated[float, CHANCE]
+    verdict: Annotated[Verdict, VERDICT]
+    shuffled_from_bottom: float
+    identity_from_bottom: float
+    chance_from_bottom: Annotated[float, CHANCE]
+    verdict_from_bottom: Annotated[Verdict, VERDICT]
+    first: Annotated[TokenPair | None, FIRST_PAIR]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RelationView(View):
-    model: str
+class RelationView(ViewOfModel):
     lens: str
+    matrix: Matrix  # vo: having attended to the source, a head writes the target; qk: at the source it looks for it
     pairs: list[RelationPair]
+    shuffled_with: Baseline | None  # other pairs' targets, or random words where there are none; None without pairs
+    clear_rank: int  # up to this mean rank a head is said to carry or to suppress the pairs
+    clear_chance: Annotated[float | None, CHANCE]  # None without pairs
     heads: list[RelationHead]  # best mean rank first
 
 
-def relation_view(index: Index, lens: str, answer: RelationAnswer | None) -> RelationView:
+def clear_rank(d_vocab: int) -> int:
+    """Up to which mean rank a head is said to carry or to suppress a relation: 1 % of the tokens."""
+    return max(1, d_vocab // 100)
+
+
+def relation_view(index: Index, matrix: Matrix, lens: str, answer: RelationAnswer | None) -> RelationView:
     """The page of a relation; without an answer, the one that asks for pairs."""
+    s = index.shape
+    clear = clear_rank(s.d_vocab)
+    chance = expected_heads([clear] * len(answer.pairs), s.d_vocab, s.n_layers * s.n_heads) if answer else None
     return RelationView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         lens=lens,
+        matrix=matrix,
         pairs=[_pair(index, pair) for pair in answer.pairs] if answer else [],
-        heads=[_head(head) for head in answer.heads] if answer else [],
+        shuffled_with=answer.shuffled_with if answer else None,
+        clear_rank=clear,
+        clear_chance=chance,
+        heads=[_head(index, matrix, head) for head in answer.heads] if answer else [],
     )
 
 
@@ -61,7 +104,7 @@ def _pair(index: Index, pair: PairUsed) -> RelationPair:
     )
 
 
-def _head(head: HeadRelation) -> RelationHead:
+def _head(index: Index, matrix: Matrix, head: HeadRelation) -> RelationHead:
     return {
         "layer": head.layer,
         "head": head.head,
@@ -70,4 +113,17 @@ def _head(head: HeadRelation) -> RelationHead:
         "ranks": head.ranks,
         "scores": head.scores,
         "rank_from_bottom": head.rank_from_bottom,
+        "shuffled": head.shuffled,
+        "identity": head.identity,
+        "chance": head.chance,
+        "verdict": _verdict(head.rank, head.shuffled, head.identity),
+        "shuffled_from_bottom": head.shuffled_from_bottom,
+        "identity_from_bottom": head.identity_from_bottom,
+        "chance_from_bottom": head.chance_from_bottom,
+        "verdict_from_bottom": _verdict(head.rank_from_bottom, head.shuffled_from_bottom, head.identity_from_bottom),
+        "first": first_pair(index, matrix, head.layer, head.head) if index.stored.pairs else None,
     }
+
+
+def _verdict(rank: float, shuffled: float, identity: float) -> Verdict:
+    return "any" if BETTER * rank > shuffled else "copies" if BETTER * rank > identity else "own"

@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from pydantic import Field
 from tokenizers import Tokenizer
 from typing_extensions import TypedDict
 
+from app import addresses
+from app.library.model_labels import ModelLabels
 from app.views.checks import count_pages, page_slice
+from app.views.difference import minus_of
+from app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from app.views.labels import ShownLabel, shown
 from app.views.parse_address import parse_address
-from app.views.token import head_of
+from app.views.terms import write_pairs
 from app.views.token_search import token_search
-from app.views.tokens import Token, View, token_pairs, tokens_of
+from app.views.tokens import Token, TokenPair, ViewOfModel, token_pairs, tokens_of
+from app.views.vector_place import InHead, in_head
 from app.views.vectors import NOT_STORED
 from precompute.errors import BadRequest
 from precompute.index.index import Index
@@ -22,14 +28,18 @@ from precompute.index.lookup.pairs import PairMatches
 from precompute.index.lookup.vectors import VectorMatches
 from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from precompute.index.tokens import TokenTable
+from precompute.live.wire import WordPair
 from precompute.shape import ENDS, MATRICES, PRESETS
 
 LONGEST = 200  # characters of a search
 GROUPS = 20  # of tokens like the search
 FIRST_PAIRS = 20  # beside the matches of all kinds
+FIRST_LABELS = 20
 
 _WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
 _ID = re.compile(r"#(\d{1,9})", re.ASCII)
+_ARROW = re.compile(r"-?>|→")
+_NO_WORD = re.compile(r"-?>|→|[,;\n]")  # what an address of Pairs to heads has between words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +51,16 @@ class TokenGroup:
     tokens: list[Token]
 
 
-class VectorMatch(TypedDict):
+class VectorMatch(InHead):
     """A vector that lists every word of a search."""
 
     kind: str
     layer: int
     index: int
-    head: int | None
-    subhead: int | None
     end: str
     ranks: list[int]  # the best of each word, 1 is the best
     tokens: list[Token]  # and the token that has it
+    first: list[Token]  # of the list that holds them
 
 
 PairMatch = TypedDict(  # a head pair that holds the word of a search, or both words, one at each side
@@ -66,17 +75,21 @@ PairMatch = TypedDict(  # a head pair that holds the word of a search, or both w
         "from": Token,
         "to": Token,
         "score": float,
+        "first": Annotated[TokenPair | None, FIRST_PAIR],
     },
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchView(View):
-    model: str
+class SearchView(ViewOfModel):
     q: str
     lens: str
     kind: str | None
-    jump: str | None  # the path of the parameter that was named
+    jump: str | None  # the path of the parameter that was named; of a pair such as king > queen, Pairs to heads
+    relation: Annotated[
+        str | None,
+        Field(description="Of two words, or king > queen: what to give Pairs to heads as `pairs`"),
+    ]
     words: list[TokenGroup]  # what each word of the search stands for
     tokens: list[TokenGroup]  # tokens like the search
     pieces: list[Token]  # how the tokenizer splits a text that is no token itself
@@ -90,6 +103,10 @@ class SearchView(View):
     not_stored: Annotated[
         tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may match, too")
     ]
+    labels: Annotated[
+        list[ShownLabel], Field(description="What people said in these words: the first on page 1 of any kind")
+    ] = field(default_factory=list)
+    labels_total: int = 0
 
 
 @dataclass(frozen=True)
@@ -118,16 +135,25 @@ def search_view(
     page: int = 1,
     size: int | None = 50,
     tokenizer: Tokenizer | None = None,
+    hubs: frozenset[int] = frozenset(),
+    live: bool = False,
 ) -> SearchView:
-    """A `size` of None: all matches and pairs on one page."""
+    """A `size` of None: all matches and pairs on one page. Hubs that are given are skipped among first tokens. `live`:
+    a worker answers for the model, so that a pair can be looked for in all heads."""
     _check(q)
     check_lens(index, lens)
     if kind is not None:
         check_kinds(index, kind)
     words = _words(index.tokens, q)
-    matches = _matches(index, [word.tokens for word in words], lens, kind, page, size)
+    matches = _matches(index, [word.tokens for word in words], lens, kind, page, size, hubs)
     pieces = _pieces(index.tokens, tokenizer, [word.text for word in words if not word.tokens])
-    return _view(index, q, lens, kind, words, page, pieces, matches)
+    return _view(index, q, lens, kind, words, page, pieces, matches, live)
+
+
+def with_labels(index: Index, view: SearchView, labels: ModelLabels) -> SearchView:
+    """The search with labels that have its words, on its first page."""
+    found = labels.with_words(view.q) if view.kind is None and view.page == 1 else []
+    return replace(view, labels=[shown(index, filed) for filed in found[:FIRST_LABELS]], labels_total=len(found))
 
 
 def suggest_view(index: Index, q: str, lens: str = "dot", kind: str | None = None) -> SearchView:
@@ -146,16 +172,20 @@ def _view(
     page: int,
     pieces: list[Token],
     matches: _Matches,
+    live: bool = False,
 ) -> SearchView:
     """The last word is the one that is being typed: tokens like it are offered."""
     tokens, search = index.tokens, token_search(index.tokens)
     like = search.like(words[-1].text, GROUPS) if words else []
     return SearchView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         q=q,
         lens=lens,
         kind=kind,
-        jump=parse_address(index.manifest.model, index.shape, q),
+        jump=_jump(index, q, lens, live),
+        relation=word_pair(q),
         words=[_group(tokens, word.text, "exact", word.tokens) for word in words],
         tokens=[_group(tokens, text, how, search.tokens(text)) for text, how in like],
         pieces=pieces,
@@ -179,11 +209,34 @@ def _check(q: str) -> None:
         raise BadRequest("this search is not valid Unicode: type it again") from None
 
 
+def word_pair(q: str) -> str | None:
+    """What Pairs to heads is asked for two words, whether or not an arrow stands between them."""
+    sides = _sides(q) or [match["quoted"] or match["plain"] for match in _WORD.finditer(q)]
+    if len(sides) != 2 or any(_ID.fullmatch(side) or _NO_WORD.search(side) for side in sides):
+        return None
+    return write_pairs([WordPair(source=sides[0], target=sides[1])])
+
+
+def _sides(q: str) -> list[str] | None:
+    """The words of `king > queen`, also with -> or →; None of other searches, such as <b>."""
+    sides = [side.strip() for side in _ARROW.split(q)]
+    return sides if len(sides) == 2 and all(sides) and "<" not in q else None
+
+
+def _jump(index: Index, q: str, lens: str, live: bool) -> str | None:
+    model = index.manifest.model
+    if address := parse_address(model, index.shape, q, lens):
+        return address
+    pair = word_pair(q) if live and _sides(q) else None
+    return addresses.relation(model, pairs=pair, lens=lens) if pair else None
+
+
 def _words(tokens: TokenTable, q: str) -> list[_Word]:
-    """Each once; a text of nothing but white space and commas is one word, for those are tokens, too."""
+    """Each once, those of a pair without their arrow; a text of nothing but white space and commas is one word, for
+    those are tokens, too."""
     search = token_search(tokens)
     words: dict[str, _Word] = {}
-    for match in _WORD.finditer(q):
+    for match in _WORD.finditer(" ".join(_sides(q) or [q])):
         text = match["quoted"] or match["plain"]
         if number := _ID.fullmatch(match["plain"] or ""):
             token = int(number[1])
@@ -196,7 +249,13 @@ def _words(tokens: TokenTable, q: str) -> list[_Word]:
 
 
 def _matches(
-    index: Index, words: Sequence[tuple[int, ...]], lens: str, kind: str | None, page: int, size: int | None
+    index: Index,
+    words: Sequence[tuple[int, ...]],
+    lens: str,
+    kind: str | None,
+    page: int,
+    size: int | None,
+    hubs: frozenset[int],
 ) -> _Matches:
     """One page of the vectors, or of the pairs if a matrix is asked for; without a kind, some pairs beside page 1."""
     window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
@@ -206,40 +265,41 @@ def _matches(
         matrices=[name for name in MATRICES if kind in (None, name)],
         vector_part=window,
         pair_part=first_pairs if kind is None and size is not None else window,
+        first=to_read(hubs),
     )  # fmt: skip
     in_pages = matches.pairs.total if kind in MATRICES else matches.vectors.total
     return _Matches(
         count_pages(in_pages, page, size),
         matches.vectors.total,
-        _vector_matches(index, matches.vectors),
-        _pair_matches(index, matches.pairs),
+        _vector_matches(index, matches.vectors, hubs),
+        _pair_matches(index, matches.pairs, hubs),
         matches.pairs.total,
         matches.missing,
     )
 
 
-def _vector_matches(index: Index, found: VectorMatches) -> list[VectorMatch]:
-    columns = (found.layer, found.kind, found.index, found.end, found.ranks, found.tokens)
+def _vector_matches(index: Index, found: VectorMatches, hubs: frozenset[int]) -> list[VectorMatch]:
+    columns = (c.tolist() for c in (found.layer, found.kind, found.index, found.end, found.ranks, found.tokens))
+    first_tokens = token_rows(index.tokens, found.first, hubs)
     matches: list[VectorMatch] = []
-    for layer, kind_at, number, end, ranks, tokens in zip(*(column.tolist() for column in columns), strict=True):
+    for layer, kind_at, number, end, ranks, tokens, first in zip(*columns, first_tokens, strict=True):
         kind = index.stored.kinds[kind_at]
-        head, subhead = head_of(index.shape, kind, number)
         matches.append(
             {
                 "kind": kind,
                 "layer": layer,
                 "index": number,
-                "head": head,
-                "subhead": subhead,
+                **in_head(index.shape, kind, number),
                 "end": ENDS[end],
                 "ranks": [rank + 1 for rank in ranks],
                 "tokens": tokens_of(index.tokens, tokens),
+                "first": first,
             }
         )
     return matches
 
 
-def _pair_matches(index: Index, found: PairMatches) -> list[PairMatch]:
+def _pair_matches(index: Index, found: PairMatches, hubs: frozenset[int]) -> list[PairMatch]:
     columns = (found.matrix, found.layer, found.head, found.preset, found.end, found.rank)
     pairs = token_pairs(index.tokens, found.ids.tolist(), found.score.tolist())
     return [
@@ -253,6 +313,7 @@ def _pair_matches(index: Index, found: PairMatches) -> list[PairMatch]:
             "from": pair["from"],
             "to": pair["to"],
             "score": pair["score"],
+            "first": first_pair(index, MATRICES[matrix], layer, head, hubs),
         }
         for pair, matrix, layer, head, preset, end, rank in zip(
             pairs, *(column.tolist() for column in columns), strict=True

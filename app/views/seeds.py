@@ -1,19 +1,23 @@
 """Seed words: which vectors are about them. A worker, or the command `lexiscope seeds`, ranks the vectors;
-the tokens that each lists come from the index."""
+the tokens that each lists come from the index, or where its layer is not built, from the weights, too."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
+from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.token import head_of
-from app.views.tokens import ScoredToken, Token, View, scored_tokens, tokens_of
+from app.views.difference import minus_of
+from app.views.first_tokens import FirstLists
+from app.views.hubs import split_nearest
+from app.views.tokens import ScoredToken, Token, ViewOfModel, scored_tokens, tokens_of
+from app.views.vector_place import InHead, in_head
 from app.views.vectors import NOT_STORED
-from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
-from precompute.live.wire import HeadReading, Scored, SeedResult, SeedsAnswer
+from precompute.live.wire import FirstTokens, HeadReading, Scored, SeedResult, SeedsAnswer
 
+COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
 FIRST = 8  # tokens of each vector
 
 
@@ -24,17 +28,16 @@ class SeedWord:
     tokens: list[Token]  # one, or the pieces of a word that is no token
 
 
-class SeedListing(TypedDict):
+class SeedListing(InHead):
     """A vector that is about the seed words."""
 
     kind: str
     layer: int
     index: int
-    head: int | None
-    subhead: int | None
     score: float  # with the average
     scores: tuple[float, ...]  # with each word by itself
-    top: Annotated[list[Token] | None, NOT_STORED]  # empty while its layer is not built
+    top: Annotated[list[Token] | None, NOT_STORED]
+    computed: Annotated[bool, COMPUTED]
 
 
 class SeedHead(TypedDict):
@@ -47,42 +50,53 @@ class SeedHead(TypedDict):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeedsView(View):
-    model: str
+class SeedsView(ViewOfModel):
     words: str
     kind: str
+    lens: str
     seeds: list[SeedWord]
-    nearest: list[ScoredToken]
+    nearest: list[ScoredToken]  # hubs left out
+    nearest_hubs: list[Token]  # tokens that are near to very many: left out of `nearest`
     results: list[SeedListing]
     heads: list[SeedHead]  # empty unless asked for
 
 
-def seeds_view(index: Index, words: str, kind: str, answer: SeedsAnswer | None) -> SeedsView:
-    """The page of seeds; without an answer, the one that asks for words."""
+def seeds_view(
+    index: Index, words: str, kind: str, lens: str, answer: SeedsAnswer | None, hubs: frozenset[int] = frozenset()
+) -> SeedsView:
+    """The page of seeds; without an answer, the one that asks for words. Hubs that are given are skipped."""
     if answer is None:
-        return SeedsView(model=index.manifest.model, words=words, kind=kind, seeds=[], nearest=[], results=[], heads=[])
+        return SeedsView(
+            model=index.manifest.model, build=index.manifest.build, words=words, kind=kind, lens=lens, seeds=[],
+            nearest=[], nearest_hubs=[], results=[], heads=[],
+        )  # fmt: skip
+    lists = FirstLists.of(index, lens, answer.lists, hubs)
+    nearest, nearest_hubs = split_nearest(index, from_worker(index, answer.nearest))
     return SeedsView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         words=words,
         kind=kind,
+        lens=lens,
         seeds=_seed_words(index, answer.terms),
-        nearest=from_worker(index, answer.nearest),
-        results=[_listing(index, result) for result in answer.results],
+        nearest=nearest,
+        nearest_hubs=nearest_hubs,
+        results=[_listing(lists, result) for result in answer.results],
         heads=[_head(index, head) for head in answer.heads],
     )
 
 
-def _listing(index: Index, result: SeedResult) -> SeedListing:
-    head, subhead = head_of(index.shape, result.kind, result.index)
+def _listing(lists: FirstLists, result: SeedResult) -> SeedListing:
     return {
         "kind": result.kind,
         "layer": result.layer,
         "index": result.index,
-        "head": head,
-        "subhead": subhead,
+        **in_head(lists.index.shape, result.kind, result.index),
         "score": result.score,
         "scores": result.scores,
-        "top": first_tokens(index, result.kind, result.layer, result.index, FIRST),
+        "top": lists.tokens(result.kind, result.layer, result.index, FIRST),
+        "computed": lists.is_computed(result.kind, result.layer, result.index),
     }
 
 
@@ -120,25 +134,36 @@ class RankedListing(TypedDict):
     layer: int
     index: int
     score: float
-    top: list[Token] | None  # empty while its layer is not built; None where the index does not store its kind
+    top: list[Token] | None  # None where the index does not store its kind
+    computed: bool  # its tokens are not from the index, which does not have its layer yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeedRankingView(View):
+class SeedRankingView(ViewOfModel):
     """What the command `lexiscope seeds` prints, which ranks without a worker."""
 
-    model: str
     kind: str
+    lens: str
     seeds: list[SeedWord]
     results: list[RankedListing]
 
 
 def seed_ranking_view(
-    index: Index, kinds: Iterable[str], seeds: Iterable[SeedTokens], results: Iterable[RankedVector]
+    index: Index,
+    kinds: Iterable[str],
+    seeds: Iterable[SeedTokens],
+    results: Iterable[RankedVector],
+    lens: str = "dot",
+    computed: Iterable[FirstTokens] = (),
 ) -> SeedRankingView:
+    """`computed` are the lists of results in layers that are not built."""
+    lists = FirstLists.of(index, lens, computed)
     return SeedRankingView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         kind=",".join(kinds),
+        lens=lens,
         seeds=_seed_words(index, seeds),
         results=[
             {
@@ -146,9 +171,10 @@ def seed_ranking_view(
                 "layer": result.layer,
                 "index": result.index,
                 "score": result.score,
-                "top": read_first_tokens(index, result.kind, result.layer, result.index, FIRST)
-                if result.layer in index.manifest.shards or result.kind not in index.stored.kinds
-                else [],
+                "top": lists.read(result.kind, result.layer, result.index, FIRST)
+                if result.layer in index.manifest.shards and result.kind in index.stored.kinds
+                else lists.tokens(result.kind, result.layer, result.index, FIRST),
+                "computed": lists.is_computed(result.kind, result.layer, result.index),
             }
             for result in results
         ],
@@ -161,20 +187,3 @@ def _seed_words(index: Index, seeds: Iterable[SeedTokens]) -> list[SeedWord]:
 
 def from_worker(index: Index, entries: tuple[Scored, ...]) -> list[ScoredToken]:
     return scored_tokens(index.tokens, (entry.id for entry in entries), (entry.score for entry in entries))
-
-
-def first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
-    """The beginning of a stored list, under the first lens there is; empty while its layer is not built, or while its
-    file is damaged; None where the index does not store its kind."""
-    try:
-        return read_first_tokens(index, kind, layer, row, n, end)
-    except (IndexFault, NotFound):
-        return []
-
-
-def read_first_tokens(index: Index, kind: str, layer: int, row: int, n: int, end: str = "top") -> list[Token] | None:
-    if kind not in index.stored.kinds:
-        return None
-    lists = index.shard(layer).vector(kind, row, index.stored.lens)
-    ids = lists.top_ids if end == "top" else lists.bottom_ids
-    return tokens_of(index.tokens, ids[:n].tolist())

@@ -3,15 +3,28 @@ pairs, changes to a run."""
 
 import re
 from collections.abc import Iterable
+from decimal import Decimal
+from typing import get_args
 
 from precompute.errors import BadRequest
 from precompute.index.index import ranges
-from precompute.live.wire import Group, HeadOff, Intervention, NeuronSet, Term, Word, WordPair
+from precompute.live.wire import (
+    ComparedWith,
+    Group,
+    HeadOff,
+    Intervention,
+    NeuronPlace,
+    NeuronSet,
+    Term,
+    Word,
+    WordPair,
+)
 
 LONGEST_WORD = 100
 LARGEST = 1e6  # of weights and coefficients
 MOST_LAYERS = 1000  # far above what any model has
 ALL_LAYERS = "all"
+BASELINES = get_args(ComparedWith)
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
 _PART = re.compile(
@@ -40,6 +53,9 @@ _PLAIN_IN_GROUP = re.compile(rf"""(?!#[0-9]{{1,9}}$|{_WEIGHTED.pattern})[^\s,"+]
 _LAYERS = re.compile(r"[Ll]?([0-9]{1,9})(?:[-–][Ll]?([0-9]{1,9}))?")
 _NEURON = re.compile(r"[Ll]?([0-9]{1,9})(?:\.|[Nn])([0-9]{1,9})")
 _HEAD = re.compile(r"[Ll]?([0-9]{1,9})(?:\.[Hh]|[Hh])([0-9]{1,9})")
+_DIGITS = re.compile(r"[0-9]{1,9}")
+_ID = re.compile(r"#[0-9]{1,9}")
+_TOKEN = re.compile(r"#?([0-9]{1,9})")
 _SET = re.compile(rf"([^:=]+)[:=]([+\-−]?(?:{_NUMBER}))")
 
 
@@ -137,7 +153,8 @@ def write_layers(layers: tuple[int, ...] | None) -> str:
 
 
 def parse_pairs(text: str) -> tuple[WordPair, ...]:
-    """`France>Paris, Italy>Rome`: also with -> or →; a line or a comma ends a pair."""
+    """`France>Paris, Italy>Rome`: also with -> or →; a line or a comma ends a pair. A pair counts once, however often
+    it is given: that is no more evidence."""
     pairs = []
     for part in re.split(r"[,;\n]", text):
         if not part.strip():
@@ -145,9 +162,11 @@ def parse_pairs(text: str) -> tuple[WordPair, ...]:
         sides = re.split(r"-?>|→", part)
         if len(sides) != 2:
             raise BadRequest(f"pairs = {part.strip()[:100]!r}: a pair is two words such as France>Paris")
-        source, target = (_word(side.strip(), part) for side in sides)
+        source, target = (_word(_without_quotes(side.strip()), part) for side in sides)
+        if _ID.fullmatch(source) or _ID.fullmatch(target):
+            raise BadRequest(f"pairs = {part.strip()[:100]!r}: pairs are of words, not of token ids")
         pairs.append(WordPair(source=source, target=target))
-    return tuple(pairs)
+    return tuple(dict.fromkeys(pairs))
 
 
 def write_pairs(pairs: Iterable[WordPair]) -> str:
@@ -155,30 +174,43 @@ def write_pairs(pairs: Iterable[WordPair]) -> str:
 
 
 def parse_off(text: str) -> tuple[Intervention, ...]:
-    """`10.2361, 8.h11`: neurons and heads that are switched off."""
+    """`10.2361, 8.h11`, `8.h11@3`: neurons and heads that are switched off, at all positions or at one."""
     changes: list[Intervention] = []
     for part in re.split(r"[\s,]+", text.strip()):
-        if found := _HEAD.fullmatch(part):
-            changes.append(HeadOff(layer=int(found[1]), head=int(found[2])))
+        name, position = _position(part, "off")
+        if found := _HEAD.fullmatch(name):
+            changes.append(HeadOff(layer=int(found[1]), head=int(found[2]), position=position))
         elif part:
-            layer, neuron = _neuron(part, "off")
-            changes.append(NeuronSet(layer=layer, neuron=neuron))
+            layer, neuron = _neuron(name, "off")
+            changes.append(NeuronSet(layer=layer, neuron=neuron, position=position))
     return tuple(dict.fromkeys(changes))
 
 
 def parse_set(text: str) -> tuple[Intervention, ...]:
-    """`10.5:2.5`: neurons whose coefficient is set; of one that is set twice, the last."""
-    changes: dict[tuple[int, int], NeuronSet] = {}
+    """`10.5:2.5`, `10.5:2.5@3`: neurons whose coefficient is set, at all positions or at one; of one that is set
+    twice there, the last."""
+    changes: dict[tuple[int, int, int | None], NeuronSet] = {}
     for part in re.split(r"[\s,]+", text.strip()):
         if not part:
             continue
-        match = _SET.fullmatch(part)
+        setting, position = _position(part, "set")
+        match = _SET.fullmatch(setting)
         if not match:
             raise BadRequest(f"set = {part[:100]!r}: write layer.neuron:coefficient, such as 10.2361:2.5")
         layer, neuron = _neuron(match[1], "set")
         value = _weight(float(match[2].replace("−", "-")))
-        changes[layer, neuron] = NeuronSet(layer=layer, neuron=neuron, value=value)
+        changes[layer, neuron, position] = NeuronSet(layer=layer, neuron=neuron, value=value, position=position)
     return tuple(changes.values())
+
+
+def parse_neurons(text: str) -> tuple[NeuronPlace, ...]:
+    """`29.1240, L25N382`: neurons, each once."""
+    parts = [_neuron(part, "neurons") for part in re.split(r"[\s,]+", text.strip()) if part]
+    return tuple(NeuronPlace(layer=layer, neuron=neuron) for layer, neuron in dict.fromkeys(parts))
+
+
+def write_neurons(neurons: Iterable[NeuronPlace]) -> str:
+    return ",".join(f"{neuron.layer}.{neuron.neuron}" for neuron in neurons)
 
 
 def write_off(changes: Iterable[Intervention]) -> str:
@@ -187,18 +219,73 @@ def write_off(changes: Iterable[Intervention]) -> str:
 
 def write_set(changes: Iterable[Intervention]) -> str:
     return ",".join(
-        f"{change.layer}.{change.neuron}:{change.value:.12g}" for change in changes if isinstance(change, NeuronSet)
+        f"{change.layer}.{change.neuron}:{_digits(change.value)}{_at(change.position)}"
+        for change in changes
+        if isinstance(change, NeuronSet)
     )
 
 
 def off_name(change: Intervention) -> str:
     """The name of a neuron or head as the argument `off` writes it."""
-    return f"{change.layer}.h{change.head}" if isinstance(change, HeadOff) else f"{change.layer}.{change.neuron}"
+    number = f"h{change.head}" if isinstance(change, HeadOff) else str(change.neuron)
+    return f"{change.layer}.{number}{_at(change.position)}"
 
 
 def without_change(changes: str | None, name: str) -> str | None:
     """What `off` or `set` asks for, less one neuron or head by its name; None if nothing is left."""
-    return ",".join(part for part in (changes or "").split(",") if part.partition(":")[0] != name) or None
+    return ",".join(part for part in (changes or "").split(",") if _name_of(part) != name) or None
+
+
+def moved_change(changes: str | None, name: str, position: int | None) -> str | None:
+    """What `off` or `set` asks for, but one neuron or head, by its name, at this position alone; None: at all."""
+    parts = [part.partition("@")[0] + _at(position) if _name_of(part) == name else part
+             for part in (changes or "").split(",")]  # fmt: skip
+    return ",".join(dict.fromkeys(parts)) or None
+
+
+def _name_of(part: str) -> str:
+    """`10.5:2.5@3` -> `10.5@3`."""
+    setting, mark, position = part.partition("@")
+    return setting.partition(":")[0] + mark + position
+
+
+def _at(position: int | None) -> str:
+    return "" if position is None else f"@{position}"
+
+
+def _position(part: str, argument: str) -> tuple[str, int | None]:
+    """What is changed, and where: `8.h11@3` -> `8.h11` and 3."""
+    name, mark, position = part.partition("@")
+    if mark and not _DIGITS.fullmatch(position):
+        raise BadRequest(f"{argument} = {part[:100]!r}: after @ stands a token's position, from 0, as in {name[:50]}@3")
+    return name, int(position) if mark else None
+
+
+def parse_token(text: str) -> Word | None:
+    """`3290` or `#3290`, a token by its id; `run` or `"7"`, a word; None of nothing."""
+    text = text.strip()
+    if match := _TOKEN.fullmatch(text):
+        return Word(word=f"#{int(match[1])}", token=int(match[1]))
+    return Word(word=_word(text.strip('"'), text)) if text else None
+
+
+def write_token(word: Word | None) -> str | None:
+    if word is None:
+        return None
+    if word.token is not None:
+        return str(word.token)
+    return f'"{word.word}"' if _TOKEN.fullmatch(word.word) or word.word in BASELINES else word.word
+
+
+def parse_against(text: str) -> Word | ComparedWith:
+    """What a logit is compared with: `mean`, `none`, or a token as `parse_token` reads it."""
+    named: dict[str, ComparedWith] = {"": "mean", "mean": "mean", "none": "none"}
+    text = text.strip()
+    return named[text] if text in named else parse_token(text) or "mean"
+
+
+def write_against(against: Word | ComparedWith) -> str | None:
+    return write_token(against) if isinstance(against, Word) else against
 
 
 def _neuron(part: str, argument: str) -> tuple[int, int]:
@@ -237,4 +324,13 @@ def _written(word: Word) -> str:
 
 
 def _times(weight: float) -> str:
-    return "" if weight == 1 else f"{weight:.12g}*"
+    return "" if weight == 1 else f"{_digits(weight)}*"
+
+
+def _digits(value: float) -> str:
+    """A number as people write it, without an exponent."""
+    return f"{Decimal(f'{value:.12g}'):f}"
+
+
+def _without_quotes(word: str) -> str:
+    return word[1:-1] if len(word) > 2 and word[0] == word[-1] == '"' else word

@@ -7,12 +7,13 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
+from app.views.difference import minus_of
 from app.views.notes import POSITIONS
 from app.views.readable import SAME, FreshWords, readable
 from app.views.relation import Word
 from app.views.seeds import from_worker
 from app.views.terms import parse_layers, write_layers
-from app.views.tokens import PAGE_ONLY, ScoredToken, View, tokens_of
+from app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel, tokens_of
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.live.wire import HeadReading, ThroughHeadsAnswer, WordUsed
@@ -76,8 +77,7 @@ class ClearList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThroughHeadsView(View):
-    model: str
+class ThroughHeadsView(ViewOfModel):
     words: str
     layers: str
     head: int | None  # None: all heads of these layers
@@ -106,6 +106,8 @@ def through_heads_view(
     earlier, later = _around(index, chosen_layers(index, layers))
     return ThroughHeadsView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         words=words,
         layers=layers,
         head=head,

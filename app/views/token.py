@@ -7,8 +7,12 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.views.checks import count_pages, page_slice
+from app.views.difference import minus_of
+from app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from app.views.hubs import split_nearest
 from app.views.token_search import token_search
-from app.views.tokens import PAGE_ONLY, ScoredToken, Token, View, scored_tokens, token_of, tokens_of
+from app.views.tokens import ScoredToken, Token, TokenPair, ViewOfModel, scored_tokens, token_of, tokens_of
+from app.views.vector_place import InHead, in_head
 from app.views.vectors import NOT_STORED
 from precompute.errors import IndexFault
 from precompute.index.index import Index
@@ -17,7 +21,7 @@ from precompute.index.lookup.pairs import PairListings
 from precompute.index.lookup.vectors import VectorListings
 from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from precompute.index.shard_reader import position
-from precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES, Shape
+from precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 ROLES: dict[tuple[str, str], Role] = {
@@ -31,16 +35,15 @@ ROLES: dict[tuple[str, str], Role] = {
 FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
 
 
-class Listing(TypedDict):
+class Listing(InHead):
     """A vector that lists a token."""
 
     kind: str
     layer: int
-    index: int  # of a neuron, or head * d_head + subhead
-    head: int | None  # of subheads; of kinds that heads share, the first head that has it
-    subhead: int | None
+    index: int  # of a neuron, or head * d_head + subhead or direction
     rank: int  # 1 is the best
     score: float
+    first: list[Token]  # of the list that holds it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,11 +73,11 @@ class PairListing(TypedDict):
     rank: int
     score: float
     other: Token
+    first: Annotated[TokenPair | None, FIRST_PAIR]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TokenView(View):
-    model: str
+class TokenView(ViewOfModel):
     lens: str
     preset: str  # of the pairs
     token: Token
@@ -83,7 +86,8 @@ class TokenView(View):
     page: int
     pages: int
     variants: list[Token]  # with and without space or ##, in other cases
-    nearest: list[ScoredToken] | None  # by cosine of the centred embeddings; None while not built
+    nearest: list[ScoredToken] | None  # by cosine of the centred embeddings, hubs left out; None while not built
+    nearest_hubs: Annotated[list[Token], Field(description="Tokens that are near to very many: left out of `nearest`")]
     roles: list[RoleList]
     pairs: Annotated[list[PairListing] | None, NOT_STORED]  # of VO, then of QK, each with the best rank first
     pairs_total: Annotated[int | None, NOT_STORED]
@@ -91,8 +95,8 @@ class TokenView(View):
         tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may list it, too")
     ]
     missing: tuple[int, ...]  # layers that are not built or damaged: they may list it, too
-    totals: Annotated[dict[str, int], PAGE_ONLY]  # of the pairs, by matrix
-    hub: Annotated[float | None, PAGE_ONLY]  # in how many times more lists than usual, if that is very many
+    totals: Annotated[dict[str, int], Field(description="Of the pairs, by matrix")]
+    hub: Annotated[float | None, Field(description="In how many times more lists than usual, if that is very many")]
 
 
 def token_view(
@@ -103,8 +107,9 @@ def token_view(
     kind: str | None = None,
     page: int = 1,
     size: int | None = 100,
+    hubs: frozenset[int] = frozenset(),
 ) -> TokenView:
-    """A `size` of None: everything on one page."""
+    """A `size` of None: everything on one page. Hubs that are given are skipped among first tokens."""
     raw = index.tokens.raw(token)
     check_lens(index, lens)
     position("preset", preset, PRESETS)
@@ -118,11 +123,16 @@ def token_view(
         matrices=[name for name in MATRICES if kind in (None, name)],
         vector_part=vector_part,
         pair_part=pair_part,
+        first=to_read(hubs),
     )  # fmt: skip
+    nearest = _nearest(index, token)
     totals = [listed.total for listed in listings.vectors.values()]
+    counted = sum(of.total for (name, _), of in listings.vectors.items() if name in index.stored.counted_kinds)
     longest = 0 if kind is None else max(totals, default=max(listings.pairs.totals.values(), default=0))
     return TokenView(
         model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
         lens=lens,
         preset=preset,
         token=token_of(index.tokens, token),
@@ -131,14 +141,15 @@ def token_view(
         page=page,
         pages=count_pages(longest, page, size),
         variants=tokens_of(index.tokens, token_search(index.tokens).variants(token)),
-        nearest=_nearest(index, token),
-        roles=_role_lists(shape, listings.vectors),
-        pairs=_pair_listings(index, listings.pairs) if index.stored.pairs else None,
+        nearest=None if nearest is None else nearest[0],
+        nearest_hubs=[] if nearest is None else nearest[1],
+        roles=_role_lists(index, listings.vectors, hubs),
+        pairs=_pair_listings(index, listings.pairs, hubs) if index.stored.pairs else None,
         pairs_total=sum(listings.pairs.totals.values()) if index.stored.pairs else None,
         not_stored=kinds_not_stored(index),
         missing=listings.missing,
         totals=listings.pairs.totals,
-        hub=_hub(index, shape.n_layers - len(listings.missing), sum(totals)) if kind is None else None,
+        hub=_hub(index, shape.n_layers - len(listings.missing), counted) if kind is None else None,
     )
 
 
@@ -155,20 +166,19 @@ def role_of(kind: str, end: str) -> Role:
 
 def _hub(index: Index, n_layers: int, total: int) -> float | None:
     """How many times more lists hold a token than would by chance, if it is a hub."""
-    shape = index.shape
-    n_lists = n_layers * index.stored.n_vectors * len(ENDS)
-    usual = n_lists * index.manifest.k / shape.d_vocab
+    counted = sum(map(index.shape.count, index.stored.counted_kinds))
+    usual = n_layers * counted * len(ENDS) * index.manifest.k / index.shape.d_vocab
     return total / usual if total > HUB_FACTOR * usual else None
 
 
-def _role_lists(shape: Shape, found: dict[tuple[str, str], VectorListings]) -> list[RoleList]:
+def _role_lists(index: Index, found: dict[tuple[str, str], VectorListings], hubs: frozenset[int]) -> list[RoleList]:
     lists = [
         RoleList(
             role=role_of(kind, end),
             kind=kind,
             end=end,
             total=listed.total,
-            places=_listings(shape, kind, listed),
+            places=_listings(index, kind, listed, hubs),
         )
         for (kind, end), listed in found.items()
     ]
@@ -176,26 +186,21 @@ def _role_lists(shape: Shape, found: dict[tuple[str, str], VectorListings]) -> l
     return sorted(lists, key=lambda listed: order.index(listed.role))
 
 
-def _listings(shape: Shape, kind: str, found: VectorListings) -> list[Listing]:
-    columns = zip(*(column.tolist() for column in (found.layer, found.index, found.rank, found.score)), strict=True)
+def _listings(index: Index, kind: str, found: VectorListings, hubs: frozenset[int]) -> list[Listing]:
+    columns = (column.tolist() for column in (found.layer, found.index, found.rank, found.score))
+    first_tokens = token_rows(index.tokens, found.first, hubs)
     listings: list[Listing] = []
-    for layer, number, rank, score in columns:
-        head, subhead = head_of(shape, kind, number)
+    for layer, number, rank, score, first in zip(*columns, first_tokens, strict=True):
         listings.append(
             {
-                "kind": kind, "layer": layer, "index": number, "head": head, "subhead": subhead,
-                "rank": rank + 1, "score": score,
+                "kind": kind, "layer": layer, "index": number, **in_head(index.shape, kind, number),
+                "rank": rank + 1, "score": score, "first": first,
             }
         )  # fmt: skip
     return listings
 
 
-def head_of(shape: Shape, kind: str, row: int) -> tuple[int, int] | tuple[None, None]:
-    """Head and subhead of a vector, if it belongs to one; of kinds that heads share, the first head that has it."""
-    return (None, None) if kind.startswith("ff_") else shape.head_and_subhead(kind, row)
-
-
-def _pair_listings(index: Index, found: PairListings) -> list[PairListing]:
+def _pair_listings(index: Index, found: PairListings, hubs: frozenset[int]) -> list[PairListing]:
     texts = index.tokens.texts
     columns = (found.matrix, found.layer, found.head, found.side, found.end, found.rank, found.score, found.other)
     return [
@@ -208,12 +213,14 @@ def _pair_listings(index: Index, found: PairListings) -> list[PairListing]:
             "rank": rank + 1,
             "score": score,
             "other": {"id": other, "token": texts[other]},
+            "first": first_pair(index, MATRICES[matrix], layer, head, hubs),
         }
         for matrix, layer, head, side, end, rank, score, other in zip(*(c.tolist() for c in columns), strict=True)
     ]
 
 
-def _nearest(index: Index, token: int) -> list[ScoredToken] | None:
+def _nearest(index: Index, token: int) -> tuple[list[ScoredToken], list[Token]] | None:
+    """The nearest tokens; and those that are near to so many that they say nothing of this one."""
     try:
         neighbours = index.neighbours(token)
     except IndexFault:
@@ -221,4 +228,4 @@ def _nearest(index: Index, token: int) -> list[ScoredToken] | None:
     if neighbours is None:
         return None
     ids, scores = neighbours
-    return scored_tokens(index.tokens, ids.tolist(), scores.tolist())
+    return split_nearest(index, scored_tokens(index.tokens, ids.tolist(), scores.tolist()))

@@ -3,21 +3,38 @@
 JSON has the fields of a view, except those marked PAGE_ONLY, and those marked OMIT_NONE while they are None."""
 
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from app.views.difference import Minus
 from precompute.index.tokens import TokenTable
 
 PAGE_ONLY: Any = Field(exclude=True)  # for people's eyes; programs get it otherwise, or do not need it
 OMIT_NONE: Any = Field(exclude_if=lambda value: value is None)
+OF_DIFFERENCE: Any = Field(exclude_if=lambda value: value is None, description="Only of a difference of two models")
+HUBS: Any = Field(
+    exclude_if=lambda value: value is None, description="Only if hubs are left out of the lists (`hubs=hide`)"
+)
+HUBS_HIDDEN: Any = Field(exclude_if=lambda value: value is None, description="How many entries of lists are left out")
+RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What a page shows, as data: the base of frozen dataclasses."""
+    """What a page shows, as data: the base of all views."""
 
-    __slots__ = ()
+    hubs: Annotated[Literal["hide"] | None, HUBS] = None
+    hubs_hidden: Annotated[int | None, HUBS_HIDDEN] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOfModel(View):
+    model: str
+    build: Annotated[str, Field(description="Of the index: as long as it is the same, so are the lists")]
+    minus: Annotated[Minus | None, OF_DIFFERENCE] = None
 
 
 class Token(TypedDict):
@@ -27,9 +44,12 @@ class Token(TypedDict):
 
 class ScoredToken(Token):
     score: float
+    rank: Annotated[NotRequired[int], RANK]
 
 
-TokenPair = TypedDict("TokenPair", {"from": Token, "to": Token, "score": float})
+TokenPair = TypedDict(
+    "TokenPair", {"from": Token, "to": Token, "score": float, "rank": Annotated[NotRequired[int], RANK]}
+)
 
 
 def token_of(tokens: TokenTable, token: int) -> Token:

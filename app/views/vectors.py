@@ -1,28 +1,46 @@
 """A vector's two lists, as an index stores them and as a worker reads them in another way.
-Neurons and subheads are made of several."""
+Neurons, subheads and directions are made of several."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from app.views.checks import check_length, finite
-from app.views.tokens import PAGE_ONLY, ScoredToken, scored_tokens
+from app.views.difference import relative
+from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Shard
-from precompute.index.tokens import TokenTable
 from precompute.live.wire import ReadingAnswer
+from precompute.shape import DIRECTION_KINDS
 
+Coherence: TypeAlias = Annotated[
+    tuple[float | None, float | None], Field(description="Of top and of bottom; null where it is undefined")
+]
+CHANGE: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only of a difference: norm / base_norm, |Δ| / |base|; left out where the base is 0",
+)
+UNCHANGED: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only of a difference, where nothing changed: there is nothing to list then",
+)
 NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vector:
+    """A direction of norm 0 is none: its lists are empty."""
+
     top: list[ScoredToken]
     bottom: list[ScoredToken]
-    norm: Annotated[float, PAGE_ONLY]
-    coherence: Annotated[tuple[float | None, float | None], PAGE_ONLY]  # of top and bottom; None if undefined
+    norm: float
+    coherence: Coherence
+    base_norm: Annotated[float | None, OF_DIFFERENCE] = None
+    change: Annotated[float | None, CHANGE] = None
+    unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +51,7 @@ class VectorReading:
     bottom: list[ScoredToken]
     overlap: float  # Jaccard of this top with the stored one of the same length and lens
     kept: Annotated[frozenset[int], PAGE_ONLY]  # tokens of this top and bottom that the stored ones have, too
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +70,31 @@ def stored_vectors(
     ids, scores = shard.vectors(vectors, lens)
     lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k].tolist(), strict=True)
     return [
-        _vector(index.tokens, shard, kind, row, lens, of_ends, scores_of_ends)
+        _vector(index, shard, kind, row, lens, of_ends, scores_of_ends)
         for (kind, row), of_ends, scores_of_ends in lists
     ], ids
 
 
 def _vector(
-    tokens: TokenTable, shard: Shard, kind: str, row: int, lens: str, ids: list[list[int]], scores: list[list[float]]
+    index: Index, shard: Shard, kind: str, row: int, lens: str, ids: list[list[int]], scores: list[list[float]]
 ) -> Vector:
+    norm, is_direction = shard.norm(kind, row), kind in DIRECTION_KINDS
+    base_norm = shard.base_norm(kind, row) if index.stored.difference and not is_direction else None
+    change = None if base_norm is None else relative(norm, base_norm)
+    if norm == 0 and is_direction:  # a head need not have as many directions as channels
+        return Vector(top=[], bottom=[], norm=norm, coherence=(None, None))
+    if norm == 0 and base_norm is not None:
+        return Vector(
+            top=[], bottom=[], norm=norm, coherence=(None, None), base_norm=base_norm, change=change, unchanged=True
+        )
     coherence_top, coherence_bottom = map(finite, shard.coherences(kind, row, lens))
     return Vector(
-        top=scored_tokens(tokens, ids[0], scores[0]),
-        bottom=scored_tokens(tokens, ids[1], scores[1]),
-        norm=shard.norm(kind, row),
+        top=scored_tokens(index.tokens, ids[0], scores[0]),
+        bottom=scored_tokens(index.tokens, ids[1], scores[1]),
+        norm=norm,
         coherence=(coherence_top, coherence_bottom),
+        base_norm=base_norm,
+        change=change,
     )
 
 

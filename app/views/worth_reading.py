@@ -3,12 +3,15 @@ Which tokens people can read is for readable.py."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import islice
-from typing import TypeVar
+from itertools import islice, product
+from typing import Annotated, Any, NotRequired, TypeVar
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import TypedDict
 
+from app.views.hubs import LOOKED_AT as LOOKED_AT_FIRST
+from app.views.hubs import first_kept
 from app.views.pairs import pairs_view
 from app.views.readable import SAME, FreshWords, Readable, readable
 from app.views.tokens import Token, TokenPair, tokens_of
@@ -20,16 +23,22 @@ from precompute.shape import MATRICES
 CARDS, TOKENS, PAIRS = 8, 6, 3
 LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
 HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with itself and of rare pieces come first
+NAMEABLE = 0.4  # readability: of rated heads (benchmarks/ratings.json) 23 of the 27 beyond it could be named
 HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
 CLEAREST = 3  # heads, of which the home page shows one: below them pairs are less plainly related
-STRONG = 0.75  # of the heads have a weaker first pair: what is weak is mostly chance
+
+
+CARD_OF_DIFFERENCE: Any = Field(description="Only of a difference; the change is |Δ| / |base|")
 
 
 class NeuronCard(TypedDict):
     layer: int
     neuron: int
     number: float  # what it was chosen by: coherence or similarity
+    end: str  # of the value, whose first tokens these are: that with the larger number
     tokens: list[Token]
+    kind: Annotated[NotRequired[str], CARD_OF_DIFFERENCE]  # whose tokens they are: ff_key or ff_value
+    change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
 
 
 class HeadCard(TypedDict):
@@ -38,8 +47,9 @@ class HeadCard(TypedDict):
     matrix: str
     lens: str  # of number and pairs, whichever the maps are of
     preset: str
-    number: float  # coherence
+    number: float  # readability
     pairs: list[TokenPair]  # the first that repeat no word
+    change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
 
 
 At = TypeVar("At")
@@ -48,18 +58,29 @@ NeuronCards = tuple[NeuronCard, ...]
 Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | None]  # None: not stored
 
 
-def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str) -> Cards:
-    """Most coherent values, most alike keys and values, most coherent heads, of those that people can read."""
+def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()) -> Cards:
+    """Most coherent values, most alike keys and values, most readable heads, of those that people can read. Hubs that
+    are given are skipped among first tokens."""
     values, agreeing = "ff_value" in index.stored.kinds, index.stored.similarity
-    coherences = {layer: shard.all_coherences("ff_value", lens) for layer, shard in shards.items() if values}
-    similarities = {layer: shard.all_similarities(lens) for layer, shard in shards.items() if agreeing}
-    learned = {layer: np.where(column < SAME, 0, np.nan) for layer, column in coherences.items()}
 
-    def neurons(numbers: Mapping[int, Array]) -> NeuronCards:
+    def coherence(layer: int, end: str) -> Array:
+        return shards[layer].all_coherences("ff_value", lens, end)
+
+    def neurons(numbers: Mapping[tuple[int, str], Array]) -> NeuronCards:
+        """By layer and end of the value."""
         words = FreshWords(readable(index))
-        wanted = {layer: column + learned[layer] for layer, column in numbers.items()}
-        return _cards(lambda layer, n, value: _neuron(index, words, shards[layer], n, value, lens), wanted)
+        wanted = {at: np.where(coherence(*at) < SAME, column, np.nan) for at, column in numbers.items()}
+        return largest_cards(
+            lambda at, n, number: _neuron(index, words, shards[at[0]], n, number, lens, at[1], hubs), wanted
+        )
 
+    coherences = {(layer, "top"): coherence(layer, "top") for layer in shards if values}
+    similarities = {
+        at: column
+        for layer, shard in shards.items()
+        if agreeing
+        for at, column in _larger_ends(layer, shard.all_similarities("ff", lens))
+    }
     return (
         neurons(coherences) if values else None,
         neurons(similarities) if agreeing else None,
@@ -73,8 +94,11 @@ def head_lens(index: Index) -> str:
 
 def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
     words, lens = FreshWords(readable(index)), head_lens(index)
-    numbers = _head_numbers(shards, lens)
-    return _cards(lambda group, head, value: _head(index, words, *group, head, value, lens), numbers)
+    numbers: dict[tuple[int, str], Array] = {}
+    for (layer, shard), matrix in product(shards.items(), MATRICES):
+        of_heads = shard.all_readabilities(matrix, lens, HEAD_PRESET)
+        numbers[layer, matrix] = np.where(of_heads >= NAMEABLE, of_heads, np.nan)
+    return largest_cards(lambda group, head, value: head_card(index, words, *group, head, value, lens), numbers)
 
 
 def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
@@ -84,7 +108,7 @@ def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
     )
 
 
-def _cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
+def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
     """Cards of the largest numbers that make one; a damaged layer does not take the page with it."""
 
     def readable_cards() -> Iterator[Card]:
@@ -107,38 +131,44 @@ def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
     return sorted(entries, key=lambda entry: -entry[2])[:LOOKED_AT]
 
 
-def _neuron(index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str) -> NeuronCard | None:
-    """The card of a neuron, if two thirds of its first tokens are words."""
-    ids = shard.first_ids("ff_value", np.array([neuron]), lens, TOKENS)[0].tolist()
+def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
+    """Similarities (n, E) as one column for each end, in which a neuron counts where it is the larger one."""
+    top, bottom = similarities.T
+    yield (layer, "top"), np.where(top >= bottom, top, np.nan)
+    yield (layer, "bottom"), np.where(bottom > top, bottom, np.nan)
+
+
+def _neuron(
+    index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str, end: str, hubs: frozenset[int]
+) -> NeuronCard | None:
+    """The card of a neuron, if two thirds of the first tokens at this end of its value are words."""
+    listed = shard.first_ids("ff_value", np.array([neuron]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end).tolist()
+    ids = first_kept(listed, hubs, TOKENS)[0]
     if not fresh.take_if_readable(ids):
         return None
-    return {"layer": shard.layer, "neuron": neuron, "number": number, "tokens": tokens_of(index.tokens, ids)}
+    tokens = tokens_of(index.tokens, ids)
+    return {"layer": shard.layer, "neuron": neuron, "number": number, "end": end, "tokens": tokens}
 
 
-def _head_numbers(shards: Mapping[int, Shard], lens: str) -> dict[tuple[int, str], Array]:
-    """The coherence of every head with a strong first pair, by layer and matrix."""
-    coherences: dict[tuple[int, str], Array] = {}
-    for matrix in MATRICES:
-        first = {layer: shard.all_best_scores(matrix, lens, HEAD_PRESET) for layer, shard in shards.items()}
-        least = np.quantile([*first.values()], STRONG) if first else 0
-        for layer, shard in shards.items():
-            coherence = shard.all_pair_coherences(matrix, lens, HEAD_PRESET)
-            coherences[layer, matrix] = np.where(first[layer] >= least, coherence, np.nan)
-    return coherences
-
-
-def _head(
+def head_card(
     index: Index, fresh: FreshWords, layer: int, matrix: str, head: int, number: float, lens: str
 ) -> HeadCard | None:
     card: HeadCard = {
         "layer": layer, "head": head, "matrix": matrix, "lens": lens, "preset": HEAD_PRESET,
         "number": number, "pairs": [],
     }  # fmt: skip
-    pairs = _pairs(index, card)
-    if min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
-        return None
+    listed = _pairs(index, card)
+    pairs = [pair for pair in listed if _are_different(fresh.words, pair)]
+    if 2 * len(pairs) < len(listed) or min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
+        return None  # of a head that links forms of words, the few other pairs say little
     card["pairs"], stems = without_repetition(fresh.words, pairs)
     return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
+
+
+def _are_different(words: Readable, pair: TokenPair) -> bool:
+    """Whether a pair is of two words, not of two forms of one."""
+    stems = words.stems((pair["from"]["id"], pair["to"]["id"]))
+    return len(stems) == 2 and not stems[0].startswith(stems[1]) and not stems[1].startswith(stems[0])
 
 
 def _pairs(index: Index, card: HeadCard) -> list[TokenPair]:

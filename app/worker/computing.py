@@ -9,7 +9,17 @@ from app.worker.jobs import Job
 from app.workers.errors import LiveFailed, TooLarge
 from app.workers.protocol import Ask
 from precompute.errors import LexiscopeError
-from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk, Wire
+from precompute.live.wire import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+    Wire,
+)
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -65,6 +75,10 @@ class Computing:
                 answers = [self._engine.reading(ask)]
             case [PairsReadingAsk() as ask]:
                 answers = [self._engine.pairs_reading(ask, _reports(jobs), unwanted)]
+            case [StatesAsk() as ask]:
+                answers = [self._engine.text_states(ask, unwanted)]
+            case [StatesReadingAsk() as ask]:
+                answers = [self._engine.read_states(ask)]
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
         return [

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from app.settings import Settings
 from app.workers.errors import TooLarge
 from app.workers.protocol import Ask
-from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
+from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
 from precompute.shape import SIDES
 
 Estimate = Callable[[Ask, int], float]  # seconds, of an ask and the tokens of its prompt
 
 ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
-EVOLUTION_TOKENS = 200_000  # in one answer: about 10 MB of JSON
+CELL_TOKENS = 200_000  # in one answer: about 10 MB of JSON
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,7 @@ class Limits:
                 self._check("a table of heads", sum(map(len, ask.groups)), "words")
             case PromptAsk():
                 self._check("a run", len(ask.interventions), "changes")
+                self._check("a run", len(ask.rows_of), "neurons")
 
     def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
         """Refuses too many heads times words: each needs two products with the vocabulary."""
@@ -79,12 +80,13 @@ class Limits:
             limit = min(self.prompt_tokens, n_positions)
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
 
-    def check_evolution(self, cells: int, k: int) -> None:
-        """Refuses too many tokens in an answer: every position after every step has k."""
-        if cells * k > EVOLUTION_TOKENS:
+    def check_cells(self, panel: str, cells: int, k: int) -> None:
+        """Refuses too many tokens in an answer: in evolution every position after every step has k, in patterns every
+        position each of its lists."""
+        if cells * k > CELL_TOKENS:
             raise TooLarge(
-                f"evolution in {cells} cells with {k} tokens each is too much for one answer: up to "
-                f"{EVOLUTION_TOKENS} are given. Ask for fewer (k), for a shorter text, or leave this panel out"
+                f"{panel} in {cells} cells with {k} tokens each is too much for one answer: up to "
+                f"{CELL_TOKENS} are given. Ask for fewer (k), for a shorter text, or leave this panel out"
             )
 
     def check_attention(self, tokens: int, heads: int) -> None:
@@ -118,6 +120,10 @@ def _described(ask: Ask, tokens: int) -> str:
             panels = f"{number} ({', '.join(sorted(ask.panels))})" if ask.panels else "no panels"
             twice = ", once changed and once not," if ask.interventions else ""
             return f"a run of {tokens} tokens{twice} with {panels}"
+        case StatesAsk():
+            return f"a run of {tokens} tokens"
+        case StatesReadingAsk():
+            return f"{tokens} states as tokens"
         case RelationAsk():
             return f"a relation of {len(ask.pairs)} pairs"
         case SeedsAsk(heads=True):
@@ -137,6 +143,9 @@ def _cheaper(ask: Ask, tokens: int, estimate: Estimate, limit: float) -> Iterato
             if without:
                 panel = min(without, key=without.__getitem__)
                 yield f"without {panel} it takes about {_seconds(without[panel])}"
+        case StatesAsk() | StatesReadingAsk():
+            if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):
+                yield f"up to {fewer} tokens would do"
         case RelationAsk():
             yield f"up to {int(limit * len(ask.pairs) / estimate(ask, 0))} pairs would do"
         case SeedsAsk(heads=True):

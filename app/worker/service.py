@@ -23,7 +23,16 @@ from app.worker.worker import Waiter, Worker
 from app.workers.disconnect import cancel_on_disconnect
 from app.workers.protocol import OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Ask
 from precompute.errors import LexiscopeError
-from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
+from precompute.live.wire import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -110,6 +119,16 @@ async def reading(ask: ReadingAsk, worker: TheWorker, visitor: Visitor, request:
 
 @asks.post("/pairs-reading", name="/pairs-reading")
 async def pairs_reading(ask: PairsReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
+
+
+@asks.post("/states", name="/states")
+async def states(ask: StatesAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
+    return await respond(ask, worker, visitor, request)
+
+
+@asks.post("/states-reading", name="/states-reading")
+async def states_reading(ask: StatesReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
     return await respond(ask, worker, visitor, request)
 
 

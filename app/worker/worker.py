@@ -19,7 +19,7 @@ from app.worker.limits import Limits
 from app.worker.pace import Pace
 from app.workers.errors import LiveDown, LiveFailed, LiveFull, TimedOut
 from app.workers.protocol import Ask, Health
-from precompute.live.wire import PromptAsk, ThroughHeadsAsk
+from precompute.live.wire import OWN_LISTS, PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine
@@ -170,24 +170,36 @@ class Worker:
         self._on_failure()
 
     async def _checked_tokens(self, ask: Ask) -> int:
-        """How many a prompt has, 0 for other asks; TooLarge before anything is computed."""
+        """How many a text has, or how many states are given, 0 for other asks; NotFound or TooLarge before anything is
+        computed."""
+        self._engine.check(ask)
         self._limits.check_lists(ask)
         if isinstance(ask, ThroughHeadsAsk):
             self._limits.check_heads(ask, self._engine.shape.n_heads)
         tokens = 0
-        if isinstance(ask, PromptAsk):
-            if len(ask.text) > LONG_TEXT:
-                self._limits.check_text(ask.text, self._engine.longest_token)
-                tokens = await asyncio.to_thread(self._count_tokens, ask.text)
-            else:
-                tokens = self._count_tokens(ask.text)
+        if isinstance(ask, PromptAsk | StatesAsk):
+            tokens = await self._tokens_of_text(ask.text)
+        if isinstance(ask, StatesReadingAsk):
+            tokens = self._engine.state_count(ask)
             self._limits.check_tokens(tokens, self._engine.n_positions)
+        if isinstance(ask, PromptAsk):
             if "evolution" in ask.panels:
                 runs = 2 if ask.interventions else 1
-                self._limits.check_evolution(runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
+                self._limits.check_cells("evolution", runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
+            if "patterns" in ask.panels and ask.rows == "tokens":
+                self._limits.check_cells("patterns", OWN_LISTS * tokens, ask.k + ask.spare)
             if "attention" in ask.panels:
                 self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         self._limits.check_seconds(ask, tokens, self._estimate)
+        return tokens
+
+    async def _tokens_of_text(self, text: str) -> int:
+        if len(text) > LONG_TEXT:
+            self._limits.check_text(text, self._engine.longest_token)
+            tokens = await asyncio.to_thread(self._count_tokens, text)
+        else:
+            tokens = self._count_tokens(text)
+        self._limits.check_tokens(tokens, self._engine.n_positions)
         return tokens
 
     def _estimate(self, ask: Ask, tokens: int) -> float:

@@ -26,6 +26,7 @@ from app.workers.protocol import (
     Ask,
     Fault,
     Progress,
+    weights_name,
 )
 from app.workers.supervisor import Supervisor
 from app.workers.visitors import visitor_name
@@ -41,6 +42,10 @@ from precompute.live.wire import (
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
+    StatesAnswer,
+    StatesAsk,
+    StatesReadingAnswer,
+    StatesReadingAsk,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
     Wire,
@@ -90,6 +95,10 @@ class LiveClient:
     async def ask(self, model: str, ask: ReadingAsk, visitor: Request | None = None) -> ReadingAnswer: ...
     @overload
     async def ask(self, model: str, ask: PairsReadingAsk, visitor: Request | None = None) -> PairsReadingAnswer: ...
+    @overload
+    async def ask(self, model: str, ask: StatesAsk, visitor: Request | None = None) -> StatesAnswer: ...
+    @overload
+    async def ask(self, model: str, ask: StatesReadingAsk, visitor: Request | None = None) -> StatesReadingAnswer: ...
     async def ask(self, model: str, ask: Ask, visitor: Request | None = None) -> Answer:
         """Given the visitor's request, the work is cancelled when the visitor leaves (VisitorGone)."""
         work = self._ask(model, ask, visitor)
@@ -114,6 +123,11 @@ class LiveClient:
         """How the workers are that this server runs, by model."""
         return {model: keeper.state.word for model, keeper in self.supervisor.running().items()}
 
+    def prepare(self, model: str) -> None:
+        """Starts the model's worker, if this server runs it, without waiting: it will be asked soon."""
+        if self.serves(model) and not self._addresses:
+            self.supervisor.keeper(model)
+
     def start(self) -> None:
         """Starts the workers that are to run from the beginning."""
         if self._settings.worker == "start" and not self._addresses:
@@ -134,7 +148,8 @@ class LiveClient:
     @asynccontextmanager
     async def _post(self, model: str, path: str, ask: Ask, visitor: Request | None) -> AsyncIterator["httpx2.Response"]:
         """The worker's answer, as soon as it begins; every way to have none becomes an error of ours."""
-        weights = self._library.index(model).manifest.weights_sha256
+        manifest = self._library.index(model).manifest
+        weights = weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None)
         async with self._worker(model) as (address, keeper):
             client = await self._connections.client(address)
             import httpx2

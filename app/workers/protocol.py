@@ -14,14 +14,27 @@ from precompute.live.wire import (
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
+    StatesAnswer,
+    StatesAsk,
+    StatesReadingAnswer,
+    StatesReadingAsk,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
     Wire,
 )
 
-Ask: TypeAlias = SeedsAsk | RelationAsk | ThroughHeadsAsk | PromptAsk | ReadingAsk | PairsReadingAsk
+Ask: TypeAlias = (
+    SeedsAsk | RelationAsk | ThroughHeadsAsk | PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk
+)
 Answer: TypeAlias = (
-    SeedsAnswer | RelationAnswer | ThroughHeadsAnswer | PromptAnswer | ReadingAnswer | PairsReadingAnswer
+    SeedsAnswer
+    | RelationAnswer
+    | ThroughHeadsAnswer
+    | PromptAnswer
+    | ReadingAnswer
+    | PairsReadingAnswer
+    | StatesAnswer
+    | StatesReadingAnswer
 )
 
 ENDPOINTS: dict[type[Ask], tuple[str, type[Answer]]] = {
@@ -31,11 +44,18 @@ ENDPOINTS: dict[type[Ask], tuple[str, type[Answer]]] = {
     PromptAsk: ("/prompt", PromptAnswer),
     ReadingAsk: ("/reading", ReadingAnswer),
     PairsReadingAsk: ("/pairs-reading", PairsReadingAnswer),
+    StatesAsk: ("/states", StatesAnswer),
+    StatesReadingAsk: ("/states-reading", StatesReadingAnswer),
 }
 EVENTS = "/events"  # after the path of a prompt or of pairs: the same as server-sent events
 WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
 VISITOR_HEADER = "x-lexiscope-visitor"  # a name for who asks (visitors.py); the worker is fair between them
 OTHER_WEIGHTS = 409  # the status where the worker has others
+
+
+def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
+    """What a worker and an index must agree on: the hash of the weights, of a difference that of its base, too."""
+    return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
 
 
 class Fault(Wire):

@@ -5,15 +5,19 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from precompute.errors import IndexFault, IndexMissing, OldFormat, OptionsDiffer, ShardDamaged
 from precompute.files import PARTIAL, folder_gone, read_regular, sha256_of, write_beside
-from precompute.index.index_files import open_neighbours, open_shard, open_vocabulary
+from precompute.index.hubs import lens_that_reads_best
+from precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
 from precompute.index.layout import neighbours_file, shard_file, vocabulary_file
 from precompute.index.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest, read_old_fields
+from precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place
-OWN_FILE = re.compile(r"(layer-[0-9]+|vocabulary|neighbours)(\.g[0-9]+)?\.(safetensors|lxs)")  # the latter: format 1
+# .lxs: format 1
+OWN_FILE = re.compile(r"(layer-[0-9]+|vocabulary|neighbours|classifier)(\.g[0-9]+)?\.(safetensors|lxs)")
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,8 @@ class BuildFolder:
 def load_current(folder: Path, weights_sha256: str, force: bool) -> Manifest | None:
     """The manifest of the index in the folder, if there is one to go on with.
 
-    One that cannot be read is in the way unless it is to be replaced, and so is one of format 1 unless it was made
-    from the same weights: then nothing is lost that could not be made again.
+    One that cannot be read is in the way unless it is to be replaced, and so is one of an older format unless it was
+    made from the same weights: then nothing is lost that could not be made again.
     """
     try:
         return Manifest.load(folder)
@@ -105,17 +109,41 @@ def read_build_state(
             f"{folder} holds another build, from {current.source} ({_difference(current, new)}): add --force to "
             "replace it, or build elsewhere with --data DIR"
         )
-    whole = _without_broken(folder, current.with_changes(source=new.source), wanted)
+    whole = _without_broken(folder, current.with_changes(source=new.source, minus=new.minus), wanted)
     return _with_unlisted(folder, whole, set(range(new.shape.n_layers)) - current.shards.keys()), MANIFEST
+
+
+def generation_after(old: Mapping[str, Any]) -> int:
+    """The generation of an index that replaces one of an older format, by its fields: files of format 1 have names of
+    their own, those of later formats differ by their generation."""
+    generation = old.get("generation")
+    return generation + 1 if "format" in old and type(generation) is int and 0 < generation < 1 << 20 else 1
+
+
+def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
+    """The manifest of a finished index says which lens reads best in it; the same one while layers are missing."""
+    if manifest.reads_best or len(manifest.shards) < manifest.shape.n_layers or manifest.vocabulary is None:
+        return manifest
+    try:
+        tokens = open_vocabulary(folder / manifest.vocabulary.file, manifest).tokens
+        shards = [open_shard(folder / entry.file, manifest, layer) for layer, entry in manifest.shards.items()]
+    except IndexFault:  # of a layer that was not asked for
+        return manifest
+    return manifest.with_changes(reads_best=lens_that_reads_best(shards, manifest.stored, whole_words([*tokens])))
 
 
 def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[int]) -> Manifest:
     """What a killed rebuild of the same build has made, and the index's layers that are not to be rebuilt."""
-    generation = current.generation + 1 if current else 1
+    generation = current.generation + 1 if current else new.generation
     rebuilt = _load_rebuilt(folder)
     if rebuilt and rebuilt.build == new.build and rebuilt.generation in (generation - 1, generation):
         generation = rebuilt.generation  # that of the index itself if it was killed after taking its place
-        new = new.with_changes(vocabulary=rebuilt.vocabulary, neighbours=rebuilt.neighbours, shards=rebuilt.shards)
+        new = new.with_changes(
+            vocabulary=rebuilt.vocabulary,
+            neighbours=rebuilt.neighbours,
+            classifier=rebuilt.classifier,
+            shards=rebuilt.shards,
+        )
     own = {layer: entry for layer, entry in new.shards.items() if entry.file == shard_file(layer, generation)}
     every_layer = range(new.shape.n_layers)
     state = _without_broken(folder, new.with_changes(generation=generation, shards=own), every_layer)
@@ -137,6 +165,7 @@ def _without_broken(folder: Path, manifest: Manifest, layers: Iterable[int]) -> 
     return manifest.with_changes(
         vocabulary=manifest.vocabulary if is_whole(manifest.vocabulary, "vocabulary") else None,
         neighbours=manifest.neighbours if is_whole(manifest.neighbours, "neighbours") else None,
+        classifier=manifest.classifier if is_whole(manifest.classifier, "classifier") else None,
         shards={layer: entry for layer, entry in manifest.shards.items() if layer not in broken},
     )
 
@@ -162,13 +191,15 @@ def _with_unlisted(folder: Path, manifest: Manifest, layers: Iterable[int]) -> M
 def _usable_bytes(path: Path, manifest: Manifest, layer: int | str) -> int | None:
     """The length of a file that the index could use, by all that opening it tells; its sum is for `lexiscope verify`.
 
-    `layer` is a layer's number, `vocabulary` or `neighbours`.
+    `layer` is a layer's number, `vocabulary`, `neighbours` or `classifier`.
     """
     try:
         if isinstance(layer, int):
             return open_shard(path, manifest, layer).file.n_bytes
         if layer == "vocabulary":
             return open_vocabulary(path, manifest).n_bytes
+        if layer == "classifier":
+            return open_classifier(path, manifest, manifest.classifier).file.n_bytes if manifest.classifier else None
         return open_neighbours(path, manifest).file.n_bytes
     except ShardDamaged:  # and not NewerFormat: what a newer version wrote is not ours to replace
         return None
@@ -204,9 +235,13 @@ def _identity(manifest: Manifest) -> Mapping[str, object]:
     values: dict[str, object] = {name: getattr(manifest, name) for name in names}
     values |= {name: ",".join(getattr(manifest.stored, name)) for name in ("kinds", "lenses")}
     hashes = {"weights' hash": manifest.weights_sha256, "tokenizer's hash": manifest.tokenizer_sha256}
+    minus = manifest.minus
+    values["base"] = minus.model if minus else ""
+    hashes |= {"base's revision": minus.revision if minus else "", "base's hash": minus.weights_sha256 if minus else ""}
     return values | asdict(manifest.shape) | hashes
 
 
 def _short(value: object) -> str:
+    """A hash is cut, a list of kinds is not."""
     text = str(value) or "none"
-    return text if len(text) <= 40 else f"{text[:12]}…"
+    return text if len(text) <= 40 or "," in text else f"{text[:12]}…"

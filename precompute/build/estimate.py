@@ -16,6 +16,7 @@ from precompute.project.vectors import BLOCK_SCORES
 
 LONG, LARGE = 3600, 20e9  # seconds, bytes: from here on a build says what would make it smaller
 BASE_MEMORY = 400 << 20  # of Python, torch and the kernels
+PRODUCT_SHARE = 0.7  # of what a vector takes: one more product with the vocabulary tells the sign of a direction
 FACTORS_IN_MEMORY = 12  # of a search: the factors of a head, sorted, balanced, in bytes
 
 
@@ -25,6 +26,7 @@ class Work:
     layers: int  # to be made
     neighbours: bool  # whether the nearest tokens are to be made, too
     workers: int  # threads
+    unchanged: int = 0  # of these layers, those of a difference in which nothing changed: they take next to no time
 
     def n_bytes(self) -> int:
         """On disk, at most; the vocabulary is a small part of it."""
@@ -38,16 +40,20 @@ class Work:
         largest = 4 * shape.d_model * max(map(shape.count, self.stored.kinds))
         layer = 3 * largest + 2 * shard_size(self.stored)[0] + self.workers * 2 * 4 * BLOCK_SCORES
         if self.stored.pairs:
-            layer += self.workers * FACTORS_IN_MEMORY * 4 * shape.d_vocab * shape.d_head
+            d_head = 2 * shape.d_head if self.stored.difference else shape.d_head
+            layer += self.workers * FACTORS_IN_MEMORY * 4 * shape.d_vocab * d_head
         return BASE_MEMORY + vocabulary * (1 if shape.tied else 2) + max(vocabulary // 2, layer)
 
     def vector_seconds(self, costs: Costs) -> float:
         """Of a build on all threads: of the lists of vectors, and of the nearest tokens, which are made likewise."""
-        n_vectors = self.layers * self.stored.n_vectors + (self.stored.shape.d_vocab if self.neighbours else 0)
+        stored = self.stored
+        signs = len(stored.directions) * stored.shape.n_heads * stored.shape.d_head
+        of_layer = stored.n_vectors + PRODUCT_SHARE * signs
+        n_vectors = (self.layers - self.unchanged) * of_layer + (stored.shape.d_vocab if self.neighbours else 0)
         return n_vectors * costs.vector / self.workers
 
     def pair_seconds(self, costs: Costs) -> float:
-        searches = self.layers * self.stored.shape.n_heads * len(self.stored.matrices)
+        searches = (self.layers - self.unchanged) * self.stored.shape.n_heads * len(self.stored.matrices)
         return searches * sum(costs.searches[lens] for lens in self.stored.lenses) / self.workers if searches else 0.0
 
     def seconds(self, costs: Costs) -> float:
@@ -84,6 +90,9 @@ def smaller(work: Work) -> Iterator[tuple[str, Work]]:
         yield "--pairs 0", replace(work, stored=replace(stored, pairs=0))
     if len(stored.lenses) > 1:
         yield f"--lenses {stored.lens}", replace(work, stored=replace(stored, lenses=(stored.lens,)))
+    if stored.directions and stored.weight_kinds:
+        kinds = stored.weight_kinds
+        yield f"--kinds {','.join(kinds)}", replace(work, stored=replace(stored, kinds=kinds))
     neurons = tuple(kind for kind in ("ff_key", "ff_value") if kind in stored.kinds)
     if neurons and neurons != stored.kinds:
         yield f"--kinds {','.join(neurons)}", replace(work, stored=replace(stored, kinds=neurons))

@@ -12,17 +12,22 @@ from precompute.shape import MATRICES
 Array: TypeAlias = NDArray[Any]
 
 
-def invert_lists(ids: Sequence[Array], d_vocab: int) -> dict[str, Array]:
-    """The `inverted.*` arrays from the `{kind}.ids` (n, L, E, k) of all kinds, in the order of Shape.kinds."""
+def invert_lists(ids: Sequence[Array], d_vocab: int, listed: NDArray[np.bool_] | None = None) -> dict[str, Array]:
+    """The `inverted.*` arrays from the `{kind}.ids` (n, L, E, k) of all kinds, in the order of Shape.kinds; of all
+    vectors, or of those that are `listed` (n_vectors,)."""
     n_vectors = sum(len(kind) for kind in ids)
     _, n_lenses, n_ends, k = ids[0].shape
     offsets = np.empty((n_lenses, n_ends, d_vocab + 1), np.uint32)
+    numbers = np.arange(n_vectors) if listed is None or listed.all() else np.flatnonzero(listed)
     vectors, ranks = [], []
     start = 0
     for lens, end in np.ndindex(n_lenses, n_ends):
-        tokens = np.concatenate([kind[:, lens, end].T for kind in ids], axis=1).ravel()  # (k * n_vectors,), by rank
-        order, offsets[lens, end] = _by_token(tokens, d_vocab, start)
-        rank, vector = np.divmod(order, n_vectors)
+        tokens = np.concatenate([kind[:, lens, end].T for kind in ids], axis=1)  # (k, n_vectors), by rank
+        if len(numbers) < n_vectors:
+            tokens = tokens[:, numbers]
+        order, offsets[lens, end] = _by_token(tokens.ravel(), d_vocab, start)
+        rank, column = np.divmod(order, max(1, len(numbers)))
+        vector = column if len(numbers) == n_vectors else numbers[column]
         vectors.append(vector.astype(number_dtype(n_vectors)))
         ranks.append(rank.astype(rank_dtype(k)))
         start += len(order)

@@ -6,7 +6,7 @@ other's way; on another device products and proposals run there.
 
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from functools import partial
@@ -18,20 +18,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from precompute.build.head_factors import HeadFactors, head_matrix
 from precompute.build.inverted import invert_lists, invert_pairs
+from precompute.build.unchanged import Changed, counts_of_changed, ids_of_changed, told_apart, with_unchanged
 from precompute.index.layout import number_dtype
 from precompute.index.stored import Stored
 from precompute.index.tokens import distinct_classes, whole_words
-from precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence, similarity
+from precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence
 from precompute.project.embedding import Embedding
 from precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
 from precompute.project.pairs.masks import Masks
+from precompute.project.readability import readability
+from precompute.project.similarity import similarities
 from precompute.project.vectors import Lists, PendingLists, Projector
-from precompute.shape import ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
-from precompute.weights.architectures.base import Model
+from precompute.shape import COMPARED, DIRECTION_KINDS, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.weights.difference import Difference, Parameters
 
 Arrays = dict[str, NDArray[Any]]
-Vectors = dict[str, torch.Tensor]  # by kind: (count, d_model)
 Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind, lens and end
 Search = tuple[dict[str, Ends], float]  # the pairs by preset, and seconds
 Searches = dict[tuple[str, int, str], Future[Search]]  # by matrix, head and lens
@@ -56,7 +59,7 @@ class Costs:
 class BuildContext:
     """What the layers of a model share while they are built."""
 
-    model: Model
+    model: Parameters
     stored: Stored
     masks: Masks
     projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
@@ -65,7 +68,7 @@ class BuildContext:
 
     @classmethod
     def of(
-        cls, model: Model, tokens: list[bytes], stored: Stored, device: torch.device, pool: Executor
+        cls, model: Parameters, tokens: list[bytes], stored: Stored, device: torch.device, pool: Executor
     ) -> "BuildContext":
         depth = max(stored.k, DEPTH)
         embeddings = {"reads": Embedding.of(model.W_E, device)}
@@ -90,44 +93,57 @@ def make_layer(
     context: BuildContext, layer: int, step: Step = lambda _: None, measured: Callable[[Costs], None] | None = None
 ) -> Arrays:
     """All arrays of a layer, as FORMAT.md lists them. `measured` is told early what first pieces of work took."""
-    stored, n_heads = context.stored, context.model.shape.n_heads
-    factors = {kind: context.model.vectors(layer, kind) for matrix in stored.matrices for kind in FACTORS[matrix]}
+    model, stored, n_heads = context.model, context.stored, context.model.shape.n_heads
+    factors = HeadFactors.read(model, layer) if stored.pairs or stored.difference else None
     searches = _start_searches(context, factors, range(n_heads)[:MEASURED_HEADS])
-    arrays: Arrays = {}
+    arrays: Arrays = factors.norms() if factors else {}
     lists: dict[str, Lists] = {}
+    changed: dict[str, Changed] = {}
     before: tuple[str, PendingLists] | None = None
+    stepped = 0  # heads whose searches are known to be done
 
     def finish(kind: str, pending: PendingLists) -> None:
-        lists[kind] = _of_lenses(pending.result(), stored)
+        lists[kind] = of_lenses(with_unchanged(pending.result(), changed[kind]), stored)
         step((1 - PAIR_SHARE if stored.pairs else 1) * stored.shape.count(kind) / stored.n_vectors)
 
     for kind in stored.kinds:
-        V = factors[kind] if kind in factors else context.model.vectors(layer, kind)
-        if measured and not before:
+        V = factors.vectors(kind) if factors and kind.startswith("w_") else model.vectors(layer, kind)
+        arrays[f"{kind}.norm"] = norms_of(V)
+        changed[kind] = np.ones(len(V), np.bool_)
+        if isinstance(model, Difference) and kind not in DIRECTION_KINDS:
+            arrays[f"{kind}.base_norm"] = norms_of(model.base.vectors(layer, kind))
+        if isinstance(model, Difference) or kind in DIRECTION_KINDS:
+            changed[kind] = arrays[f"{kind}.norm"] > 0
+            V = V if changed[kind].all() else V[torch.from_numpy(changed[kind])]
+        if measured and len(V):
             _compile(context.projectors[SIDES[kind]], V[:1])
         pending = context.projectors[SIDES[kind]].start(len(V), V.__getitem__, context.pool)
-        arrays[f"{kind}.norm"] = _norms(V)
+        if measured and len(V):
+            measured(_costs(pending, searches))
+            measured = None
+            if searches:
+                stepped = MEASURED_HEADS
+                step(PAIR_SHARE * min(MEASURED_HEADS, n_heads) / n_heads)
         del V  # the vectors of two kinds are in memory, not those of all
         if before:
             finish(*before)
-        elif measured:
-            measured(_costs(pending, searches))
-            if searches:
-                step(PAIR_SHARE * min(MEASURED_HEADS, n_heads) / n_heads)
         before = kind, pending
+    for matrix in stored.directions:
+        arrays[f"{matrix}.singular"] = model.directions(layer, matrix).singular.numpy()
     searches |= _start_searches(context, factors, range(n_heads)[MEASURED_HEADS:])
     if before:
         finish(*before)
-    hub_mask = hubs([lists[kind].ids[..., :DEPTH] for kind in stored.kinds], stored.shape.d_vocab)  # (L, d_vocab)
+    of_changed = [ids_of_changed(lists[kind].ids, changed[kind])[..., :DEPTH] for kind in stored.counted_kinds]
+    hub_mask = hubs(of_changed, stored.shape.d_vocab)  # (L, d_vocab)
     coherences = _start_coherences(context, lists, hub_mask)
     for matrix in stored.matrices:
-        arrays |= _pair_arrays(context, matrix, searches, hub_mask, step, MEASURED_HEADS if measured else 0)
-    arrays |= _list_arrays(stored, lists, coherences)
-    arrays |= invert_lists([arrays[f"{kind}.ids"] for kind in stored.kinds], stored.shape.d_vocab)
-    if stored.pairs:
-        pairs, counts = ({matrix: arrays[f"{matrix}.{part}"] for matrix in MATRICES} for part in ("ids", "count"))
-        arrays |= invert_pairs(pairs, counts, stored.shape.d_vocab)
-    return arrays
+        made = _pair_arrays(context, matrix, searches, hub_mask, step, stepped)
+        if stored.difference:
+            for part in ("coherence", "readability"):
+                made[f"{matrix}.{part}"][arrays[f"{matrix}.norm"] == 0] = np.nan
+        arrays |= made
+    arrays |= _list_arrays(stored, lists, changed, coherences)
+    return arrays | _inverted_arrays(stored, arrays, changed)
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:
@@ -146,7 +162,7 @@ def _costs(pending: PendingLists, searches: Searches) -> Costs:
     return Costs(vectors, {lens: statistics.median(seconds) for lens, seconds in by_lens.items()})
 
 
-def _of_lenses(lists: Lists, stored: Stored) -> Lists:
+def of_lenses(lists: Lists, stored: Stored) -> Lists:
     """Those of the lenses that are stored."""
     if stored.lenses == LENSES:
         return lists
@@ -154,7 +170,7 @@ def _of_lenses(lists: Lists, stored: Stored) -> Lists:
     return Lists(lists.ids[:, lenses], lists.scores[:, lenses])
 
 
-def _norms(V: torch.Tensor) -> NDArray[np.float32]:
+def norms_of(V: torch.Tensor) -> NDArray[np.float32]:
     """(n,) of the vectors V (n, d_model), in float64 and then rounded."""
     blocks = (V[start : start + NORMS_AT_ONCE].numpy() for start in range(0, len(V), NORMS_AT_ONCE))
     norms = [np.linalg.norm(block.astype(np.float64), axis=1) for block in blocks]
@@ -170,11 +186,14 @@ def _start_coherences(context: BuildContext, lists: dict[str, Lists], hub_mask: 
     }
 
 
-def _start_searches(context: BuildContext, factors: Vectors, heads: Iterable[int]) -> Searches:
+def _start_searches(context: BuildContext, factors: HeadFactors | None, heads: Iterable[int]) -> Searches:
     """All heads at once, so that no processor waits for the last one of a kind."""
     stored, searches = context.stored, Searches()
+    if not factors:
+        return searches
     for name, head in product(stored.matrices, heads):
-        matrix = _once(partial(head_matrix, context, name, head, factors))
+        source, target = (context.embedding(kind) for kind in FACTORS[name])
+        matrix = _once(partial(head_matrix, factors, name, head, source, target))
         for lens in stored.lenses:
             searches[name, head, lens] = context.pool.submit(_search, context, matrix, lens)
     return searches
@@ -200,20 +219,41 @@ def _once(make: Callable[[], T]) -> Callable[[], T]:
     return get
 
 
-def _list_arrays(stored: Stored, lists: dict[str, Lists], coherences: Coherences) -> Arrays:
+def _list_arrays(
+    stored: Stored, lists: dict[str, Lists], changed: Mapping[str, Changed], coherences: Coherences
+) -> Arrays:
     id_type = number_dtype(stored.shape.d_vocab)
     arrays: Arrays = {}
     for kind, of_kind in lists.items():
         arrays[f"{kind}.ids"] = of_kind.ids[..., : stored.k].astype(id_type, order="C")
         arrays[f"{kind}.scores"] = np.ascontiguousarray(of_kind.scores[..., : stored.k])
         arrays[f"{kind}.coherence"] = np.empty(of_kind.ids.shape[:3], np.float32)
-    if stored.similarity:
-        keys, values = (lists[kind].ids[:, :, 0, :DEPTH] for kind in ("ff_key", "ff_value"))  # (d_mlp, L, DEPTH)
-        by_lens = [similarity(keys[:, lens], values[:, lens]) for lens in range(len(stored.lenses))]
-        arrays["ff.similarity"] = np.stack(by_lens, 1)
+    ids = told_apart({kind: of_kind.ids for kind, of_kind in lists.items()}, changed, stored.shape.d_vocab)
+    arrays |= similarity_arrays(stored, ids)
     for (kind, lens, end), future in coherences.items():
-        arrays[f"{kind}.coherence"][:, lens, end] = future.result()
+        arrays[f"{kind}.coherence"][:, lens, end] = np.where(changed[kind], future.result(), np.nan)
     return arrays
+
+
+def similarity_arrays(stored: Stored, ids: Mapping[str, NDArray[np.integer]]) -> Arrays:
+    """Similarities of neurons and subheads, from the lists (n, L, E, DEPTH or more) of all kinds."""
+    arrays: Arrays = {}
+    for name in stored.compared:
+        first, second = (ids[kind][stored.shape.rows(kind), :, :, :DEPTH] for kind in COMPARED[name])
+        of_subheads = () if name == "ff" else (stored.shape.n_heads, stored.shape.d_head)
+        for part, made in zip(("similarity", "shuffled"), similarities(first, second), strict=True):
+            arrays[f"{name}.{part}"] = made.reshape(*of_subheads, *made.shape[1:]) if of_subheads else made
+    return arrays
+
+
+def _inverted_arrays(stored: Stored, arrays: Arrays, changed: Mapping[str, Changed]) -> Arrays:
+    d_vocab, listed = stored.shape.d_vocab, np.concatenate([changed[kind] for kind in stored.kinds])
+    inverted = invert_lists([arrays[f"{kind}.ids"] for kind in stored.kinds], d_vocab, listed)
+    if not stored.pairs:
+        return inverted
+    ids = {matrix: arrays[f"{matrix}.ids"] for matrix in MATRICES}
+    counts = {matrix: counts_of_changed(arrays[f"{matrix}.count"], arrays.get(f"{matrix}.norm")) for matrix in MATRICES}
+    return inverted | invert_pairs(ids, counts, d_vocab)
 
 
 def _pair_arrays(
@@ -227,6 +267,7 @@ def _pair_arrays(
         f"{name}.scores": np.zeros((*sizes, n), np.float32),
         f"{name}.count": np.zeros(sizes, np.uint32),
         f"{name}.coherence": np.full(sizes, np.nan, np.float32),
+        f"{name}.readability": np.full(sizes, np.nan, np.float32),
     }
     left, right = FACTORS[name]
     directions = context.directions[SIDES[left]], context.directions[SIDES[right]]
@@ -238,20 +279,7 @@ def _pair_arrays(
             arrays[f"{name}.scores"][at][: len(best.pairs)] = best.scores
             arrays[f"{name}.count"][at] = len(best.pairs)
             arrays[f"{name}.coherence"][at] = pair_coherence(best.pairs, hub_mask[lens_at], *directions)
+            arrays[f"{name}.readability"][at] = readability(best.pairs, *(side.embedding for side in directions))
         if head >= stepped:
             step(PAIR_SHARE / len(searches))
     return arrays
-
-
-def head_matrix(context: BuildContext, name: str, head: int, vectors: Vectors) -> Matrix:
-    """A head's vo or qk, from the vectors of its two kinds; only this head's are multiplied with the vocabulary."""
-    (left, W_left), (right, W_right) = (_factor(context, kind, head, vectors) for kind in FACTORS[name])
-    source, target = (context.embedding(kind) for kind in FACTORS[name])
-    return Matrix(source, target, W_left, W_right, left, right)
-
-
-def _factor(context: BuildContext, kind: str, head: int, vectors: Vectors) -> tuple[torch.Tensor, NDArray[np.float32]]:
-    """A head's vectors of one kind times the vocabulary, (d_head, d_vocab), and as a matrix (d_model, d_head)."""
-    first = context.model.shape.row(kind, head, 0)
-    rows, W_E = vectors[kind][first : first + context.model.shape.d_head], context.embedding(kind).on_device
-    return rows.to(W_E.device) @ W_E.T, np.ascontiguousarray(rows.numpy().T)

@@ -17,6 +17,9 @@ ENOUGH = 0.05  # of a layer, to tell a rate from
 class Progress:
     """Layers done, rate, time left. All work goes through `step`, which takes shares of a layer."""
 
+    unit = "layer"  # that work is counted in
+    to_do = "to build, upper layers first"
+
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True, highlight=False)
         self._bar: Bar | None = None
@@ -32,7 +35,7 @@ class Progress:
         self._n_layers, self._ready, self._missing = n_layers, ready, missing
         self._built, self._done = 0, 0.0
         self._started = self._last_line = time.monotonic()
-        self.say(f"{model}: {ready} of {n_layers} layers are ready, {missing} to build, upper layers first")
+        self.say(f"{model}: {ready} of {n_layers} {self.unit}s are ready, {missing} {self.to_do}")
         if missing and self.console.is_interactive and self.console.file.isatty():
             columns = (
                 TextColumn("{task.description}"),
@@ -51,19 +54,30 @@ class Progress:
         elif time.monotonic() - self._last_line > QUIET:
             self._line(self._text())
 
+    def units_done(self, count: int) -> None:
+        """Several at once, that have no names."""
+        self._ready += count
+        self._built += count
+        self.step(count)
+        if self._bar:
+            self._bar.update(self._task, description=self._text())
+
     def layer_done(self, layer: int) -> None:
+        self.unit_done(str(layer))
+
+    def unit_done(self, name: str) -> None:
         self._ready += 1
         self._built += 1
         self._done = float(self._built)  # shares need not add up to the last bit
         if self._bar:
             self._bar.update(self._task, description=self._text(), completed=self._done, rate=self._rate())
         else:
-            self._line(f"layer {layer} is ready; {self._text()}")
+            self._line(f"{self.unit} {name} is ready; {self._text()}")
 
     def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
         self.stop()
         was = "was up to date already, nothing to do" if nothing_done else "is up to date"
-        self.say(f"{folder} {was}: {ready} of {n_layers} layers are ready")
+        self.say(f"{folder} {was}: {ready} of {n_layers} {self.unit}s are ready")
 
     def stop(self) -> None:
         if self._bar:
@@ -71,10 +85,10 @@ class Progress:
             self._bar = None
 
     def _text(self) -> str:
-        return f"{self._ready} of {self._n_layers} layers"
+        return f"{self._ready} of {self._n_layers} {self.unit}s"
 
     def _rate(self) -> str:
-        return f"{duration(self._per_layer())} a layer" if self._done > ENOUGH else ""
+        return f"{duration(self._per_layer())} a {self.unit}" if self._done > ENOUGH else ""
 
     def _per_layer(self) -> float:
         return (time.monotonic() - self._started) / self._done

@@ -7,6 +7,8 @@ from pathlib import Path
 from precompute.index.index_files import metadata
 from precompute.index.layout import (
     Layout,
+    classifier_file,
+    classifier_layout,
     misfits,
     neighbours_file,
     neighbours_layout,
@@ -15,7 +17,7 @@ from precompute.index.layout import (
     vocabulary_file,
     vocabulary_layout,
 )
-from precompute.index.manifest import FileEntry, Manifest
+from precompute.index.manifest import ClassifierEntry, FileEntry, Manifest
 from precompute.index.tensor_file import Array, write_tensors
 
 Arrays = Mapping[str, Array]
@@ -34,6 +36,15 @@ def write_vocabulary(folder: Path, manifest: Manifest, arrays: Arrays) -> FileEn
 def write_neighbours(folder: Path, manifest: Manifest, arrays: Arrays) -> FileEntry:
     path = folder / neighbours_file(manifest.generation)
     return _write(path, arrays, neighbours_layout(manifest.shape), metadata(manifest))
+
+
+def write_classifier(
+    folder: Path, manifest: Manifest, arrays: Arrays, labels: tuple[str, ...], subtracted: bool
+) -> ClassifierEntry:
+    path, dense = folder / classifier_file(manifest.generation), len(arrays.get("dense.norm", ()))
+    counts = {"classifier": len(labels)} | ({"dense": dense} if dense else {})
+    entry = _write(path, arrays, classifier_layout(manifest.stored, counts, subtracted), metadata(manifest))
+    return ClassifierEntry(**entry.model_dump(), labels=labels, dense=dense, subtracted=subtracted)
 
 
 def _write(path: Path, arrays: Arrays, layout: Layout, about: Mapping[str, str]) -> FileEntry:

@@ -16,6 +16,7 @@ class ModelSummary:
     n_layers: int = 0
     n_bytes: int = 0
     faults: tuple[str, ...] = ()
+    difference: str = ""  # of what from what, for people; "" of a model
 
 
 def list_models(data: Path) -> tuple[ModelSummary, ...]:
@@ -66,4 +67,6 @@ def _summary(folder: Path) -> ModelSummary:
     except LexiscopeError as error:
         return ModelSummary(folder.name, folder, faults=(str(error),))
     faults = tuple(map(str, index.faults.values()))
-    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, faults)
+    minus = index.manifest.minus
+    difference = f"{minus.tuned} − {minus.model}" if minus else ""
+    return ModelSummary(folder.name, folder, index.layers, index.shape.n_layers, index.n_bytes, faults, difference)

@@ -9,11 +9,21 @@ from typing import Self
 
 from precompute.errors import IndexFault, NotBuilt, NotFound, ShardDamaged, ShardUnreadable
 from precompute.files import Stamp, damaged, stamp_of, unreadable
-from precompute.index.index_files import Neighbours, Vocabulary, open_neighbours, open_shard, open_vocabulary
+from precompute.index.classifier_reader import ClassifierLists
+from precompute.index.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
+from precompute.index.index_files import (
+    Neighbours,
+    Vocabulary,
+    open_classifier,
+    open_neighbours,
+    open_shard,
+    open_vocabulary,
+)
 from precompute.index.manifest import MANIFEST, FileEntry, Manifest
-from precompute.index.shard_reader import Array, Floats, Shard
+from precompute.index.shard_reader import Array, Floats, Shard, position
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import TensorFile
+from precompute.index.tokens import whole_words
 from precompute.rebuild_command import unless_running
 from precompute.shape import Shape
 
@@ -41,6 +51,8 @@ class Index:
         self._vocabulary = vocabulary
         self._shards = shards
         self._neighbours = neighbours
+        self._classifier: ClassifierLists | None = None  # opened when it is first asked for
+        self._hubs: dict[str, frozenset[int]] = {}  # by lens
         self.stamps = {  # of the file of every layer that the manifest lists
             layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
             for layer, entry in manifest.shards.items()
@@ -93,6 +105,33 @@ class Index:
         known = (self._stamp, self.manifest.build, self._fault_texts, self._neighbours is not None)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
+    def hubs(self, lens: str) -> frozenset[int]:
+        """Tokens in an unusual share of all lists of vectors under a lens: more than HUB_FACTOR times as many, over all
+        layers that are there, kinds and both ends, as if lists were drawn at random. Counted once."""
+        position("lens", lens, self.stored.lenses)
+        if lens not in self._hubs:
+            self._hubs[lens] = hubs_of_lists(self._usable_shards(), self.stored, lens)
+        return self._hubs[lens]
+
+    @cached_property
+    def nearest_hubs(self) -> frozenset[int]:
+        """The same of the lists of nearest tokens: tokens that are near to very many; none if these are not built."""
+        if not self._neighbours or self._neighbours.file.is_changed():
+            return frozenset()
+        try:
+            return hubs_among_nearest(self._neighbours.file.array("neighbours.ids"))
+        except ShardDamaged:
+            return frozenset()
+
+    @cached_property
+    def best_lens(self) -> str:
+        """The lens that reads best in this model: with the largest share of whole words that are not hubs among the
+        first 10 tokens of all lists of vectors; of equal ones the first, as where no layer is there. The manifest of a
+        finished index says it; else it is measured on the layers that are there."""
+        if self.manifest.reads_best:
+            return self.manifest.reads_best
+        return lens_that_reads_best(self._usable_shards(), self.stored, whole_words([*self.tokens]))
+
     def shard(self, layer: int) -> Shard:
         if shard := self._shards.get(layer):
             if shard.file.is_changed():
@@ -106,8 +145,19 @@ class Index:
             raise NotFound(f"layer {layer}: {model} has layers 0 to {n_layers - 1}")
         raise NotBuilt(
             f"layer {layer} of {model} is not built yet: {len(self.layers)} of {n_layers} layers are ready "
-            f"({ranges(self.layers)}). {unless_running(self.manifest.source)}"
+            f"({ranges(self.layers)}). {unless_running(self.manifest.rebuild_command)}"
         )
+
+    def classifier(self) -> ClassifierLists:
+        """The lists of the checkpoint's classification head."""
+        entry = self.manifest.classifier
+        if entry is None:
+            raise NotFound(f"{self.manifest.model} has no classification head: its checkpoint holds none")
+        if self._classifier is None or self._classifier.file.is_changed():
+            path = self.folder / entry.file
+            self._classifier = open_classifier(path, self.manifest, entry)
+            _check_length(path, self._classifier.file.n_bytes, entry)
+        return self._classifier
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built, or if
@@ -117,6 +167,14 @@ class Index:
             self.changed = True
             return None
         return self._neighbours.nearest(token) if self._neighbours else None
+
+    def _usable_shards(self) -> list[Shard]:
+        """Those of the layers whose files are still as they were when this was opened."""
+        shards: list[Shard] = []
+        for layer in self.layers:
+            with suppress(IndexFault):
+                shards.append(self.shard(layer))
+        return shards
 
     @property
     def _fault_texts(self) -> list[tuple[int, str]]:

@@ -6,9 +6,17 @@ from pathlib import Path
 import numpy as np
 
 from precompute.files import damaged
-from precompute.index.layout import Layout, misfits, neighbours_layout, shard_layout, vocabulary_layout
+from precompute.index.classifier_reader import ClassifierLists
+from precompute.index.layout import (
+    Layout,
+    classifier_layout,
+    misfits,
+    neighbours_layout,
+    shard_layout,
+    vocabulary_layout,
+)
 from precompute.index.list_checks import fault
-from precompute.index.manifest import Manifest
+from precompute.index.manifest import ClassifierEntry, Manifest
 from precompute.index.shard_reader import Shard
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
@@ -63,6 +71,11 @@ def open_vocabulary(path: Path, manifest: Manifest) -> Vocabulary:
 
 def open_neighbours(path: Path, manifest: Manifest) -> Neighbours:
     return Neighbours(_open(path, metadata(manifest), neighbours_layout(manifest.shape)))
+
+
+def open_classifier(path: Path, manifest: Manifest, entry: ClassifierEntry) -> ClassifierLists:
+    layout = classifier_layout(manifest.stored, entry.counts, entry.subtracted)
+    return ClassifierLists(_open(path, metadata(manifest), layout), manifest.stored, entry)
 
 
 def _open(path: Path, expected: dict[str, str], layout: Layout) -> TensorFile:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from precompute.index.stored import Stored
-from precompute.shape import ENDS, PRESETS, Shape
+from precompute.shape import ENDS, MATRICES, PRESETS, Shape
 
 # Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
 PER_KIND = {
@@ -17,12 +17,31 @@ PER_KIND = {
     "{kind}.norm": ("float32", "n"),
     "{kind}.coherence": ("float32", "n, L, E"),
 }
-PER_NEURON = {"ff.similarity": ("float32", "d_mlp, L")}
+PER_NEURON = {
+    "ff.similarity": ("float32", "d_mlp, L, E"),
+    "ff.shuffled": ("float32", "d_mlp, L, E"),
+}
+PER_SUBHEAD = {
+    "{matrix}.similarity": ("float32", "n_heads, d_head, L, E"),
+    "{matrix}.shuffled": ("float32", "n_heads, d_head, L, E"),
+}
+PER_DIRECTION = {
+    "{matrix}.singular": ("float32", "n_heads, d_head"),
+}
 PER_MATRIX = {
     "{matrix}.ids": ("id", "n_heads, L, P, E, pairs, 2"),
     "{matrix}.scores": ("float32", "n_heads, L, P, E, pairs"),
     "{matrix}.count": ("uint32", "n_heads, L, P, E"),
     "{matrix}.coherence": ("float32", "n_heads, L, P, E"),
+    "{matrix}.readability": ("float32", "n_heads, L, P, E"),
+}
+# Only in the index of a difference of two checkpoints; the latter also where there are no pairs.
+PER_KIND_OF_DIFFERENCE = {
+    "{kind}.base_norm": ("float32", "n"),
+}
+PER_MATRIX_OF_DIFFERENCE = {
+    "{matrix}.norm": ("float32", "n_heads"),
+    "{matrix}.base_norm": ("float32", "n_heads"),
 }
 INVERTED = {
     "inverted.offsets": ("uint32", "L, E, d_vocab + 1"),
@@ -66,6 +85,10 @@ def neighbours_file(generation: int) -> str:
     return _file_name("neighbours", generation)
 
 
+def classifier_file(generation: int) -> str:
+    return _file_name("classifier", generation)
+
+
 def _file_name(stem: str, generation: int) -> str:
     """A rebuild lies beside the index that it will replace, so its files have other names."""
     return f"{stem}{SUFFIX}" if generation == 1 else f"{stem}.g{generation}{SUFFIX}"
@@ -82,19 +105,32 @@ def rank_dtype(k: int) -> str:
 
 @cache
 def shard_layout(stored: Stored) -> Layout:
-    """The arrays of a shard: `ff.similarity` where key and value are stored, those of pairs where there are pairs."""
+    """The arrays of a shard: similarities where both kinds are stored, those of pairs where there are pairs.
+    The lists of a difference, and those of directions, need not all be inverted."""
+    may_lack_some = stored.difference or stored.directions
+    return _shard_layout(stored, listed=-1 if may_lack_some else _most_listed(stored), paired=-1)
+
+
+def _shard_layout(stored: Stored, listed: int, paired: int) -> Layout:
     shape, n_vectors, n_lenses = stored.shape, stored.n_vectors, len(stored.lenses)
     sizes = {"L": n_lenses, "E": len(ENDS), "P": len(PRESETS), "k": stored.k, "pairs": stored.pairs, "2": 2, "4": 4}
-    sizes |= {"n_heads": shape.n_heads, "d_mlp": shape.d_mlp, "d_vocab + 1": shape.d_vocab + 1}
-    sizes |= {"listed": n_vectors * n_lenses * len(ENDS) * stored.k, "paired": -1}
+    sizes |= {"n_heads": shape.n_heads, "d_head": shape.d_head, "d_mlp": shape.d_mlp}
+    sizes |= {"d_vocab + 1": shape.d_vocab + 1}
+    sizes |= {"listed": listed, "paired": paired}
     types = {"id": number_dtype(shape.d_vocab), "number": number_dtype(n_vectors), "rank": rank_dtype(stored.k)}
     layout: Layout = {}
     for kind in stored.kinds:
-        layout |= _resolve(PER_KIND, sizes | {"n": shape.count(kind)}, types, kind=kind)
-    if stored.similarity:
-        layout |= _resolve(PER_NEURON, sizes, types)
+        subtracted = stored.difference and kind in stored.weight_kinds
+        per_kind = PER_KIND | PER_KIND_OF_DIFFERENCE if subtracted else PER_KIND
+        layout |= _resolve(per_kind, sizes | {"n": shape.count(kind)}, types, kind=kind)
+    for compared in stored.compared:
+        layout |= _resolve(PER_NEURON if compared == "ff" else PER_SUBHEAD, sizes, types, matrix=compared)
+    for matrix in stored.directions:
+        layout |= _resolve(PER_DIRECTION, sizes, types, matrix=matrix)
     for matrix in stored.matrices:
         layout |= _resolve(PER_MATRIX, sizes, types, matrix=matrix)
+    for matrix in MATRICES if stored.difference else ():
+        layout |= _resolve(PER_MATRIX_OF_DIFFERENCE, sizes, types, matrix=matrix)
     return layout | _resolve(INVERTED | PAIRED if stored.pairs else INVERTED, sizes, types)
 
 
@@ -102,10 +138,15 @@ def shard_size(stored: Stored) -> tuple[int, int]:
     """The most bytes that the arrays of a shard can have, and the most entries of its inverted lists."""
     lists = len(stored.lenses) * len(ENDS)
     paired = stored.shape.n_heads * len(stored.matrices) * len(PRESETS) * lists * stored.pairs * 2
-    listed = stored.n_vectors * lists * stored.k
-    arrays = shard_layout(stored).values()
-    sizes = [np.dtype(dtype).itemsize * math.prod(paired if n < 0 else n for n in dims) for dtype, dims in arrays]
+    listed = _most_listed(stored)
+    arrays = _shard_layout(stored, listed, paired).values()
+    sizes = [np.dtype(dtype).itemsize * math.prod(dims) for dtype, dims in arrays]
     return sum(sizes), max(listed, paired)
+
+
+def _most_listed(stored: Stored) -> int:
+    """The entries of the inverted lists of a layer if every list of its vectors is inverted."""
+    return stored.n_vectors * len(stored.lenses) * len(ENDS) * stored.k
 
 
 def vocabulary_layout(shape: Shape) -> Layout:
@@ -116,6 +157,16 @@ def vocabulary_layout(shape: Shape) -> Layout:
 def neighbours_layout(shape: Shape) -> Layout:
     sizes = {"d_vocab": shape.d_vocab, "nearest": min(NEAREST, shape.d_vocab - 1)}
     return _resolve(NEIGHBOURS, sizes, {"id": number_dtype(shape.d_vocab)})
+
+
+def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: bool) -> Layout:
+    """The arrays of a classification head: kinds with so many vectors; `subtracted`: from those of a base."""
+    sizes = {"L": len(stored.lenses), "E": len(ENDS), "k": stored.k}
+    per_kind = PER_KIND | PER_KIND_OF_DIFFERENCE if subtracted else PER_KIND
+    layout: Layout = {}
+    for kind, count in counts.items():
+        layout |= _resolve(per_kind, sizes | {"n": count}, {"id": number_dtype(stored.shape.d_vocab)}, kind=kind)
+    return layout
 
 
 def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], layout: Layout) -> Iterable[str]:

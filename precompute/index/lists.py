@@ -34,6 +34,14 @@ class VectorLists:
         return scores
 
 
+@dataclass(frozen=True, slots=True)
+class Similarity:
+    """How much the top of one list shares with either end of another: Sim_100, 0 to 1."""
+
+    top: float
+    bottom: float
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
     ids: Array  # (n, 2): from, to

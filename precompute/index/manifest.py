@@ -14,14 +14,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, OldFormat
+from precompute.errors import ManifestDamaged, NewerFormat, OldFormat
 from precompute.files import (
     Stamp,
     canonical_json,
     damaged,
     open_regular,
+    read_stamped,
     sha256_of,
-    stamp_of,
     strict_json,
     unreadable,
     write_beside,
@@ -30,8 +30,8 @@ from precompute.index.origin import PUBLISHED, origin, proper_name
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import FORMAT
 from precompute.rebuild_command import MANIFEST as MANIFEST
-from precompute.rebuild_command import rebuild_command_for
-from precompute.shape import LENSES, PRESETS, Shape
+from precompute.rebuild_command import difference_name, rebuild_command, rebuild_command_for
+from precompute.shape import HEAD_KINDS, LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
 DEMO_NAME = PUBLISHED["demo"].index  # the model that `demo` stands for
@@ -39,7 +39,7 @@ MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
-    "kinds",
+    "kinds", "minus",
 )  # fmt: skip
 
 _MAX_BYTES = 1 << 24
@@ -72,8 +72,32 @@ class FileEntry(_Record):
             raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
 
 
+class Minus(_Record):
+    """What the weights of a difference were subtracted from each other."""
+
+    tuned: PlainName  # the name that an index of the tuned model has
+    model: PlainName  # the same of the base
+    source: str  # of the base: what to pass to get its weights again
+    revision: str
+    weights_sha256: Sha256
+
+
+class ClassifierEntry(FileEntry):
+    """The file of a classification head, and what its vectors are."""
+
+    labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
+    dense: Annotated[int, Field(ge=0, le=_LARGEST)] = 0  # vectors of the step before the labels; 0: there is none
+    subtracted: bool = False  # of a difference: whether the base has such a head, too, or the tuned one's is shown
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many vectors there are, by kind."""
+        counts = zip(HEAD_KINDS, (len(self.labels), self.dense), strict=True)
+        return {kind: count for kind, count in counts if count}
+
+
 class Manifest(_Record):
-    format: Literal[2] = FORMAT
+    format: Literal[3] = FORMAT
     model: PlainName
     revision: str  # commit of the weights on the Hub, or empty
     weights_sha256: Sha256
@@ -83,11 +107,14 @@ class Manifest(_Record):
     pairs: Annotated[int, Field(ge=0, le=LARGEST_PAIRS)]  # 0: none are stored
     lenses: tuple[str, ...] = LENSES
     presets: tuple[str, ...] = PRESETS
-    kinds: tuple[str, ...] | None = None  # None, and then not in the file: all that the shape has
+    kinds: tuple[str, ...] | None = None  # None, and then not in the file: all but directions
+    minus: Minus | None = None  # of a difference, whose other weights are the tuned model's; else not in the file
     source: str  # what to pass to get the weights again
     generation: Number = 1
+    reads_best: str | None = None  # the lens that reads best (`hubs.py`), once all layers are there
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
     neighbours: FileEntry | None = None  # made after the first layer
+    classifier: ClassifierEntry | None = None  # of a checkpoint with a classification head; else not in the file
     shards: dict[int, FileEntry] = {}
 
     @field_validator("shards")
@@ -112,8 +139,10 @@ class Manifest(_Record):
             raise ValueError(f"lenses are not some of {', '.join(LENSES)}, in this order")
         if self.kinds is not None and (not self.kinds or self.kinds != _in_order(self.kinds, shape.kinds)):
             raise ValueError(f"kinds are not some of {', '.join(shape.kinds)}, in this order")
-        if self.kinds == shape.kinds:
-            raise ValueError("kinds are all there are, and then the field is left out")
+        if self.reads_best not in (None, *self.lenses):
+            raise ValueError(f"reads_best is not one of {', '.join(self.lenses)}")
+        if self.kinds == shape.weight_kinds:
+            raise ValueError("kinds are all there are but directions, and then the field is left out")
         for layer in self.shards:
             if not 0 <= layer < shape.n_layers:
                 raise ValueError(f"it lists a layer {layer}; there are layers 0 to {shape.n_layers - 1}")
@@ -125,11 +154,23 @@ class Manifest(_Record):
         identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
         if self.kinds is None:
             del identity["kinds"]
+        del identity["minus"]
+        if self.minus:
+            identity["minus"] = {"revision": self.minus.revision, "weights_sha256": self.minus.weights_sha256}
         return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
 
     @cached_property
     def stored(self) -> Stored:
-        return Stored(self.shape, self.kinds or self.shape.kinds, self.lenses, self.k, self.pairs)
+        kinds = self.kinds or self.shape.weight_kinds
+        return Stored(self.shape, kinds, self.lenses, self.k, self.pairs, difference=self.minus is not None)
+
+    @property
+    def rebuild_command(self) -> str:
+        """What makes this index again, for people."""
+        if self.minus is None:
+            return rebuild_command(self.source)
+        usual = difference_name(self.minus.tuned, self.minus.model)
+        return rebuild_command(self.source, self.minus.source, "" if self.model == usual else self.model)
 
     @property
     def name(self) -> str:
@@ -146,6 +187,7 @@ class Manifest(_Record):
         """What the manifest lists, by what it is called in messages."""
         layers = {f"layer {layer}": entry for layer, entry in self.shards.items()}
         others = {"the vocabulary": self.vocabulary, "the nearest tokens": self.neighbours}
+        others["the classification head"] = self.classifier
         return {what: entry for what, entry in others.items() if entry} | layers
 
     def with_changes(self, **changes: Any) -> Self:
@@ -164,7 +206,8 @@ class Manifest(_Record):
 
     def to_json(self) -> bytes:
         """No times, no places: two equal builds have equal manifests."""
-        content = self.model_dump(exclude={"kinds"} if self.kinds is None else None) | {"build": self.build}
+        left_out = {name for name in ("kinds", "minus", "classifier") if getattr(self, name) is None}
+        content = self.model_dump(exclude=left_out) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
     def save(self, folder: Path, name: str = MANIFEST) -> None:
@@ -201,19 +244,9 @@ class Manifest(_Record):
     def load_stamped(cls, folder: Path, name: str = MANIFEST) -> tuple[Self, Stamp | None]:
         """The manifest, and the stamp of the very file it was read from."""
         path, model = folder / name, folder.name
+        missing = f"no index in {folder}: run `lexiscope precompute {model}` to make it"
         try:
-            with open_regular(path) as file:
-                stamp = stamp_of(file.fileno())
-                content = file.read(_MAX_BYTES + 1)
-        except (FileNotFoundError, NotADirectoryError):
-            raise IndexMissing(f"no index in {folder}: run `lexiscope precompute {model}` to make it") from None
-        except OSError as error:
-            raise ManifestDamaged(
-                f"{path} cannot be read: {error.strerror}. Check its permissions and the disk, then try again"
-            ) from error
-        try:
-            if len(content) > _MAX_BYTES:
-                raise ValueError(f"it is longer than {_MAX_BYTES} bytes")
+            content, stamp = read_stamped(path, _MAX_BYTES, missing)
             _check_format(path, content)
             return cls.parse(content), stamp
         except ValueError as error:
@@ -237,13 +270,13 @@ def model_name(asked: str) -> str:
 
 
 def read_old_fields(folder: Path) -> Mapping[str, Any]:
-    """The fields of a manifest of format 1, unchecked; empty if there is none."""
+    """The fields of a manifest of an older format, unchecked; empty if there is none."""
     try:
         with open_regular(folder / MANIFEST) as file:
             fields = strict_json(file.read(_MAX_BYTES))
     except (OSError, ValueError):
         return {}
-    return fields if isinstance(fields, dict) and "format_version" in fields else {}
+    return fields if isinstance(fields, dict) and _is_old(fields) else {}
 
 
 def _shape_defaults() -> dict[str, Any]:
@@ -263,11 +296,17 @@ def _check_format(path: Path, content: bytes) -> None:
             f"{path} has format {version}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or build it anew "
             f"elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
         )
-    if (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields):
+    if _is_old(fields):
         raise OldFormat(
             f"{path} was made by an older Lexiscope and has format {version or fields['format_version']!a}; this one "
             f"reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
         )
+
+
+def _is_old(fields: Mapping[str, Any]) -> bool:
+    """Whether these are the fields of an older format's manifest; that of format 1 calls its format otherwise."""
+    version = fields.get("format")
+    return (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields)
 
 
 def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:

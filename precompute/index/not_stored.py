@@ -2,8 +2,7 @@
 
 from precompute.errors import NotFound, NotStored
 from precompute.index.index import Index
-from precompute.rebuild_command import rebuild_command
-from precompute.shape import LENSES, MATRICES
+from precompute.shape import DIRECTION_KINDS, LENSES, MATRICES
 
 USUAL_PAIRS = 500  # entries of a list of pairs, unless a build is asked for others
 
@@ -40,11 +39,10 @@ def why_kinds_not_stored(index: Index, *kinds: str) -> str:
 
 
 def why_not_stored(index: Index, what: str, option: str) -> str:
-    manifest = index.manifest
-    return (
-        f"{what} of {manifest.model}: not stored in this index, which was built with {index.stored.options}. "
-        f"`{rebuild_command(manifest.source)} {option} --force` builds it anew, with {what}"
-    )
+    manifest, options = index.manifest, index.stored.options
+    built = f"which was built with {options}" if options else "which has no directions"
+    command = " ".join([manifest.rebuild_command, *([option] if option else []), "--force"])
+    return f"{what} of {manifest.model}: not stored in this index, {built}. `{command}` builds it anew, with {what}"
 
 
 def _joined(kinds: tuple[str, ...]) -> str:
@@ -58,6 +56,8 @@ def _with_lens(index: Index, lens: str) -> str:
 
 def _with_kinds(index: Index, kinds: tuple[str, ...]) -> str:
     options = []
+    if {*kinds} <= {*DIRECTION_KINDS} and index.stored.kinds == index.shape.weight_kinds:
+        return ""  # they are stored unless they are left out
     if any(kind not in (*index.stored.kinds, *MATRICES) for kind in kinds):
         wanted = (kind for kind in index.shape.kinds if kind in kinds or kind in index.stored.kinds)
         options.append(f"--kinds {','.join(wanted)}")

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from precompute.errors import NotFound, ShardDamaged
 from precompute.files import damaged
 from precompute.index.list_checks import SIGNS, fault, sound
-from precompute.index.lists import Listed, Paired, Pairs, VectorLists
+from precompute.index.lists import Listed, Paired, Pairs, Similarity, VectorLists
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import Array as Array
 from precompute.index.tensor_file import Floats as Floats
@@ -17,6 +17,7 @@ from precompute.index.tensor_file import TensorFile
 from precompute.shape import ENDS, MATRICES, PRESETS
 
 LARGEST_COHERENCE = 1.001
+NOTABLE = np.float32(0.15)  # a similarity that chance hardly ever gives; JSON calls a share of these share_15
 
 
 class Shard:
@@ -59,15 +60,21 @@ class Shard:
 
     def coherences(self, kind: str, index: int, lens: str) -> list[float]:
         """The coherence of a vector's top and of its bottom."""
-        return self._coherences(f"{kind} {index}", self._column(f"{kind}.coherence")[index, self._lens(lens)])
+        return self._cosines(
+            f"the coherence of {kind} {index}", self._column(f"{kind}.coherence")[index, self._lens(lens)]
+        )
 
-    def similarity(self, neuron: int, lens: str) -> float:
-        """Sim_k of a neuron's key and value."""
+    def similarity(self, neuron: int, lens: str) -> Similarity:
+        """Sim_k of the top of a neuron's key with the top and with the bottom of its value."""
         self._check_range("neuron", neuron, self._shape.d_mlp)
-        value = float(self._column("ff.similarity")[neuron, self._lens(lens)])
-        if not 0 <= value <= 1:
-            raise self._damage(f"the similarity of neuron {neuron} is {value}")
-        return value
+        return self._similarity("ff", neuron, lens, f"neuron {neuron}")
+
+    def subhead_similarity(self, matrix: str, head: int, subhead: int, lens: str) -> Similarity:
+        """The same of the two vectors of a subhead: v and o (`vo`), or q and k (`qk`)."""
+        self._check_range("head", head, self._shape.n_heads)
+        self._check_range("subhead", subhead, self._shape.d_head)
+        number = head * self._shape.d_head + subhead
+        return self._similarity(matrix, number, lens, f"{matrix} of head {head}, subhead {subhead},")
 
     def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
         at = position("end", end, ENDS)
@@ -77,7 +84,12 @@ class Shard:
 
     def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
         stored = self._column(f"{matrix}.coherence")[head, self._lens(lens), PRESETS.index(preset)]
-        return self._coherences(f"{matrix} of head {head}", stored)
+        return self._cosines(f"the coherence of {matrix} of head {head}", stored)
+
+    def readabilities(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
+        """Of a head's top and of its bottom."""
+        stored = self._column(f"{matrix}.readability")[head, self._lens(lens), PRESETS.index(preset)]
+        return self._cosines(f"the readability of {matrix} of head {head}", stored)
 
     def both_ends(
         self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
@@ -109,9 +121,10 @@ class Shard:
         best: Array = ids[0, : counts[0]]
         return best
 
-    def first_ids(self, kind: str, numbers: Array, lens: str, count: int) -> Array:
-        """(n, count): the first tokens of these vectors' top lists."""
-        starts = (numbers * self._n_lenses + self._lens(lens)) * len(ENDS) * self._k
+    def first_ids(self, kind: str, numbers: Array, lens: str, count: int, end: str = "top") -> Array:
+        """(n, count): the first tokens of these vectors' lists at one end."""
+        lists = (numbers * self._n_lenses + self._lens(lens)) * len(ENDS) + position("end", end, ENDS)
+        starts = lists * self._k
         ids = self.file.rows(f"{kind}.ids", starts, min(count, self._k))
         wrong = (ids >= self._shape.d_vocab).any(axis=-1) | (ids[:, 1:] == ids[:, :-1]).any(axis=-1)
         for number in numbers[wrong][:1].tolist():
@@ -122,13 +135,54 @@ class Shard:
         """(n,) by vector, as stored: not checked."""
         return self._column(f"{kind}.norm")
 
-    def all_coherences(self, kind: str, lens: str) -> Floats:
-        """(n,) of the vectors' top lists, as stored: not checked."""
-        return self._column(f"{kind}.coherence")[:, self._lens(lens), 0]
+    def all_singular(self, matrix: str) -> Floats:
+        """(n_heads, d_head) singular values of the heads' matrices, largest first; 0 where there is no direction."""
+        position("directions", matrix, self._stored.directions)
+        singular = self._column(f"{matrix}.singular")
+        if not ((singular >= 0) & (singular < np.inf)).all() or np.any(singular[:, 1:] > singular[:, :-1]):
+            raise self._damage(f"{matrix}.singular has values that are no singular values, largest first")
+        return singular
 
-    def all_similarities(self, lens: str) -> Floats:
-        """(d_mlp,) as stored: not checked."""
-        return self._column("ff.similarity")[:, self._lens(lens)]
+    def base_norm(self, kind: str, index: int) -> float:
+        """Of the base's vector, in an index of a difference."""
+        norm = float(self.all_base_norms(kind)[index])
+        if not 0 <= norm < np.inf:
+            raise self._damage(f"the norm of the base's {kind} {index} is {norm}")
+        return norm
+
+    def all_base_norms(self, kind: str) -> Floats:
+        """(n,) of the base's vectors, in an index of a difference, as stored: not checked."""
+        return self._column(f"{kind}.base_norm")
+
+    def all_matrix_norms(self, matrix: str) -> tuple[Floats, Floats]:
+        """(n_heads,) each: of the heads' matrices and of the base's, in an index of a difference, as stored: not
+        checked. They are there without pairs, too."""
+        return self._column(f"{matrix}.norm"), self._column(f"{matrix}.base_norm")
+
+    def all_coherences(self, kind: str, lens: str, end: str = "top") -> Floats:
+        """(n,) of the vectors' lists at one end, as stored: not checked."""
+        return self._column(f"{kind}.coherence")[:, self._lens(lens), position("end", end, ENDS)]
+
+    def all_similarities(self, compared: str, lens: str) -> Floats:
+        """(n, E) of all neurons (`ff`), or of all subheads, head after head (`vo`, `qk`), as stored: not checked."""
+        return self._similarity_column(f"{compared}.similarity", lens)
+
+    def all_shuffled(self, compared: str, lens: str) -> Floats:
+        """(n, E): what similarities are where the second list is that of another, as stored: not checked."""
+        return self._similarity_column(f"{compared}.shuffled", lens)
+
+    def shuffled(self, compared: str, lens: str) -> tuple[float, float, float]:
+        """What chance gives: the mean of shuffled similarities with top and with bottom, and the share of those of
+        which the larger is at least NOTABLE."""
+        of_all = self.all_shuffled(compared, lens)
+        if not ((of_all >= 0) & (of_all <= 1)).all():
+            raise self._damage(f"{compared}.shuffled has a value that is no similarity")
+        top, bottom = of_all.mean(axis=0, dtype=np.float64).tolist()
+        return top, bottom, float((of_all.max(axis=1) >= NOTABLE).mean())
+
+    def all_readabilities(self, matrix: str, lens: str, preset: str) -> Floats:
+        """(n_heads,) of the heads' top lists, as stored: not checked."""
+        return self._column(f"{matrix}.readability")[:, self._lens(lens), PRESETS.index(preset), 0]
 
     def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
         """(n_heads,) of the heads' top lists, as stored: not checked."""
@@ -154,10 +208,30 @@ class Shard:
                 self.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
         return ids, scores, counts
 
-    def lists_of_tokens(self, lens: str, end: str) -> Array:
-        """(d_vocab,): in how many lists of vectors each token stands."""
-        offsets = self.file.block("inverted.offsets", self._lens(lens), ENDS.index(end))
-        return np.diff(offsets.astype(np.int64))
+    def lists_of_tokens(self, lens: str, end: str) -> NDArray[np.int64]:
+        """(d_vocab,): in how many lists of vectors, of the kinds that count for hubs, each token stands."""
+        return np.diff(self._token_offsets(lens, end)) - self._lists_that_do_not_count(lens, end, self._k)
+
+    def lists_by_first_tokens(self, lens: str, count: int) -> NDArray[np.int64]:
+        """(d_vocab,): in how many of the same lists, both ends, each token is among the first `count`."""
+        lists = np.zeros(self._shape.d_vocab, np.int64)
+        for end in ENDS:
+            offsets = self._token_offsets(lens, end)
+            among_first = self.file.run("inverted.rank", offsets[0], offsets[-1]) < count
+            up_to = np.concatenate([[0], np.cumsum(among_first)])  # how many there are before an entry
+            lists += np.diff(up_to[offsets - offsets[0]]) - self._lists_that_do_not_count(lens, end, count)
+        return lists
+
+    def _lists_that_do_not_count(self, lens: str, end: str, count: int) -> NDArray[np.int64]:
+        """(d_vocab,): in how many lists of other kinds, which are inverted, too, each token is among the first."""
+        d_vocab, lists = self._shape.d_vocab, np.zeros(self._shape.d_vocab, np.int64)
+        for kind in self._stored.kinds:
+            if kind not in self._stored.counted_kinds:
+                ids = self.array(f"{kind}.ids")[self.all_norms(kind) > 0, self._lens(lens), ENDS.index(end), :count]
+                if ids.max(initial=0) >= d_vocab:
+                    raise self._damage(f"the lists of {kind} hold token {ids.max()} of {d_vocab}")
+                lists += np.bincount(ids.ravel(), minlength=d_vocab)
+        return lists
 
     def listed(self, token: int, lens: str, end: str) -> Listed:
         lens_at, end_at = self._lens(lens), position("end", end, ENDS)
@@ -211,6 +285,18 @@ class Shard:
             self._columns[name] = self.array(name)
         return self._columns[name]
 
+    def _similarity_column(self, name: str, lens: str) -> Floats:
+        of_all = self._column(name)
+        similarities: Floats = of_all.reshape(-1, *of_all.shape[-2:])[:, self._lens(lens)]
+        return similarities
+
+    def _similarity(self, compared: str, number: int, lens: str, what: str) -> Similarity:
+        position("similarity", compared, self._stored.compared)
+        top, bottom = self.all_similarities(compared, lens)[number].tolist()
+        if not (0 <= top <= 1 and 0 <= bottom <= 1):
+            raise self._damage(f"the similarity of {what} is {top} (top) and {bottom} (bottom)")
+        return Similarity(top, bottom)
+
     def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
         """Where the top lists of pairs begin, counted in entries."""
         lens_at, preset_at = self._lens(lens), position("preset", preset, PRESETS)
@@ -253,17 +339,24 @@ class Shard:
         one, other = (self.file.run(f"{lists}.{name}", first, last) for name in names)
         return one, other
 
+    def _token_offsets(self, lens: str, end: str) -> NDArray[np.int64]:
+        """(d_vocab + 1,): where the inverted lists of each token begin."""
+        offsets = self.file.block("inverted.offsets", self._lens(lens), position("end", end, ENDS)).astype(np.int64)
+        if offsets[-1] > self.file.tensors["inverted.rank"].size or np.any(offsets[1:] < offsets[:-1]):
+            raise self._damage("inverted.offsets do not rise from token to token")
+        return offsets
+
     def _check_ends(self, what: str, ids: Iterable[Array], falling: Iterable[Floats]) -> None:
         for end, listed, scores in zip(ENDS, ids, falling, strict=True):
             if said := fault(listed, scores, self._shape.d_vocab):
                 raise self._damage(f"{what}{end}) {said}")
 
-    def _coherences(self, what: str, stored: Floats) -> list[float]:
+    def _cosines(self, what: str, stored: Floats) -> list[float]:
         """Mean cosines, or NaN; float32 sums may be a little beyond 1."""
         values: list[float] = stored.reshape(-1).tolist()  # of a pair list it is a single number
         for value in values:
             if abs(value) > LARGEST_COHERENCE:
-                raise self._damage(f"the coherence of {what} is {value}")
+                raise self._damage(f"{what} is {value}")
         return values
 
     def _check_range(self, what: str, number: int, count: int) -> None:

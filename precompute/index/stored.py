@@ -4,7 +4,7 @@ A build can leave out kinds, a lens, or all pairs of heads; what a model has is 
 from dataclasses import dataclass
 from functools import cached_property
 
-from precompute.shape import LENSES, MATRICES, Shape
+from precompute.shape import COMPARED, DIRECTION_KINDS, DIRECTIONS, LENSES, MATRICES, Shape
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,7 @@ class Stored:
     lenses: tuple[str, ...]  # in the order of LENSES
     k: int  # entries of a list
     pairs: int  # entries of a list of pairs; 0: there are none
+    difference: bool = False  # of two checkpoints, and not a model
 
     @property
     def matrices(self) -> tuple[str, ...]:
@@ -24,10 +25,31 @@ class Stored:
         """How many vectors a layer has, all kinds together."""
         return sum(map(self.shape.count, self.kinds))
 
+    @cached_property
+    def weight_kinds(self) -> tuple[str, ...]:
+        """Those of the kinds that are rows or columns of weights: all but directions."""
+        return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
+
+    @cached_property
+    def counted_kinds(self) -> tuple[str, ...]:
+        """The kinds whose lists tell which tokens are hubs and which lens reads best: directions only where nothing
+        else is stored, so that no number of another list depends on them."""
+        return self.weight_kinds or self.kinds
+
+    @property
+    def directions(self) -> tuple[str, ...]:
+        """The matrices of which a kind of directions is stored, and then their singular values: `vo`, `qk`."""
+        return tuple(matrix for matrix, kinds in DIRECTIONS.items() if not {*kinds}.isdisjoint(self.kinds))
+
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """Those of COMPARED whose two kinds are both stored: `ff`, `vo`, `qk`."""
+        return tuple(name for name, kinds in COMPARED.items() if {*kinds} <= {*self.kinds})
+
     @property
     def similarity(self) -> bool:
-        """Whether a neuron's key is compared with its value: where both are stored."""
-        return "ff_key" in self.kinds and "ff_value" in self.kinds
+        """Whether a neuron's key is compared with its value."""
+        return "ff" in self.compared
 
     @property
     def neurons(self) -> bool:
@@ -41,7 +63,7 @@ class Stored:
     @property
     def heads(self) -> bool:
         """Whether heads have a page."""
-        return self.subheads or self.pairs > 0
+        return self.subheads or self.pairs > 0 or bool(self.directions)
 
     @property
     def lens(self) -> str:
@@ -50,9 +72,11 @@ class Stored:
 
     @property
     def options(self) -> str:
-        """The options of `lexiscope precompute` that left something out; "" where everything is stored."""
+        """The options of `lexiscope precompute` that left something out; "" where everything is stored, or everything
+        but directions."""
+        usual = (self.shape.kinds, self.shape.weight_kinds)
         options = [
-            "" if self.kinds == self.shape.kinds else f"--kinds {','.join(self.kinds)}",
+            "" if self.kinds in usual else f"--kinds {','.join(self.kinds)}",
             "" if self.lenses == LENSES else f"--lenses {','.join(self.lenses)}",
             "" if self.pairs else "--pairs 0",
         ]

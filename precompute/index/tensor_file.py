@@ -24,7 +24,7 @@ Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]
 Described: TypeAlias = Mapping[str, tuple[str, Sequence[int]]]  # array -> numpy's name of its type, and its shape
 
-FORMAT: Final = 2  # of indexes; each of their files says it
+FORMAT: Final = 3  # of indexes; each of their files says it
 DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}  # numpy's name -> that of safetensors
 MAX_HEADER = 1 << 20  # bytes
 AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself

@@ -53,6 +53,11 @@ class TokenTable:
         return [raw.decode("utf-8", "backslashreplace") for raw in self]
 
     @cached_property
+    def numbers(self) -> dict[str, int]:
+        """The token of each text; of several with the same text, the first."""
+        return {text: token for token, text in reversed([*enumerate(self.texts)])}
+
+    @cached_property
     def is_wordpiece(self) -> bool:
         return is_wordpiece(self)
 

@@ -2,12 +2,28 @@
 Whatever else takes time is counted as the multiplications that take as long: a worker turns them into seconds.
 """
 
+from collections.abc import Iterable
+
+from precompute.live.attribution import products
 from precompute.live.coverage import rows_of_products
-from precompute.live.patterns import ALL_MESSAGES, MESSAGES
-from precompute.live.records import attention_layers
+from precompute.live.neurons import NEURONS_PER_LAYER
+from precompute.live.parameters import LoadedParameters
+from precompute.live.patterns import rows_of_products as rows_of_patterns
+from precompute.live.records import FIRST_TOKEN_NEURONS, STRONGEST, attention_layers
 from precompute.live.weights import Weights
-from precompute.live.wire import PairsReadingAsk, PromptAsk, ReadingAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk, Wire
-from precompute.shape import Shape
+from precompute.live.wire import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+    Unbuilt,
+    Wire,
+)
+from precompute.shape import DIRECTIONS, Shape
 
 PASS_TOKENS = 24  # a pass over few tokens reads every matrix, too: it takes as long as one over so many more
 NUMBER_COST = 7000  # of an attention weight, which becomes text and is multiplied with nothing
@@ -16,7 +32,7 @@ PAIRS_SHARE = 0.2  # of all products that a search for pairs takes as long as, w
 
 def token_cost(shape: Shape) -> int:
     """Of one token in the matrices of one layer."""
-    return sum(shape.count(kind) for kind in shape.kinds) * shape.d_model
+    return sum(shape.count(kind) for kind in shape.weight_kinds) * shape.d_model
 
 
 def row_cost(shape: Shape) -> int:
@@ -24,29 +40,48 @@ def row_cost(shape: Shape) -> int:
     return shape.d_vocab * shape.d_model
 
 
-def ask_cost(w: Weights, ask: Wire, tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
-    """Of any ask; `tokens` are those of a prompt. The vocabulary after the first MLP is made once, and then kept."""
+def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
+    """Of any ask; `tokens` are those of a text, or given states. The vocabulary after the first MLP is made once, and
+    then kept."""
     s = w.shape
     first_mlp = 0 if has_mlp_vocabulary else mlp_vocabulary_cost(s)
     match ask:
-        case PromptAsk():
+        case PromptAsk() if isinstance(w, Weights):
             return prompt_cost(w, ask, tokens)
         case SeedsAsk():
             vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kinds) & set(s.kinds))
-            rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
-            return vectors * s.d_model + rows * row_cost(s)
+            rows: float = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
+            rows += ask.n * unbuilt_share(s, ask.unbuilt)
+            return vectors * s.d_model + rows * row_cost(s) + directions_cost(w, ask.kinds, range(s.n_layers))
         case RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s)
         case ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
             return 2 * len(ask.groups) * heads * row_cost(s)
-        case ReadingAsk(reading="mlp"):
-            return row_cost(s) + first_mlp
+        case StatesAsk():
+            layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
+            scores = 2 * tokens * tokens * s.n_heads * s.d_head
+            return layers * ((PASS_TOKENS + tokens) * token_cost(s) + scores) + tokens * row_cost(s)
+        case StatesReadingAsk():
+            return tokens * row_cost(s)
+        case ReadingAsk():
+            made = directions_cost(w, (ask.kind,), (ask.layer,))
+            return row_cost(s) + made + (first_mlp if ask.reading == "mlp" else 0)
         case PairsReadingAsk():
             search = PAIRS_SHARE * s.d_vocab**2 * s.d_head
             return search + (first_mlp if ask.reading == "mlp" else 0)
         case _:
             return row_cost(s)
+
+
+def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[int]) -> float:
+    """Of directions that have to be made: their signs take a product of each with the vocabulary. Those of a matrix are
+    made together."""
+    s, layers = w.shape, list(layers)
+    asked = {*kinds}
+    of_matrices = [pair[0] for pair in DIRECTIONS.values() if not asked.isdisjoint(pair)]
+    missing = sum(w.lacks(kind, layer) for kind in of_matrices for layer in layers)
+    return missing * s.n_heads * s.d_head * row_cost(s)
 
 
 def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
@@ -55,9 +90,13 @@ def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
     runs = 2 if ask.interventions else 1
     scores = 2 * tokens * tokens * s.n_heads * s.d_head  # of attention, and values mixed by them, in one layer
     cost: float = runs * s.n_layers * (PASS_TOKENS * token_cost(s) + scores)
-    rows = runs  # predictions
-    if "patterns" in ask.panels:
-        rows += s.n_heads * (1 + MESSAGES) + (ALL_MESSAGES if ask.head is not None else 0)
+    rows: float = runs  # predictions
+    if "neurons" in ask.panels:
+        others = STRONGEST + FIRST_TOKEN_NEURONS + len(ask.rows_of) + (0 if ask.neuron is None else 1)
+        vectors = 2 * (s.n_layers * NEURONS_PER_LAYER + others)
+        rows += vectors * unbuilt_share(s, ask.unbuilt)
+    if "attribution" in ask.panels:
+        cost += products(s)
     if "attention" in ask.panels:
         heads = len(attention_layers(s, tokens, 0)) * s.n_heads
         cost += NUMBER_COST * heads * tokens * (tokens + 1) / 2
@@ -65,7 +104,7 @@ def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
 
 
 def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
-    """The part of it that reports of progress count: tokens through layers, and rows of evolution and coverage."""
+    """The part of it that reports of progress count: tokens through layers, rows of evolution, patterns, coverage."""
     s = w.shape
     runs = 2 if ask.interventions else 1
     rows = 0
@@ -73,7 +112,14 @@ def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
         rows += runs * (2 * s.n_layers + 1) * tokens
     if "coverage" in ask.panels:
         rows += rows_of_products(w, tokens)
+    if "patterns" in ask.panels:
+        rows += rows_of_patterns(w, ask, tokens)
     return runs * tokens * s.n_layers * token_cost(s) + rows * row_cost(s)
+
+
+def unbuilt_share(shape: Shape, unbuilt: Unbuilt | None) -> float:
+    """Of the layers: as large a part of the vectors that are shown gets its first tokens computed."""
+    return len(unbuilt.layers) / shape.n_layers if unbuilt else 0.0
 
 
 def mlp_vocabulary_cost(shape: Shape) -> int:

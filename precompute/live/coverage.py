@@ -12,12 +12,17 @@ For every layer, and for each of the kinds ff_key, ff_value, w_v and w_o by itse
 - first tokens of a vector: of its list with W_E if it reads, with W_U if it writes, at the end to which it points in
   this run: the bottom one where its coefficient is negative, for a key where what it reads, bias included, is.
 - shuffled: the same active vectors against the hidden states of other positions after the same layer, on average over
-  all of them. The paper's code draws one; nothing is drawn here. A text of one token has no such figure.
+  all of them. The paper's code draws one; nothing is drawn here. A text of one token has no such figure. Beside it: the
+  standard deviation over these positions (n - 1 in the divisor), and how many of them are covered at least as much: if
+  it is many, the vectors say nothing about this position.
 
 k = 100, as stored lists and Sim_k have it, m = 10; the paper's code takes 5 vectors, with 15 of their tokens and 3 of
 the hidden state's.
 """
 
+from statistics import fmean
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -52,8 +57,17 @@ def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
             listed[first[kind, layer].flatten()] = True
             shares = listed[first["hidden", layer]].double().mean(dim=1).tolist()  # by position
             covered = shares.pop(record.position)
-            shuffled = sum(shares) / len(shares) if shares else None
-            rows.append(CoverageRow(layer=layer, kind=kind, covered=covered, shuffled=shuffled))
+            rows.append(
+                CoverageRow(
+                    layer=layer,
+                    kind=kind,
+                    covered=covered,
+                    shuffled=fmean(shares) if shares else None,
+                    shuffled_sd=float(np.std(shares, ddof=1)) if len(shares) > 1 else None,
+                    others=len(shares),
+                    as_covered=sum(share >= covered for share in shares),
+                )
+            )
     return tuple(rows)
 
 
@@ -69,9 +83,15 @@ def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
 
 
 def _largest(coefficients: Tensor) -> Tensor:
-    """Numbers of up to ACTIVE. At the first position heads that share values have equal ones: the first then counts."""
-    largest = coefficients.abs().sort(descending=True, stable=True).indices[:ACTIVE]
+    """Numbers of up to ACTIVE of (n,)."""
+    largest = most_active(coefficients, ACTIVE)
     return largest[coefficients[largest] != 0]
+
+
+def most_active(coefficients: Tensor, m: int) -> Tensor:
+    """(..., n) -> (..., m): numbers of the largest in size, which may still be 0. At the first position heads that
+    share values have equal ones: the first then counts."""
+    return coefficients.abs().sort(dim=-1, descending=True, stable=True).indices[..., :m]
 
 
 def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:

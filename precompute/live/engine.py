@@ -2,22 +2,28 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 from tokenizers import Tokenizer
 
 from precompute.device import pick_device
-from precompute.errors import BadWeights, LexiscopeError
+from precompute.errors import BadWeights, LexiscopeError, NotFound
 from precompute.index.tokenizer import parse_tokenizer
+from precompute.index.tokens import token_bytes, whole_words
 from precompute.live.cost import ask_cost, row_cost
+from precompute.live.difference import LoadedDifference
 from precompute.live.faults import Cancelled
 from precompute.live.head_readings import HeadReadings
+from precompute.live.parameters import LoadedParameters
 from precompute.live.prompts import Prompts, Step
 from precompute.live.readings import Readings
 from precompute.live.records import attention_layers
-from precompute.live.relation import relation
+from precompute.live.relation import Ids, relation
 from precompute.live.seeds import SeedSearch
+from precompute.live.states import count_states, read_states, text_states
 from precompute.live.through_heads import through_heads
 from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
 from precompute.live.weights import Weights
@@ -32,6 +38,10 @@ from precompute.live.wire import (
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
+    StatesAnswer,
+    StatesAsk,
+    StatesReadingAnswer,
+    StatesReadingAsk,
     Term,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
@@ -39,10 +49,16 @@ from precompute.live.wire import (
 )
 from precompute.live.words import Words
 from precompute.weights.architectures import describe
+from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.difference import Difference
 
 SPEED_ROWS, SPEED_TRIES = 32, 5  # that are multiplied with the vocabulary to measure how fast this machine is
 SHORTEST_SECONDS = 1e-6  # that such a product is taken to last
+NO_RUN = (
+    "a difference of two models cannot run: ask one of the two for prompts and other readings. Seeds, relations and "
+    "words through heads are there of differences, too"
+)
 
 
 class Engine:
@@ -50,31 +66,50 @@ class Engine:
 
     speed: float  # multiplications a second, measured when it was loaded
 
-    def __init__(self, weights: Weights, tokenizer: Tokenizer, tokenizer_file: Path) -> None:
-        self.weights = weights
-        self.shape, self.device, self.n_positions = weights.shape, weights.device, weights.n_positions
-        self.words = Words.of(weights, tokenizer)
+    def __init__(self, parameters: LoadedParameters, tokenizer: Tokenizer, tokenizer_file: Path) -> None:
+        self.parameters = parameters
+        self.shape, self.device, self.n_positions = parameters.shape, parameters.device, parameters.n_positions
+        self.tokenizer_file = tokenizer_file
+        self.words = Words.of(parameters, tokenizer)
         self.longest_token = max(map(len, tokenizer.get_vocab()), default=1)  # characters; of bytes, where it has bytes
-        self.seed_search, self._prompts = SeedSearch(weights, self.words), Prompts(weights, self.words)
-        self.readings = Readings(weights, self.words)
-        self._head_readings = HeadReadings(weights, self.readings, tokenizer_file)
+        self.seed_search = SeedSearch(parameters, self.words)
 
     @classmethod
-    def load(cls, checkpoint: Checkpoint, device: str = "auto", threads: int | None = None) -> "Engine":
+    def load(cls, source: Checkpoint | Difference, device: str = "auto", threads: int | None = None) -> "Engine":
         """Weights in float32 on the device; `threads` of torch on the CPU, its own choice if None."""
         if threads is not None:
             torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = False
-        chosen, model = pick_device(device), describe(checkpoint)
-        path = checkpoint.tokenizer_file()
+        chosen, model = pick_device(device), source if isinstance(source, Difference) else describe(source)
+        path = model.tokenizer_file()
         try:
             tokenizer = parse_tokenizer(path.read_bytes())
         except Exception as error:  # the library raises nothing more special
             raise BadWeights(f"{path} is not a tokenizer ({error}). Get the checkpoint again.") from None
         with torch.inference_mode():
-            engine = cls(Weights.load(model, chosen), tokenizer, path)
+            parameters = _load(model, chosen)
+            engine = cls(parameters, tokenizer, path)
         engine._warm_up()
         return engine
+
+    @property
+    def weights(self) -> Weights:
+        """What can run; NotFound where this is a difference of two models."""
+        if not isinstance(self.parameters, Weights):
+            raise NotFound(NO_RUN)
+        return self.parameters
+
+    @cached_property
+    def _prompts(self) -> Prompts:
+        return Prompts(self.weights, self.words)
+
+    @cached_property
+    def readings(self) -> Readings:
+        return Readings(self.weights, self.words)
+
+    @cached_property
+    def _head_readings(self) -> HeadReadings:
+        return HeadReadings(self.weights, self.readings, self.tokenizer_file)
 
     @torch.inference_mode()
     def _warm_up(self) -> None:
@@ -93,12 +128,12 @@ class Engine:
         """
         on_cpu, threads = self.device.type == "cpu", torch.get_num_threads()
         clock = time.thread_time if on_cpu else time.perf_counter
-        rows, seconds = self.weights.W_U[:SPEED_ROWS], []
+        rows, seconds = self.parameters.W_U[:SPEED_ROWS], []
         try:
             torch.set_num_threads(1 if on_cpu else threads)
             for _ in range(SPEED_TRIES):
                 started = clock()
-                scores = rows @ self.weights.W_U.T
+                scores = rows @ self.parameters.W_U.T
                 sums_of_exponentials(scores, top_tokens(scores, 1).values[:, 0]).cpu()
                 seconds.append(clock() - started)
         finally:
@@ -107,16 +142,27 @@ class Engine:
 
     def cost(self, ask: Wire, tokens: int = 0) -> float:
         """In multiplications; `tokens` are those of a prompt."""
-        return ask_cost(self.weights, ask, tokens, has_mlp_vocabulary=self.readings.has_mlp_vocabulary)
+        has_mlp_vocabulary = isinstance(self.parameters, Weights) and self.readings.has_mlp_vocabulary
+        return ask_cost(self.parameters, ask, tokens, has_mlp_vocabulary=has_mlp_vocabulary)
+
+    def check(self, ask: Wire) -> None:
+        """NotFound for what needs norms or a run, where this is a difference of two models."""
+        runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
+        if runs and not isinstance(self.parameters, Weights):
+            raise NotFound(NO_RUN)
 
     @staticmethod
     def runs_model(ask: Wire) -> bool:
         """Whether modules of the model run for it, so that no other such ask may be computed at the same time."""
-        return isinstance(ask, PromptAsk) or getattr(ask, "reading", "") == "mlp"
+        return isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk) or getattr(ask, "reading", "") == "mlp"
 
     def token_count(self, text: str) -> int:
         """How many tokens a prompt has; BadRequest for what is no text."""
         return len(self.words.prompt(text))
+
+    def state_count(self, ask: StatesReadingAsk) -> int:
+        """How many states are given; BadRequest if they are none of this model."""
+        return count_states(self.shape, ask)
 
     def attention_heads(self, tokens: int) -> int:
         """How many heads' attention the answer to a prompt of so many tokens holds."""
@@ -140,12 +186,18 @@ class Engine:
     @torch.inference_mode()
     def relation(self, ask: RelationAsk, cancelled: Callable[[], bool] = lambda: False) -> RelationAnswer:
         """Every head's rank of the targets; NotFound or BadRequest for what is no word."""
-        return relation(self.weights, self.words, ask, _check(cancelled))
+        return relation(self.parameters, self.words, ask, self._word_tokens, _check(cancelled))
+
+    @cached_property
+    def _word_tokens(self) -> Ids:
+        """The tokens that are words; all of them in a vocabulary without any."""
+        words = whole_words(token_bytes(self.tokenizer_file, self.shape.d_vocab))
+        return np.flatnonzero(words if words.any() else np.ones_like(words))
 
     @torch.inference_mode()
     def through_heads(self, ask: ThroughHeadsAsk, cancelled: Callable[[], bool] = lambda: False) -> ThroughHeadsAnswer:
         """What heads look for and write; NotFound or BadRequest for what is no word, layer or head."""
-        return through_heads(self.weights, self.words, ask, _check(cancelled))
+        return through_heads(self.parameters, self.words, ask, _check(cancelled))
 
     @torch.inference_mode()
     def reading(self, ask: ReadingAsk) -> ReadingAnswer:
@@ -164,6 +216,20 @@ class Engine:
             step(stage, share)
 
         return self._head_readings.answer(ask, checked)
+
+    @torch.inference_mode()
+    def text_states(self, ask: StatesAsk, cancelled: Callable[[], bool] = lambda: False) -> StatesAnswer:
+        """The stream of a text after one layer, as numbers and as tokens; NotFound for a layer that does not exist."""
+        return text_states(self.weights, self.words, ask, _check(cancelled))
+
+    @torch.inference_mode()
+    def read_states(self, ask: StatesReadingAsk) -> StatesReadingAnswer:
+        """Given states as tokens; BadRequest for what is no state of this model."""
+        return read_states(self.weights, ask)
+
+
+def _load(model: Model | Difference, device: torch.device) -> LoadedParameters:
+    return LoadedDifference(model, device) if isinstance(model, Difference) else Weights.load(model, device)
 
 
 def _check(cancelled: Callable[[], bool]) -> Callable[[], None]:

@@ -7,19 +7,24 @@ import torch
 from precompute.errors import BadWeights
 from precompute.weights.architectures.base import Model
 
+CLASSIFIER = "AutoModelForSequenceClassification"
 
-def load_net(model: Model, device: torch.device) -> Any:
-    """The net, on the device, ready to run; BadWeights for whatever `transformers` cannot make of the files."""
+
+def load_net(model: Model, device: torch.device, net_class: str | None = None) -> Any:
+    """The net, on the device, ready to run; BadWeights for whatever `transformers` cannot make of the files.
+
+    `net_class`: of transformers, where it is not the family's own, such as CLASSIFIER.
+    """
     import transformers as untyped
 
     transformers: Any = untyped  # most of its functions carry no types
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    folder, net_class = model.checkpoint.folder, getattr(transformers, model.net_class)
+    folder, chosen_class = model.checkpoint.folder, getattr(transformers, net_class or model.net_class)
     fields = {name: value for name, value in model.checkpoint.config.items() if name != "model_type"}
     try:
         config = transformers.AutoConfig.for_model(model.model_type, **fields)
-        net, info = net_class.from_pretrained(
+        net, info = chosen_class.from_pretrained(
             folder,
             config=config,
             dtype=torch.float32,

@@ -8,7 +8,6 @@ from precompute.live.wire import ActiveNeuron, ChosenNeuron, HeadAttention
 from precompute.shape import Shape
 
 NEURONS_PER_LAYER = 10
-FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
 
 
 def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tuple[ActiveNeuron, ...]:
@@ -18,7 +17,7 @@ def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tup
     """
     coefficients = torch.stack(record.coefficients)
     strength, neurons = (coefficients.abs() * value_norms).topk(min(NEURONS_PER_LAYER, w.shape.d_mlp), dim=1)
-    first_only = torch.stack([_first_only(record, layer) for layer in range(w.shape.n_layers)])
+    first_only = torch.stack([record.first_only(layer) for layer in range(w.shape.n_layers)])
     columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
     active = [
         ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f)
@@ -40,16 +39,10 @@ def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | N
         neuron=n,
         coefficient=float(record.coefficients[layer][n]),
         strength=float(strength[n]),
-        first_only=bool(_first_only(record, layer)[n]),
+        first_only=bool(record.first_only(layer)[n]),
         rank=1 + int((strength > strength[n]).sum()),
         coefficients=tuple(record.chosen_coefficients.tolist()),
     )
-
-
-def _first_only(record: Record, layer: int) -> torch.Tensor:
-    """(d_mlp,): whether a neuron fires at the first of several positions, and hardly anywhere else."""
-    first, others = record.first[layer], record.others[layer]
-    return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(record.tokens) > 1)
 
 
 def attentions(shape: Shape, record: Record) -> tuple[HeadAttention, ...]:

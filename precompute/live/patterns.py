@@ -1,162 +1,237 @@
-"""The panel `patterns`: at one position, what every head of a layer looks for and what it would pass on, as words.
-Patterns and messages are McCormick's names: h W_Q W_Kᵀ of the position, and h W_V W_O of those it attends to.
+"""The panel `patterns`: what positions of a run look for, are found by and pass on at a layer's heads, as words.
+Patterns and messages are McCormick's names. Of a position, at one head, with h its state there:
+
+- pattern, h W_Q W_Kᵀ: what it looks for; tokens whose keys its query would find.
+- found_by, h W_K W_Qᵀ: what it leaves behind for others; tokens whose queries would find its key.
+- message, h W_V W_O: what it sends to whoever attends to it.
+
+Either all heads of the layer at one position, each with the messages of those that it attends to most
+(`patterns_by_head`), or all positions of the text at one head (`patterns_by_token`).
 
 h is what the layer's attention reads: the stream through the layer's own norm. Three conventions of comparing:
-- final: the model's final norm is applied to pattern or message, then W_E (patterns) or W_U (messages).
-- vocabulary: every token's embedding goes through the layer's own norm, and is multiplied with pattern or message.
-- exact: what the model computes. Biases and the position that looks count, and scores are scaled: the score of a token
-  is the attention score it would get if its bare embedding stood where the head looks most (learned positions are no
-  part of it). Messages are taken with W_U as they are: times the weights, over all positions and heads, they sum (with
-  w_o's bias) to what attention writes, before any norm of that.
+- final: the model's final norm is applied to the vector, then W_E (patterns, found_by) or W_U (messages).
+- vocabulary: every token's embedding goes through the layer's own norm, and is multiplied with the vector.
+- exact: what the model computes. Biases and positions count, and scores are scaled. A token of a pattern gets the
+  attention score that the position would give to the token's bare embedding (learned positions are no part of it) if
+  it stood where the head looks most from there. A token of found_by gives the position the attention score that its
+  bare embedding would give to it, standing at the other position that looks there most: a later one in a decoder. Where
+  there is no other, as of a decoder's last position, it stands at the position itself. Messages are taken with W_U as
+  they are: times the weights, over all positions and heads, they sum (with w_o's bias) to what attention writes, before
+  any norm of that.
+
+Two lenses, in each convention. dot: as above. cosine: the same vectors, but the rows they are multiplied with (W_E or
+W_U as it is, or through the layer's norm) are less their mean over all tokens, and of length one. Under exact, what
+depends on the token beside that row is then left out: soft caps, and the divisors of norms of queries and keys; what is
+equal for all tokens is left out, too.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from precompute.live import head_vectors
 from precompute.live.records import Record
-from precompute.live.run import Rotation, rotated
-from precompute.live.vocabulary import blocks, scored
+from precompute.live.token_rows import COSINE_ROWS, Products, TokenRows
+from precompute.live.vocabulary import Tick, blocks, scored
 from precompute.live.weights import Weights
-from precompute.live.wire import Convention, HeadPattern, Message
+from precompute.live.wire import (
+    OWN_LISTS,
+    Convention,
+    HeadPattern,
+    Lens,
+    Look,
+    Message,
+    PromptAsk,
+    Scored,
+    TokenPattern,
+)
+from precompute.shape import Shape
 
 MESSAGES = 3  # of the positions a head attends to most
 ALL_MESSAGES = 24  # of a head that was asked about
 
-
-def pattern_of(w: Weights, layer: int, x: Tensor) -> Tensor:
-    """x (d_model) normed -> x W_Q W_Kᵀ of every head (n_heads, d_model)."""
-    W_Q, W_K = w.every_head("w_q", layer), w.every_head("w_k", layer)
-    return ((W_Q @ x)[:, None] @ W_K)[:, 0]
+Vocabularies = tuple[TokenRows, TokenRows]  # of W_E and W_U
 
 
-def exact_query(w: Weights, layer: int, x: Tensor, position: int, at: Tensor, rotation: Rotation | None) -> Tensor:
-    """q (n_heads, d_head) of the state x (d_model) at `position`, as heads read it: its product with a key that is not
-    turned is the score that the model gives to that key at position at[head].
-    """
+def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
+    """How many vectors are multiplied with the vocabulary, or what takes as long."""
     s = w.shape
-    q = w.every_head("w_q", layer) @ x  # (n_heads, d_head)
-    bias = w.bias("w_q", layer)
-    if bias is not None:
-        q = q + bias.view(s.n_heads, s.d_head)
-    q = w.normed_queries(q, layer)
-    if rotation is not None:
-        cos, sin = rotation
-        here, there = (cos[position], sin[position]), (cos[at], sin[at])
-        q = rotated(rotated(q, here), (there[0], -there[1]))  # turned back as far as the key would be turned
-    return q * w.scale(layer)
-
-
-def exact_pattern(
-    w: Weights, layer: int, x: Tensor, position: int, at: Tensor, rotation: Rotation | None
-) -> tuple[Tensor, Tensor]:
-    """Pattern (n_heads, d_model) and constant (n_heads,) of every head: pattern · x' + constant is the score that the
-    model gives to a state x' at position at[head]; without a soft cap, and without the divisor of a norm of keys.
-    """
-    s, q, norm = w.shape, exact_query(w, layer, x, position, at, rotation), w.key_norm(layer)
-    if norm is not None:
-        q = q * norm.gain
-        q = q - q.mean(dim=1, keepdim=True) if norm.centres else q
-    pattern = (q[:, None] @ w.every_head("w_k", layer))[:, 0]
-    keys = w.bias("w_k", layer)
-    if keys is None:
-        return pattern, torch.zeros(s.n_heads, device=w.device)
-    return pattern, (q * keys.view(-1, s.d_head).repeat_interleave(w.groups, dim=0)).sum(dim=1)
-
-
-def key_divisors(w: Weights, layer: int) -> Tensor:
-    """What a norm of keys multiplies the score of every token's bare embedding with: (n_heads, d_vocab), or (1, 1)."""
-    norm = w.key_norm(layer)
-    if norm is None:
-        return torch.ones(1, 1, device=w.device)
-    divisors = []
-    for e in blocks(w.W_E, 4096):
-        read = w.norm(w.model.stream_of(w.net, e), "attention", layer)
-        keys = functional.linear(read, w.vectors("w_k", layer), w.bias("w_k", layer)).view(len(e), -1, w.shape.d_head)
-        keys = keys - keys.mean(dim=2, keepdim=True) if norm.centres else keys
-        divisors.append((keys.square().mean(dim=2) + norm.eps).rsqrt())
-    return torch.cat(divisors).T.repeat_interleave(w.groups, dim=0)
-
-
-def messages_of(w: Weights, layer: int, states: Tensor, *, biased: bool) -> Tensor:
-    """states (n, d_model) normed -> states W_V W_O of every head (n_heads, n, d_model)."""
-    values = states @ w.every_head("w_v", layer).transpose(1, 2)  # (n_heads, n, d_head)
-    bias = w.bias("w_v", layer) if biased else None
-    if bias is not None:
-        values = values + bias.view(-1, 1, w.shape.d_head).repeat_interleave(w.groups, dim=0)
-    return values @ w.heads("w_o", layer)
+    if ask.rows == "tokens":
+        rows = tokens * OWN_LISTS
+    else:
+        sent = s.n_heads * min(MESSAGES, tokens) + (min(ALL_MESSAGES, tokens) if ask.head is not None else 0)
+        rows = s.n_heads * OWN_LISTS + sent
+    if ask.lens == "cosine" and ask.convention != "final":
+        rows += COSINE_ROWS * (2 if ask.convention == "vocabulary" and not s.tied else 1)
+    if ask.lens == "dot" and ask.convention == "exact":  # of norms in heads, the divisors of every token
+        rows += sum(s.count(kind) for kind in ("w_q", "w_k") if w.head_norm(kind, 0) is not None)
+    return rows
 
 
 @dataclass(frozen=True)
-class NormedVocabulary:
-    """Products with every row of a vocabulary after a norm, without making those rows: only their scales differ."""
+class _Lists:
+    """Lists of tokens at some heads of a run's layer, by one convention and lens: head by head, then by position."""
 
-    W: Tensor  # (d_vocab, d_model)
-    mean: Tensor  # (d_vocab,) what a LayerNorm takes away; 0 for RMSNorm
-    square: Tensor  # (d_vocab,) mean square of what is left
+    w: Weights
+    record: Record
+    convention: Convention
+    lens: Lens
+    k: int
+    heads: Sequence[int]
+    vocabularies: Vocabularies
+    tick: Tick
 
-    @classmethod
-    def of(cls, w: Weights, W: Tensor) -> "NormedVocabulary":
-        mean = W.mean(dim=1) if w.norm_numbers("attention").centres else torch.zeros(len(W), device=W.device)
-        squares = [  # in blocks, so that no second vocabulary is made
-            (rows - centre[:, None]).square().mean(dim=1)
-            for rows, centre in zip(blocks(W, 4096), blocks(mean, 4096), strict=True)
-        ]
-        return cls(W, mean, torch.cat(squares))
+    @property
+    def states(self) -> Tensor:
+        """(T, d_model), as the layer's attention reads them."""
+        assert self.record.chosen_states is not None
+        return self.record.chosen_states
 
-    def products(self, w: Weights, layer: int, vectors: Tensor) -> Tensor:
-        """vectors (n, d_model) with every row, through the norm that the layer's attention reads: (n, d_vocab)."""
-        norm, scale = w.norm_numbers("attention", layer), w.embedding_scale
-        folded = vectors * norm.gain
-        scores = folded @ self.W.T
-        if norm.centres:
-            scores.addr_(folded.sum(dim=1), self.mean, alpha=-1)
-        scores *= (self.square + norm.eps / scale**2).rsqrt()  # a scale before a norm is only less of its eps
-        if norm.bias is not None:
-            scores += (vectors @ norm.bias)[:, None]
-        return scores
+    @property
+    def weights(self) -> Tensor:
+        """(heads, T, T): from query to key."""
+        assert self.record.chosen_weights is not None
+        return self.record.chosen_weights[self.heads]
+
+    def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[tuple[Scored, ...]]:
+        """Patterns (w_q) or what finds (w_k) the positions `here` (n,), where tokens stand at there (heads, n)."""
+        w, layer, x = self.w, self.record.layer, self.states[here]
+        if self.convention != "exact":
+            yield from self._compared(head_vectors.sought(w, layer, kind, x, self.heads).flatten(0, 1), reads=True)
+            return
+        exact, constants = head_vectors.exactly_sought(
+            w, layer, kind, x, self.heads, here, there, self.record.chosen_rotation
+        )
+        vectors, constant = exact.flatten(0, 1), constants.flatten()
+        other = head_vectors.OTHER_SIDE[kind]
+        divisors = head_vectors.divisors(w, layer, other, self.heads) if self._dot else None
+        self.tick(0 if divisors is None else w.shape.count(other))
+        head_of = torch.arange(len(vectors), device=w.device) // len(here)
+        for block in blocks(torch.arange(len(vectors), device=w.device)):
+            scores = self._normed_reads(vectors[block])
+            if self._dot:
+                scores += constant[block, None]
+                if divisors is not None:
+                    scores *= divisors[head_of[block]]
+                scores = w.capped(scores, layer)
+            self.tick(len(block))
+            yield from scored(scores, self.k)
+
+    def sent(self, vectors: Tensor) -> Iterator[tuple[Scored, ...]]:
+        """Of messages (n, d_model)."""
+        if self.convention == "exact":
+            return self._listed(vectors, self.vocabularies[1].plain(self.lens))
+        return self._compared(vectors, reads=False)
+
+    def messages(self, positions: Tensor) -> Tensor:
+        """(heads, n, d_model) of these positions (n,)."""
+        x, biased = self.states[positions], self.convention == "exact"
+        return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
+
+    def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[tuple[Scored, ...]]:
+        """By `final` or `vocabulary`, with W_E or W_U."""
+        if self.convention == "final":
+            vocabulary = self.vocabularies[0 if reads else 1]
+            return self._listed(self.w.norm(vectors, "final"), vocabulary.plain(self.lens))
+        return self._listed(vectors, self._normed_reads if reads else self._normed_writes)
+
+    @cached_property
+    def _normed_reads(self) -> Products:
+        return self._normed(self.vocabularies[0])
+
+    @cached_property
+    def _normed_writes(self) -> Products:
+        reads, writes = self.vocabularies
+        return self._normed_reads if writes is reads else self._normed(writes)
+
+    def _normed(self, vocabulary: TokenRows) -> Products:
+        products = vocabulary.normed(self.w.norm_numbers("attention", self.record.layer), self.lens)
+        self.tick(0 if self._dot else COSINE_ROWS)
+        return products
+
+    def _listed(self, vectors: Tensor, products: Products) -> Iterator[tuple[Scored, ...]]:
+        for block in blocks(vectors):
+            scores = products(block)
+            self.tick(len(block))
+            yield from scored(scores, self.k)
+
+    @property
+    def _dot(self) -> bool:
+        return self.lens == "dot"
 
 
-def patterns(
-    w: Weights,
-    record: Record,
-    convention: Convention,
-    k: int,
-    chosen: int | None,
-    reads: NormedVocabulary,
-    writes: NormedVocabulary,
+def patterns_by_head(
+    w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> tuple[HeadPattern, ...]:
-    """The pattern of every head of the layer, with more messages of the `chosen` one."""
-    assert record.chosen_states is not None
-    assert record.chosen_weights is not None
-    layer, position, x = record.layer, record.position, record.chosen_states
-    seen = position + 1 if w.shape.causal else len(x)
-    every = messages_of(w, layer, x[:seen], biased=convention == "exact")  # (n_heads, seen, d_model)
-    most = [ALL_MESSAGES if head == chosen else MESSAGES for head in range(w.shape.n_heads)]
-    picked = [weights[:seen].topk(min(n, seen)) for weights, n in zip(record.chosen_weights, most, strict=True)]
-    messages = torch.cat([every[head, best.indices] for head, best in enumerate(picked)])
-    if convention == "exact":
-        at = torch.stack([best.indices[0] for best in picked])
-        pattern, constant = exact_pattern(w, layer, x[position], position, at, record.chosen_rotation)
-        sought, sent = reads.products(w, layer, pattern) + constant[:, None], messages @ w.W_U.T
-        sought = w.capped(sought * key_divisors(w, layer), layer)
-    elif convention == "vocabulary":
-        pattern = pattern_of(w, layer, x[position])
-        sought, sent = reads.products(w, layer, pattern), writes.products(w, layer, messages)
-    else:
-        pattern = pattern_of(w, layer, x[position])
-        sought, sent = w.norm(pattern, "final") @ w.W_E.T, w.norm(messages, "final") @ w.W_U.T
-    words = scored(sent, k)
+    """Every head of the layer at the record's position, with more messages of the one that was asked about."""
+    s, position = w.shape, record.position
+    lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
+    here = torch.tensor([position], device=w.device)
+    weights = lists.weights  # (n_heads, T, T)
+    seen = position + 1 if s.causal else len(record.tokens)
+    every = lists.messages(torch.arange(seen, device=w.device))  # (n_heads, seen, d_model)
+    most = [ALL_MESSAGES if head == ask.head else MESSAGES for head in range(s.n_heads)]
+    picked = [of_head[position, :seen].topk(min(n, seen)) for of_head, n in zip(weights, most, strict=True)]
+    looks_at = torch.stack([best.indices[:1] for best in picked])  # (n_heads, 1)
+    found_from, found_weights = _looked_at_from(s, weights, here)
+    pattern = lists.sought("w_q", here, looks_at)
+    found_by = lists.sought("w_k", here, found_from)
+    own = lists.sent(every[:, position])
+    sent = lists.sent(torch.cat([of_head[best.indices] for of_head, best in zip(every, picked, strict=True)]))
     return tuple(
         HeadPattern(
             head=head,
-            pattern=looks,
+            pattern=next(pattern),
+            found_by=next(found_by),
+            found_from=_look(found_from[head, 0], found_weights[head, 0]),
+            message=next(own),
             messages=tuple(
-                Message(position=there, weight=weight, tokens=next(words))
+                Message(position=there, weight=weight, tokens=next(sent))
                 for there, weight in zip(best.indices.tolist(), best.values.tolist(), strict=True)
             ),
         )
-        for head, (looks, best) in enumerate(zip(scored(sought, k), picked, strict=True))
+        for head, best in enumerate(picked)
     )
+
+
+def patterns_by_token(
+    w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
+) -> tuple[TokenPattern, ...]:
+    """Every position of the text at the head that was asked about; at head 0, if none was."""
+    heads = [ask.head or 0]
+    lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
+    here = torch.arange(len(record.tokens), device=w.device)
+    weights = lists.weights
+    look_weights, looks_at = weights.max(dim=2)  # (1, T) each
+    found_from, found_weights = _looked_at_from(w.shape, weights, here)
+    pattern = lists.sought("w_q", here, looks_at)
+    found_by = lists.sought("w_k", here, found_from)
+    own = lists.sent(lists.messages(here)[0])
+    return tuple(
+        TokenPattern(
+            position=position,
+            pattern=next(pattern),
+            looks_at=Look(position=int(looks_at[0, position]), weight=float(look_weights[0, position])),
+            found_by=next(found_by),
+            found_from=_look(found_from[0, position], found_weights[0, position]),
+            message=next(own),
+        )
+        for position in range(len(record.tokens))
+    )
+
+
+def _looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
+    """From which other position each of `here` (n,) is looked at most, and by which weight: (heads, n) each.
+    Where no other position sees it: itself, and a weight below 0.
+    """
+    queries = torch.arange(weights.shape[1], device=weights.device)
+    others = queries > here[:, None] if shape.causal else queries != here[:, None]  # (n, T)
+    weight, position = weights[:, :, here].transpose(1, 2).where(others, -1.0).max(dim=2)  # weights (heads, T, T)
+    return position.where(weight >= 0, here), weight
+
+
+def _look(position: Tensor, weight: Tensor) -> Look | None:
+    return Look(position=int(position), weight=float(weight)) if weight >= 0 else None

@@ -1,6 +1,7 @@
 """A run of the model by `transformers`, for several prompts at once: a watcher sees, through hooks, what it needs.
 
-Interventions change what goes into w_o (mixed values) and ff_value (coefficients) in the same hooks. The hooks are
+Interventions change what goes into w_o (mixed values) and ff_value (coefficients), at all positions or at one, in the
+same hooks. The hooks are
 there for one run only, so only one thread may run a model. Prompts are padded on the right: padding reaches no
 position of the text, because nothing looks at later positions, or because an encoder is told where the text ends.
 """
@@ -115,11 +116,11 @@ class _Hooks:
 
     def before_output(self, layer: int, _: Any, args: tuple[Tensor]) -> tuple[Tensor]:
         z = args[0].view(self.B, self.T, self.w.shape.n_heads, self.w.shape.d_head)
-        off = [(b, change.head) for b, change in self._changes(layer) if isinstance(change, HeadOff)]
+        off = [(b, change) for b, change in self._changes(layer) if isinstance(change, HeadOff)]
         if off:
             z = z.clone()
-            for b, head in off:
-                z[b, :, head] = 0
+            for b, change in off:
+                z[b, _where(change), change.head] = 0
         self.mixed = z
         return (z.view(args[0].shape),)
 
@@ -138,7 +139,7 @@ class _Hooks:
         if changes:
             coefficients = coefficients.clone()
             for b, change in changes:
-                coefficients[b, :, change.neuron] = change.value
+                coefficients[b, _where(change), change.neuron] = change.value
         keys = self.w.model.cut("ff_key", self.keys.movedim(-1, 0)).movedim(0, -1)
         self.watcher.ff(layer, keys, coefficients)
         return (coefficients.view(args[0].shape),)
@@ -148,8 +149,14 @@ class _Hooks:
         self.watcher.stream(layer, "ff", self.last)
 
     def _changes(self, layer: int) -> Iterator[tuple[int, NeuronSet | HeadOff]]:
+        """Those of single positions come last: they hold there, whatever holds everywhere."""
         for b, of_prompt in enumerate(self.interventions):
-            yield from ((b, change) for change in of_prompt if change.layer == layer)
+            here = [change for change in of_prompt if change.layer == layer]
+            yield from ((b, change) for change in sorted(here, key=lambda change: change.position is not None))
+
+
+def _where(change: NeuronSet | HeadOff) -> slice | int:
+    return slice(None) if change.position is None else change.position
 
 
 def _of(hook: Callable[..., Any], layer: int) -> Callable[..., Any]:

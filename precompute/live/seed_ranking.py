@@ -1,5 +1,9 @@
 """Seed words (section 4.1 of the paper): which tokens stand for them, the query they give, and a plain ranking by it.
 
+Lens dot, the paper's: q is the weighted mean of the words' centred embeddings, and a vector's score is q · v.
+Lens cosine: the centred embeddings are set to length one first, and the score is q · v / |v|, so that only directions
+count: the weighted mean of the words' cosines with v. A vector of length 0 has the score 0.
+
 The ranking reads a model layer by layer, for a command; the module seeds answers many visitors from memory.
 """
 
@@ -12,9 +16,10 @@ from tokenizers.models import WordPiece
 
 from precompute.errors import BadRequest, NotFound
 from precompute.index.tokens import CONTINUES
-from precompute.project.embedding import Float32, Float64
+from precompute.live.wire import Spelling
+from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Float32, Float64
 from precompute.shape import SIDES
-from precompute.weights.architectures.base import Model
+from precompute.weights.difference import Parameters
 
 LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
 UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for
@@ -35,8 +40,9 @@ class Ranked:
     score: float
 
 
-def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
-    """One token with a leading space, else one without, else the pieces of the word with a leading space.
+def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0, spelling: Spelling = "usual") -> Seed:
+    """One token with a leading space, else one without, else the pieces of the word with a leading space; or the tokens
+    of the word with a space (`spaced`), or without (`bare`), whether they are one or more.
 
     Some tokenizers put a space before every text themselves: then a word needs no second one. A WordPiece tokenizer
     does not care about spaces; its pieces (##ing) stand for themselves, although no text is split into one alone.
@@ -52,7 +58,8 @@ def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
     texts = f" {word.strip()}", word.strip()
     spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
     has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(LEADING_SPACES)
-    tokens = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
+    usual = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
+    tokens = {"usual": usual, "spaced": spaced, "bare": bare}[spelling]
     if not word.strip() or not tokens:
         raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
     unknown = UNKNOWN.intersection(tokenizer.id_to_token(token) or "" for token in tokens) - {word.strip()}
@@ -63,13 +70,32 @@ def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0) -> Seed:
     return Seed(word, tokens, weight)
 
 
-def query(W: Float32, seeds: list[Seed]) -> Float64:
-    """q (d_model,): weighted mean of (e - mean row of W); a word of several pieces is the mean of its pieces."""
+def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:
+    """q (d_model,): weighted mean of (e - mean row of W), under cosine of the directions of these; a word of several
+    pieces is the mean of its pieces."""
     if wrong := [token for seed in seeds for token in seed.tokens if token >= len(W)]:
         raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
     words = np.stack([W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds])  # (seeds, d_model)
-    terms = words - W.mean(axis=0, dtype=np.float64)
+    mean = W.mean(axis=0, dtype=np.float64)
+    terms = words - mean
+    if lens == "cosine":
+        terms = np.stack([direction(word, mean, seed.word) for word, seed in zip(words, seeds, strict=True)])
     return weighted_mean(terms, np.array([seed.weight for seed in seeds]))
+
+
+def direction(e: Float64, mean: Float64, name: str) -> Float64:
+    """e (d_model,) as the lens cosine takes it: centred, of length one. BadRequest, by name, if it has none."""
+    centred = e - mean
+    length = np.linalg.norm(centred)
+    if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(mean)) + SMALLEST_NORM:
+        raise BadRequest(f"{name!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
+    return np.asarray(centred / length)
+
+
+def inverse_lengths(vectors: Float32) -> Float64:
+    """1 / |v| of each of (n, d_model), in float64; 0 for a vector without a direction."""
+    lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    return np.asarray(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > SMALLEST_NORM))
 
 
 def weighted_mean(terms: Float64, weights: Float64) -> Float64:
@@ -80,16 +106,33 @@ def weighted_mean(terms: Float64, weights: Float64) -> Float64:
     return q
 
 
-def rank_by_seeds(model: Model, seeds: list[Seed], kinds: Iterable[str], n: int) -> list[Ranked]:
-    """The n vectors of these kinds, over all layers, with the largest product with the query.
+def rank_of_vector(model: Parameters, seeds: list[Seed], kind: str, layer: int, index: int) -> int:
+    """The rank, from 1, of one vector among all of its kind by its score with the seeds (lens dot); of equal ones the
+    first in layer and index comes first."""
+    W = model.W_U if SIDES[kind] == "writes" else model.W_E
+    q = query(W.numpy(), seeds)
+    scores = [
+        np.einsum("nd,d->n", model.vectors(each, kind).numpy().astype(np.float64), q)
+        for each in range(model.shape.n_layers)
+    ]
+    own = scores[layer][index]
+    before = np.concatenate([*scores[:layer], scores[layer][:index]])
+    behind = np.concatenate([scores[layer][index + 1 :], *scores[layer + 1 :]])
+    return 1 + int((before >= own).sum()) + int((behind > own).sum())
 
-    Ties by kind, layer and index.
-    """
-    queries = {side: query(W.numpy(), seeds) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
+
+def rank_by_seeds(
+    model: Parameters, seeds: list[Seed], kinds: Iterable[str], n: int, lens: str = "dot"
+) -> list[Ranked]:
+    """The n vectors of these kinds, over all layers, with the largest scores; ties by kind, layer and index."""
+    queries = {side: query(W.numpy(), seeds, lens) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
     ranked: list[Ranked] = []
     for kind in dict.fromkeys(kinds):
         for layer in range(model.shape.n_layers):
-            scores = model.vectors(layer, kind).numpy().astype(np.float64) @ queries[SIDES[kind]]
+            vectors = model.vectors(layer, kind).numpy()
+            scores = vectors.astype(np.float64) @ queries[SIDES[kind]]
+            if lens == "cosine":
+                scores *= inverse_lengths(vectors)
             best = np.argsort(-scores, kind="stable")[:n]
             ranked += [Ranked(kind, layer, int(index), float(scores[index])) for index in best]
     return sorted(ranked, key=lambda r: (-r.score, r.kind, r.layer, r.index))[:n]

@@ -7,18 +7,18 @@ position. Lens cosine: embeddings centred and normalised on both sides, as in th
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
+from torch import Tensor
 
 from precompute.errors import NotFound
 from precompute.live.exact_lists import Tokens, exact_lists
-from precompute.live.weights import Weights
+from precompute.live.parameters import LoadedParameters
 from precompute.live.wire import End, HeadReading, Lens, ThroughHeadsAnswer, ThroughHeadsAsk, Word, WordUsed
 from precompute.live.words import Vocabulary, Words
 from precompute.project.embedding import Float64
-from precompute.shape import FACTORS
 
 
 def through_heads(
-    w: Weights, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
+    w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
 ) -> ThroughHeadsAnswer:
     """`check` is called between products; what it raises ends the work."""
     for what, numbers, count in (
@@ -35,18 +35,20 @@ def through_heads(
 
 
 def head_readings(
-    w: Weights, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int, end: End = "top",
-    check: Callable[[], None] = lambda: None,
+    w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
+    end: End = "top", check: Callable[[], None] = lambda: None,
 ) -> tuple[tuple[HeadReading, ...], ...]:  # fmt: skip
-    """For each of x (n, d_model): the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, of the heads."""
+    """For each of x (n, d_model): the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, of the heads; none
+    where that is 0, as for an unchanged head of a difference."""
 
     def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[Tokens]:
         outputs = []
         for layer in layers:
             check()
             outputs.append(head_outputs(w, matrix, layer, x)[heads.start : heads.stop])
-        vectors = np.concatenate(outputs).swapaxes(0, 1)  # (n, layers * heads, d_model)
-        return iter(exact_lists(vocabulary, vectors.reshape(-1, w.shape.d_model), lens, k, end, check))
+        vectors = np.concatenate(outputs).swapaxes(0, 1).reshape(-1, w.shape.d_model)  # (n * layers * heads, d_model)
+        found = exact_lists(vocabulary, vectors, lens, k, end, check)
+        return iter([tokens if vector.any() else () for tokens, vector in zip(found, vectors, strict=True)])
 
     writes, seeks = lists("vo", words.writes), lists("qk", words.reads)
 
@@ -64,13 +66,17 @@ def head_readings(
     return tuple(tuple(reading(layer, head) for layer in layers for head in heads) for _ in x)
 
 
-def head_outputs(w: Weights, matrix: str, layer: int, x: Float64) -> Float64:
+def head_outputs(w: LoadedParameters, matrix: str, layer: int, x: Float64) -> Float64:
     """x (n, d_model) through W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the CPU."""
-    n_heads = w.shape.n_heads
-    # as many heads as there are: grouped ones share w_v or w_k
-    left, right = (w.heads(kind, layer).cpu().numpy().astype(np.float64) for kind in FACTORS[matrix])
-    z = np.split(x @ left.reshape(-1, left.shape[2]).T, len(left), axis=1)  # (n, d_head) each
-    return np.stack([z[h * len(left) // n_heads] @ right[h * len(right) // n_heads] for h in range(n_heads)])
+    terms = [sign * _through(left, right, w.shape.n_heads, x) for sign, left, right in w.factors(matrix, layer)]
+    return np.asarray(np.sum(terms, axis=0))
+
+
+def _through(left: Tensor, right: Tensor, n_heads: int, x: Float64) -> Float64:
+    """x (n, d_model) through left[h]ᵀ right[h] of each head; grouped ones share a left or a right."""
+    first, second = (factor.cpu().numpy().astype(np.float64) for factor in (left, right))
+    z = np.split(x @ first.reshape(-1, first.shape[2]).T, len(first), axis=1)  # (n, d_head) each
+    return np.stack([z[h * len(first) // n_heads] @ second[h * len(second) // n_heads] for h in range(n_heads)])
 
 
 def _used(words: Words, word: Word) -> WordUsed:

@@ -96,21 +96,43 @@ def sums_of_exponentials(scores: NDArray[np.float32], highest: NDArray[np.float3
 
 
 @kernel()
-def find_close(scores: NDArray[np.float32], bounds: NDArray[np.float32]) -> NDArray[np.int64]:
-    """(n, 2): row and token of every score that is no further from 0 than bounds[row]."""
-    total = 0
+def count_around(
+    scores: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32],
+    above: NDArray[np.int64], within: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """above[r, m], within[r, m] = how many scores of row r are larger than high[r, m], and from low to high."""
     for r in range(len(scores)):
-        for score in scores[r]:
-            total += abs(score) <= bounds[r]
-    close = np.empty((total, 2), np.int64)
+        row = scores[r]
+        for m in range(low.shape[1]):
+            more, reach = np.int32(0), np.int32(0)  # of 32 bits, as scores are: so the loop can be vectorised
+            bottom, top = low[r, m], high[r, m]
+            for t in range(len(row)):
+                more += np.int32(row[t] > top)
+                reach += np.int32(row[t] >= bottom)
+            above[r, m] = more
+            within[r, m] = reach - more
+
+
+@kernel()
+def find_several(
+    scores: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32], within: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(n, 3): row, range and token of every score from low to high, where within[r, m] says that they are several."""
+    found = np.empty((within.sum(), 3), np.int64)
     count = 0
     for r in range(len(scores)):
-        for t in range(scores.shape[1]):
-            if abs(scores[r, t]) <= bounds[r]:
-                close[count, 0] = r
-                close[count, 1] = t
-                count += 1
-    return close
+        for m in range(low.shape[1]):
+            left = within[r, m] if within[r, m] > 1 else 0
+            t = 0
+            while left:
+                if low[r, m] <= scores[r, t] <= high[r, m]:
+                    found[count, 0] = r
+                    found[count, 1] = m
+                    found[count, 2] = t
+                    count += 1
+                    left -= 1
+                t += 1
+    return found[:count]
 
 
 @kernel(fastmath={"reassoc", "contract"})

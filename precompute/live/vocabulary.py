@@ -53,11 +53,23 @@ def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
     return counts
 
 
-def find_close(scores: Tensor, bounds: Tensor) -> Tensor:
-    """Row and token (m, 2), on the CPU, of each of scores (n, d_vocab) no further from 0 than its row's bound (n,)."""
+def count_around(scores: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """For each row of scores (n, d_vocab) and its m ranges low to high (n, m), float64 on the CPU: how many are above
+    and within (n, m); and row, range and token (found, 3) of those within, where they are several. All on the CPU.
+    """
+    infinity = torch.tensor(torch.inf)
+    low, high = low.float().nextafter(-infinity), high.float().nextafter(infinity)  # rounding makes none narrower
     if scores.device.type != "cpu":
-        return torch.nonzero(scores.abs() <= bounds[:, None]).cpu()
-    return torch.from_numpy(token_kernel.find_close(scores.numpy(), bounds.contiguous().numpy()))
+        ranges = [[bound[:, m, None].to(scores.device) for bound in (low, high)] for m in range(low.shape[1])]
+        above = torch.stack([(scores > top).sum(dim=1).cpu() for _, top in ranges], dim=1)
+        inside = torch.stack([(scores >= bottom) & (scores <= top) for bottom, top in ranges], dim=1)
+        within = inside.sum(dim=2)
+        return above, within.cpu(), torch.nonzero(inside & (within > 1)[:, :, None]).cpu()
+    above, within = (torch.empty(low.shape, dtype=torch.long) for _ in range(2))
+    low, high = low.contiguous(), high.contiguous()
+    _by_rows(token_kernel.count_around, scores, low, high, above, within)
+    several = token_kernel.find_several(scores.numpy(), low.numpy(), high.numpy(), within.numpy())
+    return above, within, torch.from_numpy(several)
 
 
 def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:

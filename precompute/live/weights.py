@@ -1,4 +1,5 @@
-"""A model in memory: the net of `transformers`, and its parameters under the names of the field, held once."""
+"""A model in memory that can run: the net of `transformers`, and its parameters under the names of the field, held
+once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,8 +11,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from precompute.live.load import load_net
-from precompute.shape import Shape
-from precompute.weights.architectures.base import Model, NormName
+from precompute.live.parameters import LoadedParameters
+from precompute.weights.architectures.base import Model, NormName, Part
+
+BLOCK_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -24,11 +27,11 @@ class Norm:
     centres: bool  # LayerNorm; an RMSNorm does not
 
 
-class Weights:
+class Weights(LoadedParameters):
     """All tensors are the net's own, or views of them: float32, on the device."""
 
     def __init__(self, model: Model, net: Any, device: torch.device) -> None:
-        self.shape: Shape = model.shape
+        self.shape = model.shape
         self.device, self.net, self.model = device, net, model.in_memory(net)
         self.W_E, self.W_U = self.model.W_E, self.model.W_U  # (d_vocab, d_model); one tensor where tied
         self.n_positions = model.n_positions(net)
@@ -43,26 +46,29 @@ class Weights:
         """(count, d_model)"""
         return self.model.read(layer, kind)
 
-    def every_layer(self, kind: str) -> "list[Tensor]":
-        return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]
+    def lacks(self, kind: str, layer: int) -> bool:
+        return self.model.lacks_directions(layer, kind)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
         """The bias of a kind: (count,) if it reads, (d_model,) if it writes."""
         return self.model.bias(self.net, layer, kind)
 
-    def heads(self, kind: str, layer: int) -> Tensor:
-        """(heads, d_head, d_model): as many as there are, grouped heads' w_k and w_v are not repeated."""
-        return self.vectors(kind, layer).reshape(-1, self.shape.d_head, self.shape.d_model)
-
     def every_head(self, kind: str, layer: int) -> Tensor:
         """(n_heads, d_head, d_model): grouped heads' w_k and w_v repeated."""
         heads = self.heads(kind, layer)
-        return heads if len(heads) == self.shape.n_heads else heads.repeat_interleave(self.groups, dim=0)
+        return (
+            heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
+            if len(heads) < self.shape.n_heads
+            else heads
+        )
 
-    @property
-    def groups(self) -> int:
-        """How many heads share their keys and values."""
-        return self.shape.n_heads // self.shape.n_kv_heads
+    def every_bias(self, kind: str, layer: int) -> Tensor | None:
+        """(n_heads, d_head), as every_head."""
+        bias = self.bias(kind, layer)
+        if bias is None:
+            return None
+        heads = bias.view(-1, self.shape.d_head)
+        return heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
 
     def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
         """x (..., d_model) through a norm of the model; layer 0 for the final one."""
@@ -71,6 +77,39 @@ class Weights:
 
     def norm_numbers(self, name: NormName, layer: int = 0) -> Norm:
         return self._numbers(self.model.norm(self.net, name, layer))
+
+    def norm_of_written(self, layer: int, part: Part) -> Norm | None:
+        """Of what attention or FF writes, before it is added to the stream, where the model has one (Gemma 2)."""
+        module = self.model.norm_of_written(self.net, layer, part)
+        return None if module is None else self._numbers(module)
+
+    def norm_of_sum(self, layer: int, part: Part) -> Norm | None:
+        """Of the stream, after that was added, where the model has one (encoders)."""
+        module = self.model.norm_of_sum(self.net, layer, part)
+        return None if module is None else self._numbers(module)
+
+    def transform(self) -> "tuple[Any, Callable[[Tensor], Tensor], Norm] | None":
+        """What an encoder's head has before W_U: a linear module, an activation and a norm."""
+        made = self.model.transform(self.net)
+        return made and (made[0], made[1], self._numbers(made[2]))
+
+    def unembedding(self, token: int) -> tuple[Tensor, float]:
+        """What the last state is multiplied with for a token's logit (d_model,), and the bias that is added. Where the
+        model predicts no tokens: the centred row, of length one, whose product with a unit state is the cosine."""
+        if not self.model.predicts:
+            mean, inverse = self._centred
+            return (self.W_U[token] - mean) * inverse[token], 0.0
+        bias = getattr(self.net.get_output_embeddings(), "bias", None)
+        return self.W_U[token], 0.0 if bias is None else float(bias[token])
+
+    @cached_property
+    def mean_unembedding(self) -> tuple[Tensor, float]:
+        """The same, on average over all tokens."""
+        mean, inverse = self._centred
+        if not self.model.predicts:
+            return inverse @ self.W_U / len(inverse) - mean * inverse.mean(), 0.0
+        bias = getattr(self.net.get_output_embeddings(), "bias", None)
+        return mean, 0.0 if bias is None else float(bias.mean())
 
     def _numbers(self, module: Any) -> Norm:
         eps = module.variance_epsilon if hasattr(module, "variance_epsilon") else module.eps
@@ -81,19 +120,25 @@ class Weights:
         """What attention scores are multiplied with."""
         return self.model.scale(self.net, layer)
 
-    def normed_queries(self, q: Tensor, layer: int) -> Tensor:
-        """q (n_heads, d_head) through the norms of queries, where the model has them."""
-        norms = self.model.head_norms(self.net, layer, "w_q")
-        parts = q.chunk(len(norms) or 1)
-        return torch.cat([norm(part) for norm, part in zip(norms, parts, strict=True)]) if norms else q
+    def head_states(self, kind: str, layer: int, x: Tensor) -> Tensor:
+        """Queries (w_q) or keys (w_k) of states x (n, d_model), as the model makes them but for their turn by position:
+        biases and norms included. (n_heads, n, d_head), grouped heads' keys repeated.
+        """
+        made = functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
+        z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
+        if norms := self.model.head_norms(self.net, layer, kind):
+            z = torch.cat([norm(part) for norm, part in zip(norms, z.chunk(len(norms)), strict=True)])
+        return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
 
-    def key_norm(self, layer: int) -> Norm | None:
-        """The norm of keys, where the model has one; gain (n_heads, d_head), or (1, d_head) if heads share it."""
-        norms = [self._numbers(module) for module in self.model.head_norms(self.net, layer, "w_k")]
+    def head_norm(self, kind: str, layer: int) -> Norm | None:
+        """The norm of queries (w_q) or keys (w_k), where the model has one; gain (n_heads, d_head), or (1, d_head) if
+        heads share it."""
+        norms = [self._numbers(module) for module in self.model.head_norms(self.net, layer, kind)]
         if not norms:
             return None
         gain = torch.stack([norm.gain for norm in norms])
-        return replace(norms[0], gain=gain if len(norms) == 1 else gain.repeat_interleave(self.groups, dim=0))
+        repeats = 1 if len(norms) == 1 else self.shape.n_heads // len(norms)
+        return replace(norms[0], gain=gain.repeat_interleave(repeats, dim=0))
 
     def capped(self, scores: Tensor, layer: int) -> Tensor:
         """Attention scores after the soft cap, where the model has one."""
@@ -120,9 +165,12 @@ class Weights:
 
     @cached_property
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """The mean row of W_U (d_model,), and 1 / the length of every row less it (d_vocab,)."""
+        """The mean row of W_U (d_model,), and 1 / the length of every row less it (d_vocab,). Block by block: a second
+        W_U would be a large part of a worker's memory."""
         mean = self.W_U.mean(dim=0)
-        return mean, 1 / torch.linalg.vector_norm(self.W_U - mean, dim=1).clamp(min=1e-30)
+        blocks = [self.W_U[start : start + BLOCK_ROWS] for start in range(0, len(self.W_U), BLOCK_ROWS)]
+        lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in blocks]
+        return mean, 1 / torch.cat(lengths).clamp(min=1e-30)
 
     @cached_property
     def activation(self) -> Callable[[Tensor], Tensor]:

@@ -8,10 +8,18 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from precompute.shape import Predicts
 
-Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage"]
+Panel = Literal["evolution", "attention", "patterns", "neurons", "coverage", "attribution"]
 Lens = Literal["dot", "cosine"]
 Convention = Literal["final", "vocabulary", "exact"]
+PatternRows = Literal["heads", "tokens"]
+OWN_LISTS = 3  # of a position at a head: pattern, found_by, message
+ComparedWith = Literal["mean", "none"]  # what a logit is compared with: the mean over all tokens, or nothing
 End = Literal["top", "bottom"]
+# Which tokens stand for a seed word: the one with a leading space if there is one, or else the other; or always the
+# tokens of the word with a space, or of the word without.
+Spelling = Literal["usual", "spaced", "bare"]
+Matrix = Literal["vo", "qk"]
+Baseline = Literal["pairs", "words"]  # what sources are shuffled with: other pairs' targets, or random words
 
 
 class Wire(BaseModel):
@@ -23,12 +31,39 @@ class Scored(Wire):
     score: float
 
 
+# First tokens of vectors that an index does not have yet: the answers to seed words and to prompts carry them
+
+
+class Unbuilt(Wire):
+    """Layers that the index of whoever asks does not have, and the lens under which it would list them."""
+
+    layers: frozenset[int] = Field(min_length=1)
+    lens: Lens = "dot"
+
+
+class FirstTokens(Wire):
+    """The beginning of a vector's list, as the index will have it."""
+
+    kind: str
+    layer: int
+    index: int
+    end: End
+    tokens: tuple[int, ...]
+
+
 # Seed words
 
 
 class Term(Wire):
     word: str = Field(min_length=1, max_length=100)
     weight: float = Field(default=1.0, ge=-1e6, le=1e6)
+    spelling: Spelling = "usual"
+
+
+class VectorPlace(Wire):
+    kind: str
+    layer: int = Field(ge=0)
+    index: int = Field(ge=0)
 
 
 class SeedsAsk(Wire):
@@ -36,6 +71,9 @@ class SeedsAsk(Wire):
     kinds: tuple[str, ...] = Field(min_length=1)
     n: int = Field(50, ge=1, le=1000)
     heads: bool = False  # also what every head would do with the average
+    lens: Lens = "dot"
+    unbuilt: Unbuilt | None = None
+    rank_of: VectorPlace | None = None  # also the rank of this vector, however far behind
 
 
 class TermUsed(Wire):
@@ -66,6 +104,8 @@ class SeedsAnswer(Wire):
     nearest: tuple[Scored, ...]  # tokens, by cosine with the average
     results: tuple[SeedResult, ...]
     heads: tuple[HeadReading, ...]  # empty unless asked for
+    lists: tuple[FirstTokens, ...] = ()  # of results in layers that are not built
+    rank: int | None = None  # from 1, among all vectors of its kind, of the one that was asked for
 
 
 # Pairs to heads
@@ -79,6 +119,7 @@ class WordPair(Wire):
 class RelationAsk(Wire):
     pairs: tuple[WordPair, ...] = Field(min_length=1)
     lens: Lens = "dot"
+    matrix: Matrix = "vo"  # qk: the source is the query's word, the target the key's
 
 
 class PairUsed(Wire):
@@ -96,11 +137,18 @@ class HeadRelation(Wire):
     ranks: tuple[int, ...]  # of each pair
     scores: tuple[float, ...]
     rank_from_bottom: float  # mean; small where the head suppresses the target
+    shuffled: float  # the mean rank of other pairs' targets, or of random words
+    identity: float  # the mean rank of the sources themselves
+    chance: float  # how many heads would reach `rank` if ranks were drawn at random
+    shuffled_from_bottom: float
+    identity_from_bottom: float
+    chance_from_bottom: float
 
 
 class RelationAnswer(Wire):
     pairs: tuple[PairUsed, ...]
     heads: tuple[HeadRelation, ...]  # all of them, best mean rank first
+    shuffled_with: Baseline
 
 
 # Words through heads
@@ -137,12 +185,13 @@ class ThroughHeadsAnswer(Wire):
 
 
 class NeuronSet(Wire):
-    """A neuron's coefficient is set for this run, at all positions; 0 switches it off."""
+    """A neuron's coefficient is set for this run; 0 switches it off."""
 
     kind: Literal["neuron"] = "neuron"
     layer: int
     neuron: int
     value: float = 0.0
+    position: int | None = None  # None: all of them
 
 
 class HeadOff(Wire):
@@ -151,9 +200,15 @@ class HeadOff(Wire):
     kind: Literal["head"] = "head"
     layer: int
     head: int
+    position: int | None = None  # None: all of them
 
 
 Intervention = Annotated[NeuronSet | HeadOff, Field(discriminator="kind")]
+
+
+class NeuronPlace(Wire):
+    layer: int
+    neuron: int
 
 
 class PromptAsk(Wire):
@@ -162,10 +217,17 @@ class PromptAsk(Wire):
     position: int | None = None  # None: the last; of an encoder the mask, if there is one
     layer: int | None = None  # of `patterns`; None: the last
     neuron: int | None = None  # of that layer: `neurons` tells of it, however weak it is
-    head: int | None = None  # of that layer: `patterns` has more of its messages
+    head: int | None = None  # of that layer: `patterns` has more of its messages, or is all about it
     interventions: tuple[Intervention, ...] = ()
     k: int = Field(5, ge=1, le=50)  # tokens of each cell
-    convention: Convention = "final"
+    convention: Convention = "vocabulary"  # of `patterns`
+    lens: Lens = "dot"  # of `patterns`
+    rows: PatternRows = "heads"  # of `patterns`: all heads at the position, or all tokens at the head (or head 0)
+    spare: int = Field(0, ge=0, le=100)  # more tokens of each list of `patterns`, for those that will be left out
+    unbuilt: Unbuilt | None = None
+    rows_of: tuple[NeuronPlace, ...] = ()  # of `neurons`: whose coefficients at all positions are wanted
+    token: Word | None = None  # of `attribution`; None: the one that is predicted
+    against: Word | ComparedWith = "mean"  # of `attribution`: what its logit is compared with
 
 
 class Likely(Wire):
@@ -189,11 +251,21 @@ class HeadAttention(Wire):
     weights: tuple[tuple[float, ...], ...]  # by query position, up to it; of an encoder to all positions
 
 
+class Look(Wire):
+    """Another end of attention."""
+
+    position: int
+    weight: float
+
+
 class HeadPattern(Wire):
     """One head of the chosen layer at the chosen position, as words."""
 
     head: int
-    pattern: tuple[Scored, ...]  # of the position's own query
+    pattern: tuple[Scored, ...]  # of the position's own query: what it looks for
+    found_by: tuple[Scored, ...]  # of its own key: what would find it
+    found_from: Look | None  # the other position that looks at it most; None if no other sees it
+    message: tuple[Scored, ...]  # its own, to whoever attends to it
     messages: tuple["Message", ...]  # from the positions it attends to most
 
 
@@ -201,6 +273,17 @@ class Message(Wire):
     position: int
     weight: float
     tokens: tuple[Scored, ...]
+
+
+class TokenPattern(Wire):
+    """One position of the text at the chosen head, as words."""
+
+    position: int
+    pattern: tuple[Scored, ...]
+    looks_at: Look  # most
+    found_by: tuple[Scored, ...]
+    found_from: Look | None
+    message: tuple[Scored, ...]
 
 
 class ActiveNeuron(Wire):
@@ -216,13 +299,70 @@ class ChosenNeuron(ActiveNeuron):
     coefficients: tuple[float, ...]  # by position
 
 
+class TextNeuron(ActiveNeuron):
+    """A neuron over the whole text; coefficient and strength are those of its peak."""
+
+    position: int  # of its peak; after the first position, unless it fires there only
+    coefficients: tuple[float, ...]  # by position
+
+
 class CoverageRow(Wire):
     """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
 
     layer: int
     kind: str  # ff_key, ff_value, w_v or w_o
     covered: float
-    shuffled: float | None  # against the hidden states of other positions; None if there are none
+    shuffled: float | None  # against the hidden states of other positions, on average; None if there are none
+    shuffled_sd: float | None  # how far these are from their mean: the standard deviation; None of fewer than two
+    others: int  # how many other positions there are
+    as_covered: int  # how many of them are covered at least as much
+
+
+class Looks(Wire):
+    position: int
+    weight: float
+
+
+class HeadTerm(Wire):
+    layer: int
+    head: int
+    term: float
+    attends: tuple[Looks, ...]  # the positions it attends to most
+
+
+class NeuronTerm(Wire):
+    layer: int
+    neuron: int
+    term: float
+    coefficient: float
+    first_only: bool  # fires on the first token much more than anywhere else
+
+
+class LayerTerms(Wire):
+    layer: int
+    heads: tuple[float, ...]  # of each head
+    attention_bias: float  # of what adds the heads together, with that of a norm behind it
+    neurons: float  # of all neurons together
+    ff_bias: float
+
+
+class Attribution(Wire):
+    """What each part of a run added to a token's logit at the position; without norms in between, all scales fixed.
+
+    The terms (embedding, positions, those of the layers, biases) sum to logit - baseline.
+    """
+
+    token: int
+    against: int | ComparedWith
+    logit: float  # before a soft cap; the cosine, where the model predicts no tokens
+    baseline: float  # the logit of `against`: of another token, the mean of all; 0
+    embedding: float
+    positions: float | None  # learned ones of a decoder; an encoder's are part of the embedding
+    layers: tuple[LayerTerms, ...]
+    final_bias: float  # of the final norm, or of an encoder's head before W_U
+    unembedding_bias: float
+    raises: tuple[HeadTerm | NeuronTerm, ...]  # the largest of all heads and neurons
+    lowers: tuple[HeadTerm | NeuronTerm, ...]  # the most negative
 
 
 class PromptAnswer(Wire):
@@ -237,9 +377,14 @@ class PromptAnswer(Wire):
     appears: int | None = None  # the first layer after which the answer leads at the position, to the end
     attention: tuple[HeadAttention, ...] | None = None
     patterns: tuple[HeadPattern, ...] | None = None
+    patterns_by_token: tuple[TokenPattern, ...] | None = None
     neurons: tuple[ActiveNeuron, ...] | None = None  # of the chosen position, strongest first, some of each layer
     neuron: ChosenNeuron | None = None  # the one that was asked about
+    activations: tuple[TextNeuron, ...] | None = None  # those whose rows were asked for
+    strongest: tuple[TextNeuron, ...] | None = None  # of the whole text; then those that fire on its first token only
     coverage: tuple[CoverageRow, ...] | None = None
+    lists: tuple[FirstTokens, ...] = ()  # of neurons in layers that are not built
+    attribution: Attribution | None = None
 
 
 # Other readings of a stored parameter
@@ -262,7 +407,7 @@ class ReadingAnswer(Wire):
 
 
 class PairsReadingAsk(Wire):
-    matrix: Literal["vo", "qk"]
+    matrix: Matrix
     layer: int
     head: int
     reading: Reading
@@ -280,3 +425,34 @@ class ScoredPair(Wire):
 class PairsReadingAnswer(Wire):
     top: tuple[ScoredPair, ...]
     bottom: tuple[ScoredPair, ...]
+
+
+# A sentence in two models: states of a run, and states of any origin as tokens
+
+
+class StatesAsk(Wire):
+    text: str
+    layer: int | None = None  # the stream after it; the last one
+    k: int = Field(5, ge=1, le=50)
+
+
+class _States(Wire):
+    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+
+    states: bytes  # (positions, d_model) float32, little-endian, row after row
+
+
+class StatesAnswer(_States):
+    predicts: Predicts  # what `cells` tell
+    tokens: tuple[int, ...]
+    layer: int
+    cells: tuple[tuple[Likely, ...], ...]  # of every position: what the model itself makes of its state
+
+
+class StatesReadingAsk(_States):
+    k: int = Field(5, ge=1, le=50)
+
+
+class StatesReadingAnswer(Wire):
+    predicts: Predicts
+    cells: tuple[tuple[Likely, ...], ...]  # of every state

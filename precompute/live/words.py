@@ -9,9 +9,10 @@ from tokenizers import Tokenizer
 
 from precompute.errors import BadRequest, NotFound
 from precompute.index.tokens import MASKS
-from precompute.live.seed_ranking import find_seed
-from precompute.live.weights import Weights
-from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Embedding, Float64
+from precompute.live.parameters import LoadedParameters
+from precompute.live.seed_ranking import direction, find_seed
+from precompute.live.wire import Spelling
+from precompute.project.embedding import Embedding, Float64
 
 
 @dataclass(frozen=True)
@@ -51,11 +52,7 @@ class Vocabulary:
 
     def direction(self, e: Float64, name: str) -> Float64:
         """e (d_model,) as the lens cosine takes it: centred, of length one. BadRequest, by name, if it has none."""
-        centred = e - self.mean
-        length = np.linalg.norm(centred)
-        if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(self.mean)) + SMALLEST_NORM:
-            raise BadRequest(f"{name!r} has no direction: it stands at the mean of all tokens. Use the lens dot.")
-        return np.asarray(centred / length)
+        return direction(e, self.mean, name)
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ class Words:
     padding: int  # the token that fills up the shorter prompts of a batch
 
     @classmethod
-    def of(cls, w: Weights, tokenizer: Tokenizer) -> "Words":
+    def of(cls, w: LoadedParameters, tokenizer: Tokenizer) -> "Words":
         reads = Vocabulary.of(w.W_E)
         writes = reads if w.shape.tied else Vocabulary.of(w.W_U)
         return cls(tokenizer, reads, writes, w.shape.causal, w.padding)
@@ -83,9 +80,9 @@ class Words:
         text = [at for at, token in enumerate(tokens) if token not in special]
         return masks[0] if masks else text[-1] if text else 0
 
-    def tokens(self, word: str) -> tuple[int, ...]:
+    def tokens(self, word: str, spelling: Spelling = "usual") -> tuple[int, ...]:
         """The tokens that stand for a word."""
-        tokens = find_seed(self.tokenizer, word).tokens
+        tokens = find_seed(self.tokenizer, word, spelling=spelling).tokens
         if wrong := [token for token in tokens if token >= len(self.reads.W)]:
             raise NotFound(f"token {wrong[0]} of {word!r} has no embedding: the model has {len(self.reads.W)}")
         return tokens

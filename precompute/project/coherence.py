@@ -1,9 +1,10 @@
-"""How coherent a list is (how close its tokens are to each other) and how similar two lists are.
+"""How coherent a list is: how close its tokens are to each other.
 
 Tokens that are in an unusual share of a layer's lists (hubs) say nothing about a vector and are left out of coherence.
-Both figures are of the first DEPTH tokens of a list, whether an index stores fewer or more.
+It is of the first DEPTH tokens of a list, whether an index stores fewer or more.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,7 +37,7 @@ class Directions:
         return cls(embedding, missing)
 
 
-def hubs(ids: list[Ids], d_vocab: int) -> NDArray[np.bool_]:
+def hubs(ids: Sequence[Ids], d_vocab: int) -> NDArray[np.bool_]:
     """(lenses, d_vocab) from the lists (n, lenses, ends, depth) of all kinds of one layer."""
     lenses, depth = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
@@ -92,13 +93,6 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, 
         tokens = pairs[np.sort(first_rank), side][None]
         sides.append(coherence(tokens, left_out, directions)[0] if tokens.size else np.float32(np.nan))
     return np.float32(np.mean(sides))
-
-
-def similarity(a: Ids, b: Ids) -> Float32:
-    """Sim_k: the Jaccard index of two lists of k tokens, (n, k) each -> (n,)."""
-    both = np.sort(np.concatenate([a, b], axis=1), axis=1)
-    shared = (both[:, 1:] == both[:, :-1]).sum(axis=1)
-    return np.asarray(shared / (both.shape[1] - shared), np.float32)
 
 
 def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Float32]:

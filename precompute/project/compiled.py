@@ -15,7 +15,11 @@ from numba import config, njit
 from numba.core.caching import FunctionCache
 
 PACKAGE = Path(__file__).parents[1]
-KERNEL_FOLDERS = (PACKAGE / "project", PACKAGE / "live")  # whatever a kernel uses stands below one of these
+KERNEL_FOLDERS = (
+    PACKAGE / "project",
+    PACKAGE / "live",
+    PACKAGE / "compare",
+)  # whatever a kernel uses stands below one of these
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -59,7 +59,13 @@ def _row_dots(A: Float64, B: Float64, i: NDArray[np.int64], j: NDArray[np.int64]
 
 
 def pair_scores(
-    source: Embedding, target: Embedding, W_left: Float32, W_right: Float32, lens: str, i: Int32, j: Int32
+    source: Embedding,
+    target: Embedding,
+    W_left: Float32 | Float64,
+    W_right: Float32 | Float64,
+    lens: str,
+    i: Int32,
+    j: Int32,
 ) -> Float32:
     """Scores of token pairs (i[n], j[n]): e_i W_left · e_j W_right, with W_left and W_right (d_model, d_head)."""
     from_tokens, i_row = np.unique(i, return_inverse=True)

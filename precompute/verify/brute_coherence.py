@@ -1,11 +1,13 @@
-"""How coherent lists are, by the definition in FORMAT.md and in float64: to check what the build stores."""
+"""How coherent and how readable lists are, by FORMAT.md and in float64: to check what the build stores."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from precompute.verify.brute_force import BruteForce, Float64, Ids
+from precompute.weights.difference import Difference
 
 DEPTH, FIRST_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
+FIRST_PAIRS, LIKE_IT = 20, 3  # likewise
 BLOCK = 256  # vectors whose scores are computed at once
 
 Hubs = NDArray[np.bool_]  # (lenses, d_vocab)
@@ -30,16 +32,19 @@ def hubs_of_lists(lists: list[NDArray[np.integer]], d_vocab: int) -> Hubs:
 def hubs(brute: BruteForce, layer: int, kinds: tuple[str, ...], lenses: tuple[str, ...]) -> Hubs:
     """Hubs by the scores of all vectors of these kinds in the layer, which is slow in a large model."""
     shape = brute.model.shape
-    counts = np.zeros((len(lenses), shape.d_vocab), np.int64)
+    counts, n_vectors = np.zeros((len(lenses), shape.d_vocab), np.int64), 0
     for kind in kinds:
         n = shape.count(kind)
         for start in range(0, n, BLOCK):
             vectors = brute.vectors(layer, kind, np.arange(start, min(start + BLOCK, n)))
+            if isinstance(brute.model, Difference):
+                vectors = vectors[vectors.any(axis=1)]
+            n_vectors += len(vectors)
             for at, lens in enumerate(lenses):
                 scores = vectors @ brute.embedding(kind, lens).T
                 for sign in (1, -1):
                     counts[at] += np.bincount(first_tokens(scores, sign).ravel(), minlength=shape.d_vocab)
-    return _too_often(counts, 2 * sum(map(shape.count, kinds)))
+    return _too_often(counts, 2 * n_vectors)
 
 
 def _too_often(counts: NDArray[np.int64], n_lists: int) -> Hubs:
@@ -61,3 +66,14 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Float64, tar
     sides = [list(dict.fromkeys(pairs[:, side].tolist())) for side in (0, 1)]
     from_, to = (np.array(side, np.int64) for side in sides)
     return (coherence(from_, left_out, source) + coherence(to, left_out, target)) / 2
+
+
+def readability(pairs: Ids, source: Float64, target: Float64) -> float:
+    """How well the first pairs can be read; NaN without pairs. `source` and `target`: directions, as above."""
+    values = []
+    first = pairs[:FIRST_PAIRS].tolist()
+    for at, (a, b) in enumerate(first):
+        others = first[:at] + first[at + 1 :]
+        like = sorted((source[a] @ source[x]) * (target[b] @ target[y]) for x, y in others)[-LIKE_IT:]
+        values.append(max([source[a] @ source[b], *([np.mean(like)] if like else [])]))
+    return float(np.mean(values)) if values else np.nan

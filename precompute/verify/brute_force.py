@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from precompute.index.tokens import distinct_classes, whole_words
 from precompute.shape import LENSES, SIDES
-from precompute.weights.architectures.base import Model
+from precompute.weights.difference import Difference, Parameters
 
 Ids = NDArray[np.int64]
 Float64 = NDArray[np.float64]
@@ -25,8 +25,9 @@ SMALLEST_NORM = 1e-37
 
 @dataclass(frozen=True)
 class HeadMatrix:
-    left: Float64  # (d_vocab, d_head)
-    right: Float64  # (d_vocab, d_head): the matrix is left rightᵀ
+    left: Float64  # (d_vocab, d)
+    right: Float64  # (d_vocab, d): the matrix is left rightᵀ
+    subtracted: float = 0.0  # of a difference: how large the scores are that were subtracted from each other, at most
 
     def rows(self, tokens: Ids) -> Float64:
         return self.left[tokens] @ self.right.T  # (len(tokens), d_vocab)
@@ -38,7 +39,7 @@ class HeadMatrix:
 
 
 class BruteForce:
-    def __init__(self, model: Model, tokens: list[bytes]) -> None:
+    def __init__(self, model: Parameters, tokens: list[bytes]) -> None:
         self.model = model
         self.surface, self.words = distinct_classes(tokens), whole_words(tokens)
         embeddings = {"reads": model.W_E} | ({} if model.shape.tied else {"writes": model.W_U})
@@ -53,12 +54,43 @@ class BruteForce:
         return self._lensed["reads" if self.model.shape.tied else SIDES[kind], lens]
 
     def vectors(self, layer: int, kind: str, numbers: Ids) -> Float64:
-        return self.model.vectors(layer, kind)[numbers].numpy().astype(np.float64)  # (len(numbers), d_model)
+        """(len(numbers), d_model)"""
+        if isinstance(self.model, Difference):
+            tuned, base = (each.vectors(layer, kind)[numbers] for each in (self.model.tuned, self.model.base))
+            return (tuned - base).numpy().astype(np.float64)
+        return self.model.vectors(layer, kind)[numbers].numpy().astype(np.float64)
+
+    def norms_of_base(self, layer: int, kind: str, numbers: Ids) -> Float64:
+        """(len(numbers),), of a difference."""
+        assert isinstance(self.model, Difference)
+        vectors = self.model.base.vectors(layer, kind)[numbers].numpy().astype(np.float64)
+        return np.asarray(np.linalg.norm(vectors, axis=1))
+
+    def head_norms(self, layer: int, matrix: str, head: int) -> tuple[float, float]:
+        """Of a difference: of a head's matrix, and of the base's."""
+        tuned, base = self._multiplied_out(layer, matrix, head)
+        return float(np.linalg.norm(tuned - base)), float(np.linalg.norm(base))
 
     def head(self, layer: int, matrix: str, head: int, lens: str) -> HeadMatrix:
         left, right = FACTORS[matrix]
+        if isinstance(self.model, Difference):
+            tuned, base = self._multiplied_out(layer, matrix, head)
+            source, target = self.embedding(left, lens), self.embedding(right, lens)
+            lengths = [float(np.linalg.norm(side, axis=1).max(initial=0)) for side in (source, target)]
+            subtracted = float(np.linalg.norm(tuned) + np.linalg.norm(base)) * lengths[0] * lengths[1]
+            return HeadMatrix(source @ (tuned - base), target, subtracted)
         W_left, W_right = (factor[head].numpy().astype(np.float64) for factor in self.model.factors(layer, matrix))
         return HeadMatrix(self.embedding(left, lens) @ W_left, self.embedding(right, lens) @ W_right.T)
+
+    def _multiplied_out(self, layer: int, matrix: str, head: int) -> tuple[Float64, Float64]:
+        """(d_model, d_model) each: the head's matrix in the tuned model and in the base."""
+        assert isinstance(self.model, Difference)
+        models = (self.model.tuned, self.model.base)
+        factors = (
+            [factor[head].numpy().astype(np.float64) for factor in each.factors(layer, matrix)] for each in models
+        )
+        tuned, base = (left @ right for left, right in factors)
+        return tuned, base
 
     def allowed(self, preset: str, tokens: Ids, others: Ids) -> NDArray[np.bool_]:
         """Whether a preset has the pair (token, other), for arrays that numpy can match up."""

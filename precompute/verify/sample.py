@@ -4,31 +4,33 @@ What is not in the sample is not checked. Scores may differ in the last bit, whe
 
 import secrets
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from precompute.errors import LexiscopeError, NotFound, ShardDamaged
+from precompute.errors import LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index.index import Index
+from precompute.index.manifest import MANIFEST
 from precompute.index.shard_reader import Array, Floats
-from precompute.rebuild_command import rebuild_command
-from precompute.shape import ENDS, PRESETS
-from precompute.verify import brute_coherence
+from precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
+from precompute.verify import brute_coherence, brute_similarity
 from precompute.verify.brute_coherence import Hubs
 from precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
+from precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
+from precompute.verify.directions import directions_fault, doubtful
+from precompute.verify.sample_classifier import check_classifier
 from precompute.verify.sums import Result
-from precompute.weights.architectures.base import Model
+from precompute.weights.difference import Parameters
 
-LAST_BIT = 4e-7  # relative error of a score
-SMALLEST_FLOAT32 = 1.5e-45  # what rounding to float32 may add to any number
 COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
 COSINE_ERROR = 2e-6
-SIMILARITY_K = 100  # as FORMAT.md defines it
+ROUNDED_OFF = 1e-2  # of scores that are subtracted from each other: times 1e-12, what float64 loses of them
+NORM_ERROR = 1e-6  # relative, of the norm of a head's matrix
 MOST_MULTIPLICATIONS = 10**10  # to find the hubs of a layer with short lists; beyond, coherences go unchecked
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
-def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
+def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: int = ROWS) -> Iterator[Result]:
     """Some vectors of every kind, some neurons, one head of each matrix and three tokens, in every layer there is.
 
     The caller knows that the model is the one that the index was made from.
@@ -39,21 +41,42 @@ def check_sample(index: Index, model: Model, sample: int, seed: int, rows: int =
     if index.manifest.neighbours:
         tokens = np.sort(rng.choice(shape.d_vocab, min(sample, shape.d_vocab), replace=False))
         yield f"nearest tokens of {', '.join(map(str, tokens))}", _neighbours_fault(index, brute, tokens)
+    if index.manifest.reads_best and len(index.layers) == shape.n_layers:
+        yield "the lens that reads best", _best_lens_fault(index, brute)
+    if index.manifest.classifier:
+        yield from check_classifier(index, model, brute, sample, rng)
     for layer in index.layers:
         hubs = _hubs(index, layer, brute)
-        for kind in stored.kinds:
+        for kind in stored.weight_kinds:
             numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
             fault = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
-        if stored.similarity:
-            neurons = np.sort(rng.choice(shape.d_mlp, min(sample, shape.d_mlp), replace=False))
-            fault = _checked(index, layer, _similarity_fault, brute, neurons)
-            yield f"layer {layer} similarity of neurons {', '.join(map(str, neurons))}", fault
+        for matrix in stored.directions:
+            for head in rng.choice(
+                shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False
+            ).tolist():
+                numbers = np.sort(rng.choice(shape.d_head, min(sample, shape.d_head), replace=False))
+                fault = _checked(index, layer, directions_fault, brute, matrix, head, numbers, hubs)
+                left_out = doubtful(brute, layer, matrix, head, numbers)
+                said = f"{', '.join(map(str, numbers))}{left_out}"
+                yield f"layer {layer} directions of {matrix} head {head}: {said}", fault
+        for compared in stored.compared:
+            count = shape.d_mlp if compared == "ff" else shape.n_heads * shape.d_head
+            numbers = np.sort(rng.choice(count, min(sample, count), replace=False))
+            fault = _checked(index, layer, _similarity_fault, brute, compared, numbers)
+            yield (
+                f"layer {layer} similarity of {', '.join(_named(index, compared, n) for n in numbers.tolist())}",
+                fault,
+            )
         for matrix in stored.matrices:
             head = int(rng.integers(shape.n_heads))
             sources = rng.choice(shape.d_vocab, min(rows, shape.d_vocab), replace=False)
             fault = _checked(index, layer, _pairs_fault, brute, matrix, head, sources, hubs)
             yield f"layer {layer} {matrix} head {head}", fault
+        for matrix in MATRICES if stored.difference else ():
+            head = int(rng.integers(shape.n_heads))
+            fault = _checked(index, layer, _head_norms_fault, brute, matrix, head)
+            yield f"layer {layer} norm of {matrix} head {head}", fault
         lists = [index.shard(layer).array(f"{name}.ids")[0] for name in (*stored.kinds[-1:], *stored.matrices[:1])]
         for token in (*(int(rng.choice(ids.ravel())) for ids in lists), int(rng.integers(shape.d_vocab))):
             yield f"layer {layer} lists of token {token}", _checked(index, layer, _inverted_fault, token)
@@ -75,7 +98,7 @@ def _checked(index: Index, layer: int, check: Callable[..., str | None], *what: 
 
 
 def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:
-    remedy = f"Delete {index.folder / file} and run `{rebuild_command(index.manifest.source)}` again"
+    remedy = f"Delete {index.folder / file} and run `{index.manifest.rebuild_command}` again"
     return ShardDamaged(f"{wrong} is not what the weights give. {remedy}")
 
 
@@ -83,11 +106,11 @@ def _hubs(index: Index, layer: int, brute: BruteForce) -> Hubs | None:
     """Hubs by the stored lists if long enough: these are checked themselves. None if it would take too long."""
     shape, stored = index.shape, index.stored
     if stored.k >= min(brute_coherence.DEPTH, shape.d_vocab):
-        lists = [index.shard(layer).array(f"{kind}.ids") for kind in stored.kinds]
+        lists = [brute_similarity.lists_that_count(index.shard(layer), stored, kind) for kind in stored.counted_kinds]
         return brute_coherence.hubs_of_lists(lists, shape.d_vocab)
-    if stored.n_vectors * shape.d_vocab * shape.d_model > MOST_MULTIPLICATIONS:
+    if not stored.weight_kinds or stored.n_vectors * shape.d_vocab * shape.d_model > MOST_MULTIPLICATIONS:
         return None
-    return brute_coherence.hubs(brute, layer, stored.kinds, stored.lenses)
+    return brute_coherence.hubs(brute, layer, stored.weight_kinds, stored.lenses)
 
 
 def _neighbours_fault(index: Index, brute: BruteForce, tokens: Ids) -> LexiscopeError | None:
@@ -134,38 +157,66 @@ def _vectors_fault(
                 if hubs is not None:
                     first = brute_coherence.first_tokens(scores[at][None], sign)[0]
                     exact = brute_coherence.coherence(first, hubs[lens_at], brute.embedding(kind, "cosine"))
+                    if index.stored.difference and not vectors[at].any():
+                        exact = np.nan
                     if not np.isclose(coherence, exact, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
                         return f"the coherence of {kind} {number} ({lens}, {end})"
             if abs(lists.norm - np.linalg.norm(vectors[at])) > LAST_BIT * lists.norm + SMALLEST_FLOAT32:
                 return f"the norm of {kind} {number}"
+    if index.stored.difference:
+        stored_norms = index.shard(layer).all_base_norms(kind)[numbers]
+        off = (
+            np.abs(stored_norms - brute.norms_of_base(layer, kind, numbers))
+            > LAST_BIT * stored_norms + SMALLEST_FLOAT32
+        )
+        for wrong in np.flatnonzero(off)[:1]:
+            return f"the norm of the base's {kind} {numbers[wrong]}"
     return None
 
 
-def _similarity_fault(index: Index, layer: int, brute: BruteForce, neurons: Ids) -> str | None:
-    """Where the last bit decides who is on a list, the similarity may be any that this allows."""
-    for lens in index.stored.lenses:
-        lists = [_listed(brute, layer, kind, neurons, lens) for kind in ("ff_key", "ff_value")]
-        (surely_reads, maybe_reads), (surely_writes, maybe_writes) = lists
-        n = min(SIMILARITY_K, index.shape.d_vocab)
-        least = (surely_reads & surely_writes).sum(axis=1)
-        most = np.minimum((maybe_reads & maybe_writes).sum(axis=1), n)
-        for at, neuron in enumerate(neurons.tolist()):
-            stored = index.shard(layer).similarity(neuron, lens)
-            low, high = (shared / (2 * n - shared) for shared in (least[at], most[at]))
-            if not low - LAST_BIT <= stored <= high + LAST_BIT:
-                return f"the similarity of neuron {neuron} ({lens})"
+def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
+    """Of a difference."""
+    stored = [float(norms[head]) for norms in index.shard(layer).all_matrix_norms(matrix)]
+    exact = brute.head_norms(layer, matrix, head)
+    for what, norm, right in zip(("norm", "base's norm"), stored, exact, strict=True):
+        if abs(norm - right) > NORM_ERROR * right + 1e-12 * exact[1] + SMALLEST_FLOAT32:
+            return f"the {what} of {matrix} of head {head}"
     return None
 
 
-def _listed(
-    brute: BruteForce, layer: int, kind: str, numbers: Ids, lens: str
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which tokens surely are, and which may be, among the first SIMILARITY_K: (len(numbers), d_vocab) each."""
-    scores = brute.vectors(layer, kind, numbers) @ brute.embedding(kind, lens).T
-    k = min(SIMILARITY_K, scores.shape[1])
-    last = np.partition(scores, -k, axis=1)[:, [-k]]
-    doubt = LAST_BIT * np.abs(last) + 1e-12 * np.abs(scores).max(axis=1, keepdims=True) + SMALLEST_FLOAT32
-    return scores > last + doubt, scores >= last - doubt
+def _similarity_fault(index: Index, layer: int, brute: BruteForce, compared: str, numbers: Ids) -> str | None:
+    """Of these neurons or subheads, numbered head after head: as they are, and shuffled."""
+    kinds, shape, shard = COMPARED[compared], index.shape, index.shard(layer)
+    first, second = (np.array(shape.rows(kind), np.int64) for kind in kinds)  # of all neurons or subheads
+    shuffled = second[brute_similarity.partners(len(second))]
+    parts = ("similarity", "", second), ("shuffled", "shuffled ", shuffled)
+    for (part, what, other), (lens_at, lens), end in product(parts, enumerate(index.stored.lenses), ENDS):
+        stored = shard.array(f"{compared}.{part}").reshape(len(first), -1, len(ENDS))[numbers, lens_at, ENDS.index(end)]
+        rows = first[numbers], other[numbers]
+        low, high = brute_similarity.bounds(brute, layer, kinds, rows, lens, ENDS.index(end))
+        for wrong in np.flatnonzero(~((low <= stored) & (stored <= high)))[:1]:
+            return f"the {what}similarity of {_named(index, compared, int(numbers[wrong]))} ({lens}, {end})"
+    return None
+
+
+def _named(index: Index, compared: str, number: int) -> str:
+    if compared == "ff":
+        return f"neuron {number}"
+    head, subhead = divmod(number, index.shape.d_head)
+    return f"{compared} of head {head}, subhead {subhead}"
+
+
+def _best_lens_fault(index: Index, brute: BruteForce) -> LexiscopeError | None:
+    try:
+        best = brute_similarity.best_lens(index, brute.words)
+    except (ShardDamaged, ValueError):  # the lists cannot be read, or hold what is no token: other checks tell
+        return None
+    if index.manifest.reads_best in (None, best):
+        return None
+    return ManifestDamaged(
+        f"{index.folder / MANIFEST} says that the lens {index.manifest.reads_best} reads best, and by its lists it is "
+        f"{best}. Run `{index.manifest.rebuild_command} --force` to build it anew"
+    )
 
 
 def _pairs_fault(
@@ -176,6 +227,7 @@ def _pairs_fault(
     for lens_at, lens in enumerate(index.stored.lenses):
         exact = brute.head(layer, matrix, head, lens)
         row_scores = exact.rows(rows)
+        unchanged = index.stored.difference and not exact.left.any()
         for preset in PRESETS:
             allowed = brute.allowed(preset, rows[:, None], all_tokens)
             for end, sign in zip(ENDS, (1, -1), strict=True):
@@ -183,6 +235,7 @@ def _pairs_fault(
                 pairs = stored.ids.astype(np.int64)
                 listed = exact.at(pairs)
                 size = float(np.abs(row_scores).max(initial=0)) + float(np.abs(listed).max(initial=0))
+                size += ROUNDED_OFF * exact.subtracted
                 full = len(pairs) == index.manifest.pairs
                 floor = sign * float(stored.scores[-1]) + LAST_BIT * size + SMALLEST_FLOAT32 if full else -np.inf
                 missing = (sign * row_scores > floor) & allowed
@@ -194,8 +247,13 @@ def _pairs_fault(
                 )
                 if missing.any() or not proper or not _close(listed, stored.scores, size):
                     return f"{matrix} of head {head} ({lens}, {preset}, {end})"
+                readable = np.nan if unchanged else brute_coherence.readability(pairs, *directions)
+                kept = index.shard(layer).readabilities(matrix, head, lens, preset)[ENDS.index(end)]
+                if not np.isclose(kept, readable, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
+                    return f"the readability of {matrix} of head {head} ({lens}, {preset}, {end})"
                 if hubs is not None:
                     mean = brute_coherence.pair_coherence(pairs, hubs[lens_at], *directions)
+                    mean = np.nan if unchanged else mean
                     if not np.isclose(stored.coherence, mean, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
                         return f"the coherence of {matrix} of head {head} ({lens}, {preset}, {end})"
     return None
@@ -206,12 +264,14 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
     shard = index.shard(layer)
     for lens_at, lens in enumerate(index.stored.lenses):
         for end_at, end in enumerate(ENDS):
-            lists = (shard.array(f"{kind}.ids")[:, lens_at, end_at] for kind in index.stored.kinds)
-            n_listed = sum(int(np.count_nonzero(ids == token)) for ids in lists)
+            lists = (brute_similarity.lists_that_count(shard, index.stored, kind) for kind in index.stored.kinds)
+            n_listed = sum(int(np.count_nonzero(ids[:, lens_at, end_at] == token)) for ids in lists)
             n_paired = 0
             for matrix in index.stored.matrices:
                 ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
                 valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
+                if index.stored.difference:
+                    valid &= (shard.all_matrix_norms(matrix)[0] > 0)[:, None, None]
                 n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
             in_pairs = len(shard.paired(token, lens, end).rank) if index.stored.pairs else 0
             if (len(shard.listed(token, lens, end).rank), in_pairs) != (n_listed, n_paired):

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from precompute.errors import LexiscopeError, ShardDamaged
 from precompute.files import sha256_of
 from precompute.index.index import Index
-from precompute.index.index_files import open_neighbours
+from precompute.index.index_files import open_classifier, open_neighbours
 from precompute.index.manifest import TOKENIZER
-from precompute.rebuild_command import rebuild_command
 
 Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
 
@@ -21,6 +20,8 @@ def check_sums(index: Index) -> Iterator[Result]:
         try:
             if entry is manifest.neighbours:
                 open_neighbours(index.folder / entry.file, manifest)
+            if manifest.classifier and entry is manifest.classifier:
+                open_classifier(index.folder / entry.file, manifest, manifest.classifier)
             entry.check_sum(index.folder)
         except LexiscopeError as wrong_sum:
             fault = fault or wrong_sum
@@ -30,5 +31,5 @@ def check_sums(index: Index) -> Iterator[Result]:
         wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
     except OSError as error:
         wrong = f"cannot be read ({error.strerror})"
-    remedy = f"Run `{rebuild_command(manifest.source)}` again to replace it"
+    remedy = f"Run `{manifest.rebuild_command}` again to replace it"
     yield TOKENIZER, ShardDamaged(f"{path} {wrong}. {remedy}") if wrong else None

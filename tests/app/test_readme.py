@@ -12,13 +12,15 @@ from tests.support.models import tiny_gpt2
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^(?:\$ )?lexiscope (.+?)(?: +#.*)?$", README, re.MULTILINE)
 QUICK = " --layers 8,10 --k 10 --pairs 12"  # instead of all layers
-RUNNING = [line for line in COMMANDS if not line.startswith(("serve", "worker", "seeds demo"))]
+NOT_RUN = ("serve", "worker", "seeds demo", "compare", "stitch", "labels", "reproduce", "precompute TUNED")
+RUNNING = [line for line in COMMANDS if not line.startswith(NOT_RUN)]
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Local folders with the names that are Hub ids in the README."""
+    """Local folders with the names that are Hub ids in the README, and a file of texts."""
     folder = tmp_path_factory.mktemp("readme")
+    (folder / "lines.txt").write_text("the dog and the lion\na horse\n")
     tiny_gpt2(folder / "gpt2", n_layers=11, n_heads=12, d_model=72, d_mlp=2362)
     tiny_gpt2(folder / "gpt2-medium", n_layers=11, n_heads=1, d_model=8)
     tiny_gpt2(folder / "gpt2-large", n_layers=36, n_heads=1, d_model=8)
@@ -54,7 +56,11 @@ def test_the_others_are_understood(line: str) -> None:
 @pytest.mark.parametrize("option", sorted(set(re.findall(r"`(--[a-z-]+)", README))))
 def test_every_option_exists(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     helps = []
-    for command in ("precompute", "show", "seeds", "verify", "demo", "serve", "models"):
+    commands = (
+        "precompute", "show", "seeds", "verify", "demo", "serve", "models", "compare", "stitch", "lab", "labels",
+        "export", "reproduce",
+    )  # fmt: skip
+    for command in commands:
         with pytest.raises(SystemExit):
             make_parser().parse_args([command, "--help"])
         helps.append(capsys.readouterr().out)

@@ -36,6 +36,11 @@ def test_arguments_before_the_environment_before_defaults(monkeypatch: pytest.Mo
     ({"layer_rows": 10**9}, "LEXISCOPE_LAYER_ROWS"),
     ({"worker": "on"}, "'auto', 'start' or 'off'"),
     ({"queue": 0}, "LEXISCOPE_QUEUE = 0"),
+    ({"url": "lexiscope.org"}, "LEXISCOPE_URL = 'lexiscope.org': Value error, write http://"),
+    ({"url": "ftp://lexiscope.org"}, "write http:// or https://"),
+    ({"url": "https://user@lexiscope.org"}, "write http:// or https://"),
+    ({"url": "https://lexiscope.org/models"}, "served from / on"),
+    ({"url": "https://lexiscope.org/?x=1"}, "leave out what follows the host"),
     ({"request_seconds": 0}, "LEXISCOPE_REQUEST_SECONDS = 0"),
 ])  # fmt: skip
 def test_a_wrong_value_is_named(chosen: dict[str, Any], said: str) -> None:

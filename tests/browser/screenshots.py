@@ -1,5 +1,5 @@
-"""Pictures of the explorer for the README: `python -m tests.browser.screenshots OUT --data DIR`, in light and dark.
-Written as WebP, which Chromium makes small by itself."""
+"""Pictures of the explorer for its help page and the README: `python -m tests.browser.screenshots --data DIR`, in light
+and dark. Written as WebP, which Chromium makes small by itself."""
 
 import argparse
 import base64
@@ -11,25 +11,33 @@ from urllib.request import urlopen
 import orjson
 from playwright.sync_api import Page
 
+from app.html.assets import folder
 from tests.browser.tabs import chromium
 from tests.support.processes import serving
 
-WIDTH, HEIGHT, QUALITY = 1180, 760, 60
+WIDTH, HEIGHT, QUALITY = 1180, 760, 55
 TEXT = "The capital of France is"
 LOADING = 120_000  # milliseconds that the worker has to load the model: until then the page comes again by itself
 
 
 def pages(address: str, model: str, word: str) -> dict[str, str]:
-    """A good page of each kind: the best that the overview of the model has."""
-    overview = _data(f"{address}/{model}.json?lens=cosine&preset=words")
-    neuron, head = overview["agreeing"][0], max(overview["heads"], key=lambda card: (card["matrix"], card["number"]))
+    """A good page of each kind: the best that the overview of the model has, as its home page links to it."""
+    overview = _data(f"{address}/{model}.json?lens=cosine")
+    neuron, head = overview["agreeing"][0], overview["heads"][0]
     tokens = _data(f"{address}/{model}/search.json?q={word}")["tokens"][0]["tokens"]
+    layer_and_head = f"{head['layer']}/{head['head']}"
     return {
         "home": "/",
-        "model": f"/{model}?lens=cosine&preset=words",
+        "model": f"/{model}?lens=cosine",
+        "layer": f"/{model}/layer/{neuron['layer']}?lens=cosine&sort=similarity",
         "neuron": f"/{model}/ff/{neuron['layer']}/{neuron['neuron']}?lens=cosine",
-        "head": f"/{model}/head/{head['layer']}/{head['head']}?lens=cosine&preset=words",
-        "token": f"/{model}/token/{tokens[0]['id']}",
+        "head": f"/{model}/head/{layer_and_head}",
+        "subhead": f"/{model}/head/{layer_and_head}/sub/0?lens=cosine",
+        "token": f"/{model}/token/{tokens[0]['id']}?lens=cosine",
+        "search": f"/{model}/search?q={word}+puppy&lens=cosine",
+        "seeds": f"/{model}/seeds?words=horse,dog,lion&lens=cosine",
+        "relation": f"/{model}/relation?pairs={quote('France>French,Spain>Spanish,Germany>German')}",
+        "heads": f"/{model}/heads?words=couch,dog,run,happy&layers={head['layer']}&lens=cosine",
         "prompt": f"/{model}/prompt?text={quote(TEXT)}",
     }
 
@@ -44,7 +52,7 @@ def save(page: Page, path: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
+    parser.add_argument("--out", type=Path, default=folder("static"))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--model", help="default: the first that has layers")
     parser.add_argument("--word", default="dog", help="whose token page to show")
@@ -59,7 +67,7 @@ def main() -> None:
             for name, path in shown.items():
                 page.goto(address + path)
                 page.wait_for_selector("body:not(:has([data-retry]))", timeout=LOADING)
-                target = asked.out / f"{name}-{scheme}.webp"
+                target = asked.out / f"tour-{name}-{scheme}.webp"
                 save(page, target)
                 print(f"{target}  {target.stat().st_size // 1000} kB  {path}")
             context.close()

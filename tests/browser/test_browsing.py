@@ -14,32 +14,54 @@ def test_home_to_a_pair_and_back(visit: OpenTab) -> None:
     page = tab.go("/")
     page.evaluate("window.same = true")  # lives as long as no new document is loaded
     page.locator("#models").get_by_role("link", name=LLAMA).click()
-    tab.settle(f"/{LLAMA}")
+    tab.settle(f"/{LLAMA}?lens=cosine")
     page.get_by_role("table", name="VO").locator("tbody a").first.click()
-    tab.settle(f"/{LLAMA}/head/1/0/vo")
+    tab.settle(f"/{LLAMA}/head/1/0?lens=cosine")
+    expect(page).to_have_title(re.compile(r"Head L1H0"))
+    page.locator("section[aria-labelledby=vo] caption a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/0/vo?lens=cosine&preset=words")
     expect(page).to_have_title(re.compile(r"VO of head L1H0"))
     expect(page.get_by_role("columnheader", name="reads")).to_have_count(2)
     assert page.evaluate("document.activeElement.id") == "main"
     page.locator("main table a.t").first.click()
     page.wait_for_url(re.compile("/token/"))
     page.go_back()
-    tab.settle(f"/{LLAMA}/head/1/0/vo")
+    tab.settle(f"/{LLAMA}/head/1/0/vo?lens=cosine&preset=words")
     page.go_back()
-    tab.settle(f"/{LLAMA}")
+    tab.settle(f"/{LLAMA}/head/1/0?lens=cosine")
+    page.go_back()
+    tab.settle(f"/{LLAMA}?lens=cosine")
     expect(page.get_by_role("heading", level=1)).to_have_text(LLAMA)
     page.go_back()
     tab.settle("/")
     page.go_forward()
-    tab.settle(f"/{LLAMA}")
+    tab.settle(f"/{LLAMA}?lens=cosine")
     expect(page.locator("header.bar")).to_have_count(1)
     assert page.evaluate("window.same")
+
+
+def test_a_head_leads_to_its_directions(visit: OpenTab) -> None:
+    """By its table, by the keys, and by a name in the search; on a phone the table scrolls, and not the page."""
+    tab = visit(viewport={"width": 360, "height": 740})
+    page = tab.go(f"/{LLAMA}/head/1/2?lens=cosine")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.get_by_role("table", name="Directions of VO").locator("tbody th a").first.click()
+    tab.settle(f"/{LLAMA}/head/1/2/svd/0?lens=cosine")
+    expect(page).to_have_title(re.compile(r"Direction L1H2\.svd0"))
+    page.keyboard.press("]")
+    tab.settle(f"/{LLAMA}/head/1/2/svd/1?lens=cosine")
+    page.keyboard.press("[")
+    tab.settle(f"/{LLAMA}/head/1/2/svd/0?lens=cosine")
+    page.get_by_role("combobox").fill("L1H2.svd3")
+    page.keyboard.press("Enter")
+    tab.settle(f"/{LLAMA}/head/1/2/svd/3?lens=cosine")
 
 
 def test_a_row_leads_to_its_row(visit: OpenTab) -> None:
     """Marked, whether the page was swapped in or is opened cold."""
     tab = visit()
     page = tab.go(f"/{LLAMA}/token/300?kind=ff_key")
-    link = page.locator("table.places a").last
+    link = page.locator("table.places td:nth-child(2) a").last
     address = link.get_attribute("href") or ""
     row = address.partition("#")[2]
     link.click()
@@ -152,7 +174,7 @@ def test_a_new_model_appears_by_itself(visit: OpenTab) -> None:
     page = tab.go("/")  # of the first model a layer is not built, so the table keeps asking
     with page.expect_response(lambda answer: answer.request.headers.get("hx-source") == "section#models"):
         pass
-    expect(page.locator("#models progress")).to_have_count(2)
+    expect(page.locator("#models progress")).to_have_count(3)
 
 
 def test_without_script(visit: OpenTab) -> None:
@@ -160,11 +182,13 @@ def test_without_script(visit: OpenTab) -> None:
     page = tab.go("/")
     page.get_by_role("combobox").fill("dog")
     page.get_by_role("button", name=LLAMA).click()
-    assert tab.path == f"/{LLAMA}/search?q=dog"
+    assert tab.path == f"/{LLAMA}/search?q=dog&lens=cosine"
     page.locator("#matches, #tokens").first.wait_for()
     page.get_by_role("combobox").fill("1.2")
     page.get_by_role("button", name="Search").click()
-    assert tab.path == f"/{LLAMA}/head/1/2"
+    assert tab.path == f"/{LLAMA}/head/1/2?lens=cosine"
+    page.get_by_role("table", name="Directions of QK").locator("tbody th a").first.click()
+    assert tab.path == f"/{LLAMA}/head/1/2/svd/0?lens=cosine"
     tab.go(f"/{GPT2}/layer/1")
     page.get_by_role("columnheader", name="coherence").get_by_role("link").click()
     assert tab.path == f"/{GPT2}/layer/1?sort=coherence"

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.tabs import OpenTab, check_in_light_and_dark
-from tests.support.site import LLAMA
+from tests.support.site import GPT2, LLAMA
 
 PROMPT = f"/{LLAMA}/prompt?text=the+dog+and+the+lion"
 PAGES = {
@@ -22,21 +22,25 @@ PAGES = {
     "evolution": f"{PROMPT}&off=1.3",
     "attention": f"{PROMPT}&panel=attention",
     "patterns": f"{PROMPT}&panel=patterns&convention=exact",
+    "patterns-tokens": f"{PROMPT}&panel=patterns&layer=1&head=2&rows=tokens&lens=cosine",
     "neurons": f"{PROMPT}&panel=neurons&layer=1",
     "coverage": f"{PROMPT}&panel=coverage",
+    "attribution": f"{PROMPT}&panel=attribution&against=lion",
+    "activations": f"{PROMPT}&panel=neurons&neurons=1.3,2.7&off=1.h2@1",
     "chosen-neuron": f"{PROMPT}&panel=neurons&layer=1&neuron=3",
     "chosen-head": f"{PROMPT}&panel=attention,patterns&layer=1&head=2",
     "reading": f"/{LLAMA}/ff/1/3?k=8&reading=norm",
     "head-reading": f"/{LLAMA}/head/1/2/qk?k=8&reading=mlp",
+    "sentence": f"/{GPT2}/vs/{LLAMA}?kind=w_o&text=the+dog&layer=1",
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def worker(address: str) -> None:
-    """Waits until the worker has loaded its model."""
-    for _ in range(60):
+    """Waits until the workers have loaded their models."""
+    for _ in range(120):
         try:
-            urlopen(f"{address}/{LLAMA}/seeds.json?words=dog", timeout=30).close()
+            urlopen(f"{address}/{GPT2}/vs/{LLAMA}.json?text=dog", timeout=30).close()
             return
         except HTTPError as error:
             if error.code != 503:
@@ -67,6 +71,22 @@ def test_seeds(visit: OpenTab, script: bool) -> None:
     page.wait_for_url(re.compile("/(ff|head)/"))
     page.go_back()
     expect(page.get_by_label("Words")).to_have_value("dog - lion")
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_sentence_in_two_models(visit: OpenTab, script: bool) -> None:
+    tab = visit(java_script_enabled=script, viewport={"width": 360, "height": 740})
+    page = tab.go(f"/{GPT2}/vs/{LLAMA}?kind=w_o")
+    page.get_by_role("textbox", name="Sentence").fill("the dog and the lion")
+    page.get_by_label("after layer").select_option("1")
+    page.get_by_role("button", name="Read").click()
+    rows = page.get_by_role("region", name="The sentence in both models").locator("tbody tr")
+    expect(rows).to_have_count(5)
+    page.wait_for_url(re.compile(r"text=the\+dog\+and\+the\+lion&layer=1&kind=w_o"))
+    page.get_by_role("link", name="one later").click()
+    page.wait_for_url(re.compile("layer=2"))
+    expect(page.get_by_label("after layer")).to_have_value("2")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def ran(page: Page) -> None:

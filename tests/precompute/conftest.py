@@ -31,6 +31,12 @@ def minilm() -> Checkpoint:
 
 
 @pytest.fixture(scope="session")
+def sre() -> Checkpoint:
+    """A fine-tune of MiniLM on reports of incidents."""
+    return Checkpoint.open(real_model("sre", DATA / ".cache" / "real"))
+
+
+@pytest.fixture(scope="session")
 def gte_small() -> Checkpoint:
     return _from_npm("gte-small")
 
@@ -38,6 +44,12 @@ def gte_small() -> Checkpoint:
 @pytest.fixture(scope="session")
 def stories() -> Checkpoint:
     return _from_npm("stories15m")
+
+
+@pytest.fixture(scope="session")
+def gpt2_tokens() -> Path:
+    """A folder with GPT-2's own encoder.json and vocab.bpe."""
+    return real_model("gpt2-tokens", DATA / ".cache" / "real")
 
 
 def _from_npm(name: str) -> Checkpoint:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import PRECOMPUTE_MODULES
+from app.cli import EXTRAS
 from tests.support.synthetic import make_manifest, write_index
 
 pytestmark = pytest.mark.slow
@@ -36,10 +36,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data
 
 
-def extra() -> set[str]:
-    """The modules of the `precompute` extra, as pyproject.toml has it."""
+def extra(name: str = "precompute") -> set[str]:
+    """The modules of an extra, as pyproject.toml has it."""
     requirements = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    return {line.partition(">")[0].replace("-", "_") for line in requirements["precompute"]}
+    return {line.partition(">")[0].replace("-", "_") for line in requirements[name]}
 
 
 def run(data: Path, command: str, missing: set[str]) -> tuple[int, str, str]:
@@ -48,11 +48,19 @@ def run(data: Path, command: str, missing: set[str]) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_the_extra_is_known() -> None:
-    assert extra() == PRECOMPUTE_MODULES
+def test_the_extras_are_known() -> None:
+    assert {name: {module for module, of in EXTRAS.items() if of == name} for name in ("precompute", "parquet")} == {
+        "precompute": extra(),
+        "parquet": extra("parquet"),
+    }
 
 
-@pytest.mark.parametrize("command", ["precompute demo", "seeds tiny dog", "verify tiny"])
+def test_an_export_says_what_it_needs(data: Path, tmp_path: Path) -> None:
+    _, _, err = run(data, f"export tiny -o {tmp_path / 'lists'}", extra("parquet"))
+    assert err.endswith("needs pyarrow, which a plain install leaves out: pip install 'lexiscope[parquet]'\n")
+
+
+@pytest.mark.parametrize("command", ["precompute demo", "compare demo minilm", "seeds tiny dog", "verify tiny"])
 def test_what_needs_more_says_so(data: Path, command: str) -> None:
     code, _, err = run(data, command, extra())
     assert code == 1

@@ -98,3 +98,21 @@ def coherence(ids: Array, left_out: Array, E: Array, first: int) -> Array:
         cosines = [directions[s] @ directions[t] for at, s in enumerate(kept) for t in kept[at + 1 :]]
         means.append(np.mean(cosines) if cosines else np.nan)
     return np.array(means)
+
+
+def readability(pairs: Array, E: Array, F: Array) -> float:
+    """Of the first 20 pairs: the mean of the larger of the pair's cosine in E and the mean of three products of cosines
+    with another pair, in E of the first and in F of the second tokens; NaN without pairs."""
+    in_E, in_F = cosines(E), cosines(F)
+    values = []
+    first = pairs[:20].tolist()
+    for at, (a, b) in enumerate(first):
+        like = sorted(in_E[a, x] * in_F[b, y] for other, (x, y) in enumerate(first) if other != at)[-3:]
+        values.append(max(in_E[a, b], sum(like) / len(like)) if like else in_E[a, b])
+    return sum(values) / len(values) if values else np.nan
+
+
+def cosines(W: Array) -> Array:
+    """(d_vocab, d_vocab): of centred rows, 0 for a row that is the mean."""
+    rows, factor = lensed(W, "cosine")
+    return np.asarray(rows @ rows.T * factor * factor[:, None])

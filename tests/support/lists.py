@@ -70,14 +70,35 @@ def all_pairs(shape: Shape, layers: tuple[int, ...]) -> Iterator[PairListing]:
                                 yield PairListing(matrix, layer, head, lens, preset, end, rank + 1, pair, score)
 
 
+def first_tokens(shape: Shape, layers: tuple[int, ...], n: int) -> dict[tuple[str, int, int, str, str], list[Any]]:
+    """The first tokens of every list, by kind, layer, number, lens and end."""
+    lists: dict[tuple[str, int, int, str, str], list[Any]] = {}
+    for e in all_listings(shape, layers):
+        if e.rank <= n:
+            lists.setdefault((e.kind, e.layer, e.number, e.lens, e.end), []).append(token(e.token))
+    return lists
+
+
+def first_readable(pairs: list[PairListing], matrix: str, layer: int, head: int) -> dict[str, Any] | None:
+    """A head's first pair under cosine and words: these vocabularies have hardly a word that could come before it."""
+    for p in pairs:
+        where = (p.matrix, p.layer, p.head, p.lens, p.preset, p.end, p.rank)
+        if where == (matrix, layer, head, "cosine", "words", "top", 1):
+            return {"from": token(p.pair[0]), "to": token(p.pair[1]), "score": p.score}
+    return None
+
+
 def owner(shape: Shape, kind: str, index: int) -> dict[str, int | None]:
-    """Head and subhead of a vector: the first query head that uses it."""
+    """Head and subhead, or direction, of a vector: the first query head that uses it."""
     if kind.startswith("ff_"):
-        return {"head": None, "subhead": None}
+        return {"head": None, "subhead": None, "direction": None}
     for head in range(shape.n_heads):
         for subhead in range(shape.d_head):
             if shape.row(kind, head, subhead) == index:
-                return {"head": head, "subhead": subhead}
+                number: dict[str, int | None] = {"subhead": subhead, "direction": None}
+                if not kind.startswith("w_"):
+                    number = {"subhead": None, "direction": subhead}
+                return {"head": head, **number}
     raise AssertionError(f"nobody has {kind} {index}")
 
 

@@ -215,14 +215,19 @@ class Net:
             q, k = turned(q, at), turned(k, there)
         scaling = getattr(attention, "scaling", getattr(attention, "inv_norm_factor", 1.0))
         scores: Tensor = q @ k.transpose(1, 2) * scaling
-        cap = getattr(self.net.config, "attn_logit_softcapping", None)
+        cap = self.soft_cap
         return scores if cap is None else cap * torch.tanh(scores / cap)
+
+    @property
+    def soft_cap(self) -> float | None:
+        """Of attention scores."""
+        return getattr(self.net.config, "attn_logit_softcapping", None)
 
     @property
     def embedding_scale(self) -> float:
         """What embeddings are multiplied with before the first layer: by what the module gives for a token."""
         embed = self.net.get_input_embeddings()
-        return float((embed(torch.tensor([5])) / embed.weight[5]).mean())
+        return float((embed(torch.tensor([5])) / embed.weight[5]).nanmean())  # a weight may be 0
 
     def logits(self, stream: Tensor) -> Tensor:
         """stream (T, d_model) as it is after the last layer -> (T, d_vocab), by all that comes then."""

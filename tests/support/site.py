@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
 GPT2, LLAMA = "tiny-gpt2", "tiny-llama"  # of the first, layer 0 is not built
+DIFFERENCE = "tuned-minus-base"  # of which layer 0, some neurons and head 3 of layer 1 did not change
+BEST = "?lens=cosine"  # the lens that reads best in tiny-gpt2: links of pages without a lens of their own have it
 K, PAIRS = 30, 60
 SCRIPT = 473  # the token <script>
 TEXT = "the dog and the lion"
@@ -32,10 +34,35 @@ PAGES = {
     "pairs": f"/{LLAMA}/head/1/2/vo?preset=distinct&k=10",
     "pairs-grouped": f"/{LLAMA}/head/1/2/qk?group=from&k=10",
     "subhead": f"/{LLAMA}/head/1/2/sub/0?k=8",
+    "direction": f"/{LLAMA}/head/1/2/svd/0?k=8",
     "token": f"/{LLAMA}/token/{SCRIPT}",
     "token-kind": f"/{LLAMA}/token/{SCRIPT}?kind=ff_key",
+    "comparison": f"/{GPT2}/vs/{LLAMA}?kind=ff_value",
+    "lab": f"/{LLAMA}/lab",
+    "lab-nothing": f"/{GPT2}/lab",
+    "lab-difference": f"/{DIFFERENCE}/lab",
     "search": f"/{LLAMA}/search?q=e",
     "search-nothing": f"/{LLAMA}/search?q=d%C3%B6g%20%3Cscript%3E",
+    "difference": f"/{DIFFERENCE}?map=change",
+    "difference-layer": f"/{DIFFERENCE}/layer/1?sort=change",
+    "difference-layer-unchanged": f"/{DIFFERENCE}/layer/0",
+    "difference-neuron": f"/{DIFFERENCE}/ff/1/3?k=8",
+    "difference-neuron-unchanged": f"/{DIFFERENCE}/ff/1/0",
+    "difference-head": f"/{DIFFERENCE}/head/1/2",
+    "difference-head-unchanged": f"/{DIFFERENCE}/head/1/3",
+    "difference-pairs": f"/{DIFFERENCE}/head/1/2/vo?k=10",
+    "difference-subhead": f"/{DIFFERENCE}/head/1/2/sub/0?k=8",
+    "difference-direction": f"/{DIFFERENCE}/head/1/2/svd/1?k=8",
+    "difference-direction-unchanged": f"/{DIFFERENCE}/head/1/3/svd/0",
+    "classifier": f"/{DIFFERENCE}/classifier?k=8",
+    "classifier-vector": f"/{DIFFERENCE}/classifier/classifier/1?k=8",
+    "difference-prompt": f"/{DIFFERENCE}/prompt?text=the+dog",
+    "labels": f"/{LLAMA}/labels",
+    "paper": f"/{GPT2}/paper",
+    "paper-as": f"/{LLAMA}/paper?as=gpt2-medium",
+    "paper-list": f"/{GPT2}/paper?as=gpt2-medium&list=vo/16/6",
+    "difference-paper": f"/{DIFFERENCE}/paper?as=gpt2",
+    "search-labels": f"/{LLAMA}/search?q=greyhounds",
     "help": "/-/help",
     "settings": "/-/settings",
     "docs": "/docs",

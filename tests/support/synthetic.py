@@ -86,7 +86,7 @@ def make_manifest(shape: Shape = GPT2, model: str = "tiny", k: int = K, pairs: i
         "weights_sha256": hashlib.sha256(model.encode()).hexdigest(),
         "tokenizer_sha256": hashlib.sha256(_tokenizer_bytes()).hexdigest(),
     }
-    source = f"someone/{model}"
+    source, more = f"someone/{model}", {"kinds": shape.kinds, **more}
     return Manifest(model=model, source=source, revision="", shape=shape, k=k, pairs=pairs, **hashes | more)
 
 
@@ -126,6 +126,8 @@ def stored_arrays(stored: Stored, seed: int = 0) -> dict[str, NDArray[Any]]:
         elif name.endswith(".scores"):  # the ends are the last axis but one
             falling = np.sort(random.random(dimensions, np.float32))[..., ::-1]
             arrays[name] = falling * np.array([[5], [-5]], np.float32)
+        elif name.endswith(".singular"):
+            arrays[name] = np.sort(random.random(dimensions, np.float32))[..., ::-1].copy()
         else:
             arrays[name] = random.random(dimensions, np.float32)
     for matrix in stored.matrices:

@@ -64,25 +64,26 @@ def token_slices(layers: Layers, token: int, lens: int, lists: str) -> TokenSlic
 
 
 def read_entries(
-    layers: Layers, names: Sequence[str], which: Array, layer: Array, numbers: Array, width: int = 1
+    layers: Layers, names: Sequence[str], which: Array, layer: Array, starts: Array, width: int = 1
 ) -> Array:
-    """Single rows of `width` entries, each of one of these arrays (`which`) in one layer, numbered as in the file.
+    """`width` entries from each of `starts` on, each in one of these arrays (`which`) of one layer, counted as in the
+    file.
 
     The arrays are of one type; (n,) for a width of 1, else (n, width)."""
     files = {number: shard.file for number, shard in layers.shards.items()}
     dtype = next((file.tensors[names[0]].dtype for file in files.values()), np.dtype(np.uint8))
-    rows = np.empty((len(numbers), width), dtype)
-    if len(numbers) <= FEW:
-        wanted = zip(which.tolist(), layer.tolist(), (numbers * width).tolist(), strict=True)
+    rows = np.empty((len(starts), width), dtype)
+    if len(starts) <= FEW:
+        wanted = zip(which.tolist(), layer.tolist(), starts.tolist(), strict=True)
         data = b"".join([files[at].read(names[array], first, first + width) for array, at, first in wanted])
         rows[:] = np.frombuffer(data, dtype).reshape(-1, width)
     else:
         group = layer.astype(np.int64) * len(names) + which
         order = np.argsort(group, kind="stable")
-        starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-        for chosen in np.split(order, starts[1:]):
+        bounds = np.flatnonzero(np.diff(group[order], prepend=-1))
+        for chosen in np.split(order, bounds[1:]):
             at, array = divmod(int(group[chosen[0]]), len(names))
-            rows[chosen] = files[at].rows(names[array], numbers[chosen] * width, width)
+            rows[chosen] = files[at].rows(names[array], starts[chosen], width)
     return rows[:, 0] if width == 1 else rows
 
 

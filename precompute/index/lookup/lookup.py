@@ -40,18 +40,20 @@ def look_up_token(
     matrices: Collection[str] = MATRICES,
     vector_part: slice = EVERYTHING,
     pair_part: slice = EVERYTHING,
+    first: int = 0,
 ) -> TokenLookup:
     """The vectors of these kinds that list a token, and the head pairs of these matrices that hold it; of kinds and
     matrices that are not stored, none.
 
-    Of each kind and end, and of each matrix, only one part is read: the order is rank, then |score| falling.
+    Of each kind and end, and of each matrix, only one part is read: the order is rank, then |score| falling. `first` is
+    how many of the first tokens come with each list of a vector.
     """
     index.tokens.raw(token)  # NotFound if there is no such token
     kinds, matrices = _stored(index, kinds, matrices)
     lens_at, preset_at = position("lens", lens, index.stored.lenses), position("preset", preset, PRESETS)
 
     def look(layers: Layers) -> tuple[dict[tuple[str, str], VectorListings], PairListings]:
-        vectors = vector_listings(layers, token, lens_at, kinds, vector_part) if kinds else {}
+        vectors = vector_listings(layers, token, lens_at, kinds, vector_part, first) if kinds else {}
         return vectors, pair_listings(layers, token, lens_at, preset_at, matrices, pair_part)
 
     (vectors, pairs), missing = over_layers(index, look)
@@ -66,17 +68,19 @@ def look_up_words(
     matrices: Collection[str] = MATRICES,
     vector_part: slice = EVERYTHING,
     pair_part: slice = EVERYTHING,
+    first: int = 0,
 ) -> WordsLookup:
     """The vectors that list every word, and the head pairs that hold the one word, or the two at different sides.
 
     A word is the tokens that stand for it. Of more than two words, and of a word without tokens, there are no pairs.
+    `first` is how many of the first tokens come with each list of a vector.
     """
     lens_at = position("lens", lens, index.stored.lenses)
     kinds, matrices = _stored(index, kinds, matrices)
     known = bool(words) and all(words)
 
     def look(layers: Layers) -> tuple[VectorMatches, PairMatches]:
-        vectors = vector_matches(layers, words if known else (), lens_at, kinds, vector_part)
+        vectors = vector_matches(layers, words if known else (), lens_at, kinds, vector_part, first)
         pairs = pair_matches(layers, words if known and len(words) <= 2 else (), lens_at, matrices, pair_part)
         return vectors, pairs
 

@@ -124,7 +124,9 @@ def _pairs(layers: Layers, lens: int, slots: _Slots) -> tuple[Array, Array]:
     entry = a_list * layers.stored.pairs + slots.rank
 
     ids, scores = (
-        read_entries(layers, [f"{matrix}.{name}" for matrix in MATRICES], slots.matrix, slots.layer, entry, width)
+        read_entries(
+            layers, [f"{matrix}.{name}" for matrix in MATRICES], slots.matrix, slots.layer, entry * width, width
+        )
         for name, width in (("ids", 2), ("scores", 1))
     )
     known = (ids < layers.stored.shape.d_vocab).all(axis=1)

@@ -26,6 +26,7 @@ class VectorListings:
     index: Array  # of the vector within its kind
     rank: Array  # from 0
     score: Array
+    first: Array  # (n, first): the first tokens of its list
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,6 +40,7 @@ class VectorMatches:
     end: Array
     ranks: Array  # (n, words): the best of each word, from 0
     tokens: Array  # (n, words): the token that has it
+    first: Array  # (n, first): the first tokens of its list
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,9 +57,10 @@ class _Entries:
 
 
 def vector_listings(
-    layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice
+    layers: Layers, token: int, lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> dict[tuple[str, str], VectorListings]:
-    """Listings by kind and end, a part of each in the order: rank, |score| falling, layer, index."""
+    """Listings by kind and end, a part of each in the order: rank, |score| falling, layer, index; and of the list that
+    holds each, the first tokens."""
     stored = layers.stored
     entries = _entries(layers, token, lens)
     lists = _kinds(stored)[0][entries.vector] * len(ENDS) + entries.end
@@ -68,21 +71,24 @@ def vector_listings(
     check(np.isfinite(score), entries.layer)
     index = _split(stored, entries.vector)[1]
     sections = parts.sections(-np.abs(score), entries.layer, index)
-    _check_listed(layers, lens, entries.at(np.concatenate(sections)), token)
-    columns = (entries.layer, index, entries.rank, score)
+    chosen = entries.at(np.concatenate(sections))
+    _check_listed(layers, lens, chosen, token)
+    first_ids = np.split(_first_ids(layers, lens, chosen, first), np.cumsum([*map(len, sections)])[:-1])
+    lists_of_kinds = zip(itertools.product(stored.kinds, ENDS), parts.totals, sections, first_ids, strict=True)
     return {
-        (kind, end): VectorListings(total, *(column[section] for column in columns))
-        for (kind, end), total, section in zip(
-            itertools.product(stored.kinds, ENDS), parts.totals, sections, strict=True
+        (kind, end): VectorListings(
+            total, entries.layer[section], index[section], entries.rank[section], score[section], first_tokens
         )
+        for (kind, end), total, section, first_tokens in lists_of_kinds
         if kind in kinds
     }
 
 
 def vector_matches(
-    layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice
+    layers: Layers, words: Sequence[Sequence[int]], lens: int, kinds: Collection[str], part: slice, first: int = 0
 ) -> VectorMatches:
-    """Vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end."""
+    """Vectors that match, in the order: sum of the best ranks, the upper layer, kind, index, end; and of the list that
+    matches, the first tokens."""
     keys, ranks, tokens = _common_lists(layers, words, lens, kinds)
     which, vector = np.divmod(keys, layers.stored.n_vectors)
     end, nth = np.divmod(which, max(1, len(layers.shards)))
@@ -92,7 +98,8 @@ def vector_matches(
     for rank, token in zip(ranks.T, tokens.T, strict=True):  # of each word
         _check_listed(layers, lens, _Entries(layer, end, vector, rank), token)
     kind, index = _split(layers.stored, vector)
-    return VectorMatches(len(keys), layer, kind, index, end, ranks, tokens)
+    first_ids = _first_ids(layers, lens, _Entries(layer, end, vector, np.zeros_like(layer)), first)
+    return VectorMatches(len(keys), layer, kind, index, end, ranks, tokens, first_ids)
 
 
 def _common_lists(
@@ -158,9 +165,27 @@ def _split(stored: Stored, vector: Array) -> tuple[Array, Array]:
 
 def _stored(layers: Layers, lens: int, name: str, entries: _Entries) -> Array:
     """What `{kind}.{name}` holds at these entries."""
-    kind, index = _split(layers.stored, entries.vector)
-    position = ((index * len(layers.stored.lenses) + lens) * len(ENDS) + entries.end) * layers.stored.k + entries.rank
+    kind, lists = _lists(layers.stored, lens, entries)
+    position = lists * layers.stored.k + entries.rank
     return read_entries(layers, [f"{kind}.{name}" for kind in layers.stored.kinds], kind, entries.layer, position)
+
+
+def _first_ids(layers: Layers, lens: int, entries: _Entries, first: int) -> Array:
+    """(n, first): the first tokens of the lists that these entries are in."""
+    if not (first := min(first, layers.stored.k)):
+        return np.empty((len(entries.layer), 0), np.uint32)
+    kind, lists = _lists(layers.stored, lens, entries)
+    names = [f"{kind}.ids" for kind in layers.stored.kinds]
+    ids = read_entries(layers, names, kind, entries.layer, lists * layers.stored.k, first).reshape(-1, first)
+    known: Array = ids < layers.stored.shape.d_vocab
+    check(np.all(known, axis=1), entries.layer)
+    return ids
+
+
+def _lists(stored: Stored, lens: int, entries: _Entries) -> tuple[Array, Array]:
+    """The kind of each entry, and the number of its list among those of that kind."""
+    kind, index = _split(stored, entries.vector)
+    return kind, (index * len(stored.lenses) + lens) * len(ENDS) + entries.end
 
 
 def _check_listed(layers: Layers, lens: int, entries: _Entries, token: int | Array) -> None:

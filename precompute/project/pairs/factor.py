@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from precompute.project.embedding import Embedding, Float32
+from precompute.project.embedding import Embedding, Float32, Float64
 from precompute.project.rounding import TINY, gamma
 
 SMALL = 2.0**-60  # a factor whose largest value is smaller is computed again, scaled: small values of it may be lost
@@ -30,23 +30,24 @@ class Factor:
         return _largest(self.values)
 
     @classmethod
-    def of(cls, product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> "Factor":
-        """The factor, not scaled, from product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head)."""
+    def of(cls, product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> "Factor":
+        """The factor, not scaled, from product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head), which may
+        have been rounded for it."""
         d_model = W.shape[0]
         size = float(np.linalg.norm(W.astype(np.float64)))
         if lens == "dot":
             values = product.T.contiguous()
-            error = gamma(d_model + 2) * embedding.norm * size
+            error = gamma(d_model + 3) * embedding.norm * size
         else:
             mean = torch.from_numpy(embedding.mean @ W.astype(np.float64)).to(product)
             inverse = torch.from_numpy(embedding.inverse_norm).to(product)
             values = (product - mean[:, None]).mul_(inverse).T.contiguous()
             reach = embedding.norm + float(np.linalg.norm(embedding.mean))
-            error = (gamma(d_model + 8) * reach * size + d_model * TINY) * embedding.inverse_norm
+            error = (gamma(d_model + 9) * reach * size + d_model * TINY) * embedding.inverse_norm
         return cls(values, torch.from_numpy(error + d_model * TINY).to(product))
 
 
-def scaled_factor(product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> Factor | None:
+def scaled_factor(product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> Factor | None:
     """Like Factor.of, scaled where float32 needs it; None if the factor is surely zero."""
     if not W.any() or not (embedding.norm if lens == "dot" else embedding.inverse_norm).any():
         return None
@@ -67,13 +68,13 @@ def underflow_error(A: Factor, B: Factor) -> float:
     return TINY * max(1.0, A.scale * B.scale)
 
 
-def _scaled_up(product: torch.Tensor, W: Float32, embedding: Embedding, lens: str) -> Factor:
+def _scaled_up(product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> Factor:
     """Weights such that the product is about 1; under the cosine lens norms such that the directions' product is."""
     weight = _exponent(float(np.abs(W).max()))
     up = min(-weight - _exponent(float(embedding.norm.max())), LARGEST_EXPONENT - weight)
     W = np.ldexp(W, up)
     rows = embedding.on_device
-    scaled_product = torch.from_numpy(np.ascontiguousarray(W.T)).to(rows.device) @ rows.T
+    scaled_product = torch.from_numpy(np.ascontiguousarray(W.T, np.float32)).to(rows.device) @ rows.T
     down = 0
     if lens == "cosine":
         down = _exponent(float(np.linalg.norm(W.astype(np.float64))))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from precompute.errors import BadWeights
 from precompute.project import exact
-from precompute.project.embedding import Embedding, Float32
+from precompute.project.embedding import Embedding, Float32, Float64
 from precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows, balance
 from precompute.project.pairs.factor import Factor, all_scores_are_zero, scaled_factor
 from precompute.project.pairs.leaderboard import Leaderboard, PairList
@@ -36,8 +36,8 @@ class Matrix:
 
     source: Embedding
     target: Embedding
-    W_left: Float32  # (d_model, d_head)
-    W_right: Float32  # (d_model, d_head)
+    W_left: Float32 | Float64  # (d_model, d_head)
+    W_right: Float32 | Float64  # (d_model, d_head)
     left: torch.Tensor  # (d_head, d_vocab) float32 product of W_leftᵀ with the source embedding
     right: torch.Tensor  # (d_head, d_vocab) of W_rightᵀ with the target embedding
 

@@ -7,18 +7,24 @@ the same modules, so the same names say where its hooks sit (precompute/live/run
 from collections.abc import Callable, Iterator
 from copy import copy
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
 
 from precompute.errors import BadWeights, NotFound
-from precompute.shape import FACTORS, SIDES, Shape
+from precompute.shape import DIRECTION_KINDS, FACTORS, SIDES, Shape
 from precompute.weights.architectures.config import Config, find_model_type
 from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.directions import Directions, Factors, KeptDirections
 from precompute.weights.gguf.layout import Layout
 
 NormName = Literal["attention", "ff", "final"]  # before a layer's attention, before its FF, before W_U
+Part = Literal["attention", "ff"]  # of a layer
+
+# The tensor of a classification head that has a vector per label, by the names that transformers' families have for it.
+LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weight")
 
 
 class Model:
@@ -104,12 +110,15 @@ class Model:
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
         """What one kind has of a weight (out, in) or bias (out,) that several share: one after the other."""
         module = self.linears[kind]
-        sharing = [other for other in self.shape.kinds if self.linears[other] == module]
+        sharing = [other for other in self.shape.weight_kinds if self.linears[other] == module]
         start = sum(self.shape.count(other) for other in sharing[: sharing.index(kind)])
         return outputs[start : start + self.shape.count(kind)]
 
     def read(self, layer: int, kind: str) -> Tensor:
-        """The vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory."""
+        """The vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory. Directions
+        are made when they are first asked for."""
+        if kind in DIRECTION_KINDS:
+            return self._directions.vectors(layer, kind)
         weight = self.read_tensor(f"{self.module(layer, self.linears[kind])}.weight")
         if self.stored_in_out:
             weight = weight.T
@@ -127,6 +136,24 @@ class Model:
             )
         return self.read(layer, kind).contiguous()
 
+    def directions(self, layer: int, matrix: str) -> Directions:
+        """The singular directions of the heads' matrices, and their singular values."""
+        return self._directions.of(layer, matrix)
+
+    def lacks_directions(self, layer: int, kind: str) -> bool:
+        """Whether asking for vectors of this kind means to make directions first."""
+        return kind in DIRECTION_KINDS and self._directions.lacks(layer, kind)
+
+    @cached_property
+    def _directions(self) -> KeptDirections:
+        return KeptDirections(self)
+
+    def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
+        """(d_model, d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
+        left, right = (self._heads(layer, kind) for kind in FACTORS[matrix])
+        for of_left, of_right in zip(left, right, strict=True):
+            yield of_left.T.double().cpu(), of_right.T.double().cpu()
+
     def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
         """A head's interaction matrix is left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
 
@@ -137,13 +164,33 @@ class Model:
         left, right = FACTORS[matrix]
         return self._heads(layer, left).transpose(1, 2), self._heads(layer, right)
 
+    def tokenizer_file(self) -> Path:
+        return self.checkpoint.tokenizer_file()
+
     @cached_property
     def W_E(self) -> Tensor:
         return self.read_tensor(f"{self.embedding}.weight")  # (d_vocab, d_model)
 
     @cached_property
     def W_U(self) -> Tensor:
-        return self.W_E if self.shape.tied else self.checkpoint.tensor(self.unembedding)  # (d_vocab, d_model)
+        if self.shape.tied:
+            return self.W_E
+        if self.lacks_unembedding:
+            raise BadWeights(
+                f"{self.checkpoint.source} is a classifier, which has no {self.unembedding}, and its config.json says "
+                "that W_U is not W_E: what it writes cannot be read as words by itself. Subtract the model that it was "
+                "made from, whose W_U is then used: add --minus BASE"
+            )
+        return self.checkpoint.tensor(self.unembedding)  # (d_vocab, d_model)
+
+    @property
+    def is_classifier(self) -> bool:
+        return any(name in self.checkpoint.files for name in LABEL_TENSORS)
+
+    @property
+    def lacks_unembedding(self) -> bool:
+        """Whether this is a classifier made from a model whose W_U is not W_E: it was saved without it."""
+        return not self.shape.tied and self.is_classifier and self.unembedding not in self.checkpoint.files
 
     @property
     def unembedding(self) -> str:
@@ -161,7 +208,7 @@ class Model:
         """The same model, its tensors those of `net` instead of the checkpoint's files."""
         model, body = copy(self), self.body_of(net)
         model.read_tensor = body.get_parameter
-        for name in ("W_E", "W_U"):
+        for name in ("W_E", "W_U", "_directions"):
             model.__dict__.pop(name, None)
         model.__dict__["W_E"] = net.get_input_embeddings().weight
         model.__dict__["W_U"] = model.W_E if self.shape.tied else net.get_output_embeddings().weight
@@ -224,6 +271,19 @@ class Model:
         """stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed stream."""
         return stream + ff(self.norm(net, "ff", layer)(stream))
 
+    def norm_of_written(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
+        """The norm that what attention or FF writes goes through by itself before it is added to the stream."""
+        return None
+
+    def norm_of_sum(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
+        """The norm that the stream goes through once what attention or FF writes is added to it."""
+        return None
+
+    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:  # noqa: ARG002
+        """What stands between the last layer's stream and W_U instead of a final norm: a linear module, an activation
+        and a norm."""
+        return None
+
     def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:
         """stream (..., d_model), as it is after a layer, through the final norm."""
         normed: Tensor = self.norm(net, "final", 0)(stream)
@@ -274,10 +334,10 @@ class Model:
         """Names and shapes of the tensors that a build reads."""
         s = self.shape
         yield f"{self.prefix}{self.embedding}.weight", (s.d_vocab, s.d_model)
-        if not s.tied:
+        if not s.tied and not self.lacks_unembedding:
             yield self.unembedding, (s.d_vocab, s.d_model)
         sizes: dict[str, tuple[int, ...]] = {}  # (out, in) of each module
-        for kind in s.kinds:
+        for kind in s.weight_kinds:
             module, count = self.linears[kind], s.count(kind)
             out = count + sizes.get(module, (0,))[0]
             sizes[module] = (s.d_model, count) if SIDES[kind] == "writes" else (out, s.d_model)

@@ -29,6 +29,7 @@ class Bert(Encoder):
     norms = {"ff": "attention.output.LayerNorm"}
     output_norm = "output.LayerNorm"
     mlm_head = "cls.predictions.transform.dense"
+    mlm_norm = "cls.predictions.transform.LayerNorm"
 
     def read_shape(self, config: Config) -> Shape:
         decodes = any(config.flag(name, default=False) for name in ("is_decoder", "add_cross_attention"))

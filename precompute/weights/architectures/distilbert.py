@@ -32,6 +32,7 @@ class DistilBert(Encoder):
     norms = {"ff": "sa_layer_norm"}
     output_norm = "output_layer_norm"
     mlm_head = "vocab_transform"
+    mlm_norm = "vocab_layer_norm"
     activation_field = "activation"
 
     def logits(self, net: Any, stream: Tensor) -> Tensor:

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from precompute.weights.architectures.base import Model, NormName
+from precompute.weights.architectures.base import Model, NormName, Part
 
 
 class Encoder(Model):
     embedding_norm: ClassVar[str]
     output_norm: ClassVar[str]  # the last module of a block
     mlm_head: ClassVar[str]  # a module of what turns states into predictions, where the checkpoint has it
+    mlm_norm: ClassVar[str]  # of the same, behind that module and an activation
     tied_by_default = True
     positions = "learned"
     causal = False
@@ -48,6 +49,14 @@ class Encoder(Model):
         read = self.norm(net, "ff", layer)(stream)
         after: Tensor = self.norm(net, "attention", layer + 1)(read + ff(read))
         return after
+
+    def norm_of_sum(self, net: Any, layer: int, part: Part) -> Any:
+        return self.norm(net, "ff", layer) if part == "attention" else self.norm(net, "attention", layer + 1)
+
+    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
+        if not self.predicts:
+            return None
+        return net.get_submodule(self.mlm_head), self.activation(net), net.get_submodule(self.mlm_norm)
 
     def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:  # noqa: ARG002
         return stream

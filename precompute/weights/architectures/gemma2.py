@@ -7,7 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
+from precompute.weights.architectures.base import Part
 from precompute.weights.architectures.gemma import Gemma
+
+_WRITTEN: dict[Part, str] = {"attention": "post_attention_layernorm", "ff": "post_feedforward_layernorm"}
 
 
 class Gemma2(Gemma):
@@ -23,9 +26,11 @@ class Gemma2(Gemma):
     activation_field = "hidden_activation"
 
     def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
-        norm = self.body_of(net).get_submodule(self.module(layer, "post_feedforward_layernorm"))
-        written: Tensor = norm(ff(self.norm(net, "ff", layer)(stream)))
+        written: Tensor = self.norm_of_written(net, layer, "ff")(ff(self.norm(net, "ff", layer)(stream)))
         return stream + written
+
+    def norm_of_written(self, net: Any, layer: int, part: Part) -> Any:
+        return self.body_of(net).get_submodule(self.module(layer, _WRITTEN[part]))
 
 
 MODEL = Gemma2

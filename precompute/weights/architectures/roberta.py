@@ -1,8 +1,10 @@
 """RoBERTa: BERT's blocks, its own head, and positions that are counted from behind the padding's."""
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
+from torch.nn import functional
 
 from precompute.errors import BadWeights
 from precompute.weights.architectures.bert import Bert
@@ -13,10 +15,16 @@ class Roberta(Bert):
     prefixes = ("roberta.", "")
     unembeddings = ("lm_head.decoder",)
     mlm_head = "lm_head.dense"
+    mlm_norm = "lm_head.layer_norm"
 
     def logits(self, net: Any, stream: Tensor) -> Tensor:
         logits: Tensor = net.lm_head(stream)
         return logits
+
+    def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
+        """The head's activation is the same whatever the config says of the layers'."""
+        made = super().transform(net)
+        return made and (made[0], functional.gelu, made[2])
 
     def n_positions(self, net: Any) -> int:
         padding, stored = net.config.pad_token_id, super().n_positions(net)

@@ -13,7 +13,7 @@ import pytest
 
 from app.cli import make_parser
 from app.commands import demo
-from app.commands.weights import find_weights
+from app.commands.weights import find_checkpoint
 from precompute.errors import OptionsDiffer, SourceNotFound
 from precompute.files import PARTIAL
 from precompute.index.index import Index
@@ -80,7 +80,7 @@ def test_one_of_several_fails(refused: Refused, source: Path) -> None:
     (("--kinds", "ff_value,values"), 2, "'values' is none of ff_key, ff_up, ff_value"),
     (("--kinds", ""), 2, "'' is none of ff_key"),
     (("--kinds", "ff_up"), 1, "--kinds ff_up: the vectors of tiny are ff_key, ff_value, w_q, w_k, w_v, w_o"),
-    (("--kinds", "ff_value,ff_key"), 1, "its kinds is ff_key,ff_value,w_q,w_k,w_v,w_o, not ff_key,ff_value"),
+    (("--kinds", "ff_value,ff_key"), 1, "w_k,w_v,w_o,vo_in,vo_out,qk_query,qk_key, not ff_key,ff_value"),
     (("--lenses", "cosinus"), 2, "'cosinus' is none of dot, cosine"),
     (("--lenses", "cosine"), 1, "its lenses is dot,cosine, not cosine"),
     (("--pairs", "0"), 1, "its pairs is 12, not 0"),
@@ -136,11 +136,11 @@ def test_another_folder_of_the_same_name_is_not_taken_for_the_index(built: Path,
     small_gpt2(tmp_path / "mine" / "tiny", n_layers=2, seed=4)
     for place, asked in ((tmp_path, "mine/tiny"), (tmp_path / "mine", "tiny")):
         os.chdir(place)
-        assert find_weights(asked, tmp_path / "data").folder == tmp_path / "mine" / "tiny"
+        assert find_checkpoint(asked, tmp_path / "data").folder == tmp_path / "mine" / "tiny"
         with pytest.raises(OptionsDiffer, match="weights"):
-            quick_build(find_weights(asked, tmp_path / "data").folder, tmp_path / "data")
+            quick_build(find_checkpoint(asked, tmp_path / "data").folder, tmp_path / "data")
     os.chdir(tmp_path)
-    assert find_weights("tiny", tmp_path / "data").source == Manifest.load(built).source
+    assert find_checkpoint("tiny", tmp_path / "data").source == Manifest.load(built).source
 
 
 @pytest.mark.parametrize(
@@ -151,13 +151,13 @@ def test_another_folder_of_the_same_name_is_not_taken_for_the_index(built: Path,
     ],
 )  # fmt: skip
 def test_a_model_is_not_named_like_another_page(tmp_path: Path, folder: str, name: str) -> None:
-    assert find_weights(str(small_gpt2(tmp_path / folder)), tmp_path / "data").name == name
+    assert find_checkpoint(str(small_gpt2(tmp_path / folder)), tmp_path / "data").name == name
 
 
 def test_index_of_another_owner_is_not_taken_for_this_one(built: Path, tmp_path: Path) -> None:
     copy(built, tmp_path / "data")
     with pytest.raises(Exception, match="someone/tiny"):
-        find_weights("someone/tiny", tmp_path / "data")
+        find_checkpoint("someone/tiny", tmp_path / "data")
 
 
 @pytest.mark.parametrize("name", ["tiny", "mine"])
@@ -254,7 +254,7 @@ def test_verify_when_the_weights_are_gone(run: Run, refused: Refused, source: Pa
         assert f"{moved} holds other weights than the index" in err
         assert "`lexiscope precompute tiny --force`" in err
     with pytest.raises(SourceNotFound):
-        find_weights("./nothing", tmp_path / "data")
+        find_checkpoint("./nothing", tmp_path / "data")
 
 
 @pytest.mark.parametrize(
@@ -275,6 +275,9 @@ def test_seeds(run: Run, refused: Refused, built: Path, tmp_path: Path) -> None:
     code, out, _ = run("seeds", "tiny", "dog", "--kind", "w_q", "--kind", "w_k", "--json", "--data", "data")
     assert code == 0
     assert out.startswith("{")
+    cosine = json.loads(run("seeds", "tiny", "dog", "--lens", "cosine", "--json", "--data", "data")[1])
+    assert cosine["lens"] == "cosine"
+    assert all(abs(result["score"]) <= 1 for result in cosine["results"])
     twice = ("--kind", "w_q", "--kind", "w_q", "--kind", "w_k", "--json")
     assert json.loads(run("seeds", "tiny", "dog", *twice, "--data", "data")[1]) == json.loads(out)
     assert "is no text" in refused("seeds", "tiny", "do\udcffg", "--data", "data")
@@ -286,6 +289,19 @@ def test_seeds(run: Run, refused: Refused, built: Path, tmp_path: Path) -> None:
     err = refused("seeds", "tiny", "dog", "--data", "data")
     assert f"{TOKENIZER} cannot be read" in err
     assert "`lexiscope precompute tiny`" in err
+
+
+def test_seeds_list_the_tokens_of_layers_that_are_not_built(run: Run, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path / "data")
+    whole = json.loads(run("seeds", "tiny", "dog", "--json", "--data", "data")[1])["results"]
+    manifest = Manifest.load(index)
+    first, *others = manifest.shards
+    manifest.with_changes(shards={layer: manifest.shards[layer] for layer in others}).save(index)
+    results = json.loads(run("seeds", "tiny", "dog", "--json", "--data", "data")[1])["results"]
+    assert {result["computed"]: result["layer"] == first for result in results} == {True: True, False: False}
+    assert [result["top"] for result in results] == [result["top"] for result in whole]
+    said = run("seeds", "tiny", "dog", "--data", "data")[1]
+    assert f"Tokens of layer {first} are computed now" in " ".join(said.split())
 
 
 @pytest.mark.parametrize(("words", "meant"), [

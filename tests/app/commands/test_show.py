@@ -17,10 +17,14 @@ from rich.console import Console
 from app.cli import COMMANDS
 from app.formats.json_format import ascii_json
 from app.formats.terminal import isolated, print_models, print_seeds, print_view
+from app.views.direction import direction_view
+from app.views.head import head_view
+from app.views.layer import layer_view
 from app.views.neuron import neuron_view
 from app.views.pairs import pairs_view
 from app.views.seeds import seed_ranking_view
 from app.views.subhead import subhead_view
+from app.views.token import token_view
 from precompute.index.data_folder import ModelSummary
 from precompute.index.index import Index
 from precompute.index.layout import shard_file
@@ -61,10 +65,40 @@ def drawn(view: Any, width: int = 200) -> str:
     ("qk 3 0 --lens cosine --preset words", lambda index: pairs_view(index, "qk", 3, 0, "cosine", "words")),
     ("vo 3 0 --preset distinct --k 3", lambda index: pairs_view(index, "vo", 3, 0, "dot", "distinct", 3)),
     ("sub 1 0 2 --lens cosine", lambda index: subhead_view(index, 1, 0, 2, "cosine")),
+    ("svd 1 0 2 --lens cosine --k 3", lambda index: direction_view(index, 1, 0, 2, "cosine", 3)),
 ])  # fmt: skip
 def test_json_is_the_view(run: Run, data: Path, command: str, view: Any) -> None:
     expected = ascii_json(view(Index.open(data / "tiny")))
     assert run(f"show tiny {command} --json") == (0, expected + "\n", "")
+
+
+@pytest.mark.parametrize(("asked", "view"), [
+    ("L1N4", lambda index: neuron_view(index, 1, 4)),
+    ("l3n0 --lens cosine --k 2", lambda index: neuron_view(index, 3, 0, "cosine", 2)),
+    ("1/4", lambda index: neuron_view(index, 1, 4)),  # there are two heads only
+    ("3.1", lambda index: head_view(index, 3, 1)),
+    ("L3H1", lambda index: head_view(index, 3, 1)),
+    ("head 3 1 --preset words", lambda index: head_view(index, 3, 1, "dot", "words")),
+    ("1.0.2", lambda index: subhead_view(index, 1, 0, 2)),
+    ("L1H0.svd2", lambda index: direction_view(index, 1, 0, 2)),
+    ("http://x.org/tiny/head/1/0/svd/3.csv?lens=cosine", lambda index: direction_view(index, 1, 0, 3, "cosine")),
+    ("http://x.org/tiny/head/3/0/qk?lens=cosine&preset=words", lambda index: pairs_view(
+        index, "qk", 3, 0, "cosine", "words"
+    )),
+    ("/tiny/head/3/0/vo.csv?lens=cosine&k=2 --lens dot", lambda index: pairs_view(index, "vo", 3, 0, k=2)),
+    ("L1", lambda index: layer_view(index, 1, size=None)),
+    ("layer 1 --k 2", lambda index: layer_view(index, 1, size=2)),
+    ("http://x.org/tiny/layer/1?sort=-norm&token=3", lambda index: layer_view(index, 1, "dot", "-norm", 3, size=None)),
+    ("token 3", lambda index: token_view(index, 3, size=None)),
+    ("token #3", lambda index: token_view(index, 3, size=None)),
+    ("/tiny/token/3?lens=cosine", lambda index: token_view(index, 3, "cosine", size=None)),
+])  # fmt: skip
+def test_addresses_as_people_write_them(run: Run, data: Path, asked: str, view: Any) -> None:
+    expected = view(Index.open(data / "tiny"))
+    assert run(f"show tiny {asked} --json") == (0, ascii_json(expected) + "\n", "")
+    code, out, err = run(f"show tiny {asked}")
+    assert (code, err) == (0, "")
+    assert "tiny" in out
 
 
 def test_json_is_whole_unless_k_says_otherwise(run: Run) -> None:
@@ -162,6 +196,7 @@ def test_a_token_in_the_terminal(text: str, shown: str) -> None:
     ("ff_value", 4, "4"), ("w_q", 7, "head 2 subhead 1"), ("w_o", 11, "head 3 subhead 2"),
     ("w_k", 2, "head 0 subhead 2"),
     ("w_v", 4, "head 2 subhead 1"),  # heads 2 and 3 share it
+    ("vo_in", 4, "head 1 direction 1"), ("qk_key", 11, "head 3 direction 2"),
 ])  # fmt: skip
 def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, index: int, shown: str) -> None:
     console = Console(file=io.StringIO(), width=200, highlight=False)
@@ -170,7 +205,8 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
     print_seeds(console, view, opened.shape)
     assert isinstance(console.file, io.StringIO)
     *_, headings, _, row, _ = console.file.getvalue().splitlines()
-    assert headings.split() == list(json.loads(ascii_json(view))["results"][0])  # the names that scripts know
+    names = json.loads(ascii_json(view))["results"][0].keys() - {"computed"}
+    assert set(headings.split()) == names  # which scripts know
     assert re.split(" {2,}", row.strip())[:4] == [kind, "1", shown, "0.500"]
     if " " in shown:
         head, subhead = (int(word) for word in shown.split()[1::2])
@@ -186,15 +222,21 @@ def test_seed_results_name_the_subhead_as_show_wants_it(data: Path, kind: str, i
     ("show tiny ff 1 99", 1, "neuron 99: tiny has neurons 0 to 5"),
     ("show tiny vo 1 2", 1, "head 2: tiny has heads 0 to 1"),
     ("show tiny sub 1 1 4", 1, "subhead 4: tiny has subheads 0 to 3"),
+    ("show tiny svd 1 1 4", 1, "direction 4: tiny has directions 0 to 3"),
+    ("show tiny svd 1 1", 2, "svd takes 3 numbers: LAYER HEAD DIRECTION"),
     ("show tiny ff 1", 2, "ff takes 2 numbers: LAYER NEURON"),
     ("show tiny sub 1 1", 2, "sub takes 3 numbers: LAYER HEAD SUBHEAD"),
     ("show tiny ff 1 2 3", 2, "ff takes 2 numbers"),
     ("show tiny ff one 2", 2, "invalid int value: 'one'"),
-    ("show tiny ff 1 2 --preset words", 2, "--preset is for vo and qk"),
+    ("show tiny ff 1 2 --preset words", 2, "--preset is for vo, qk, head, token, not for ff"),
     ("show tiny ff 1 2 --lens l2", 2, "invalid choice: 'l2'"),
     ("show tiny ff 1 2 --k 0", 2, "'0' is not a whole number from 1 on"),
     ("show tiny ff 1 2 --k many", 2, "'many' is not a whole number from 1 on"),
-    ("show tiny xx 1 2", 2, "invalid choice: 'xx'"),
+    ("show tiny xx 1 2", 2, "'xx 1 2' is nothing to show: write ff, head, vo"),
+    ("show tiny L9N1", 2, "tiny has layers 0 to 3"),
+    ("show tiny http://x/gpt2/ff/1/2", 2, "this link is of gpt2, not of tiny: lexiscope show gpt2"),
+    ("show tiny token nonesuch", 1, "'nonesuch' is none of tiny"),
+    ("show tiny token", 2, "token takes a word: WORD"),
     ("show", 2, "required: MODEL"), ("", 2, "required: COMMAND"), ("explode", 2, "invalid choice: 'explode'"),
 ])  # fmt: skip
 def test_mistakes_are_explained(run: Run, command: str, code: int, said: str) -> None:
@@ -229,7 +271,7 @@ def test_models(run: Run, data: Path) -> None:
 def test_models_with_faults(run: Run, refused: Refused, data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)
     (tmp_path / "tiny" / shard_file(3, 1)).write_bytes(b"")
-    (tmp_path / "long" / MANIFEST).write_text('{"format": 3}')
+    (tmp_path / "long" / MANIFEST).write_text('{"format": 4}')
     code, out, _ = run(f"models --data {tmp_path}")
     cut_short = f"tiny: {tmp_path / 'tiny' / shard_file(3, 1)} is cut short."
     assert all(said in out for said in ("1 of 4 (1)", cut_short, "unusable", "Upgrade lexiscope", "3 of 3"))

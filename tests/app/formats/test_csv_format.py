@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,12 @@ from app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
 from app.formats.table import Column, Table, constant
 from app.formats.tables import about, view_csv
 from app.views.layer import layer_view
+from app.views.layer_lists import layer_lists_view
 from app.views.search import search_view
 from app.views.seeds import SeedListing, SeedWord, seeds_view
 from precompute.index.index import Index
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, visit
+from tests.support.site import GPT2, LLAMA, K, visit
 from tests.support.tables import NASTY, rows
 
 
@@ -34,6 +36,57 @@ def test_csv_of_a_neuron_holds_all_its_lists(client: TestClient) -> None:
             ] == view[vector][end]
 
 
+@pytest.mark.parametrize(("query", "k", "ends"), [
+    ("k=4", 4, ("top", "bottom")), ("ends=both", K, ("top", "bottom")), ("k=3&ends=bottom&sort=-norm", 3, ("bottom",)),
+    ("k=2&ends=top&lens=cosine&token=300", 2, ("top",)),
+])  # fmt: skip
+@pytest.mark.parametrize(("model", "vectors"), [(GPT2, ("key", "value")), (LLAMA, ("key", "up", "value"))])
+def test_csv_of_a_layer_is_those_of_its_neurons(
+    client: TestClient, model: str, vectors: tuple[str, ...], query: str, k: int, ends: tuple[str, ...]
+) -> None:
+    """In the order of the table, filtered as the table is."""
+    found = rows(client, f"/{model}/layer/1.csv?{query}")
+    table = rows(client, f"/{model}/layer/1.csv?" + "&".join(a for a in query.split("&") if a[:2] not in ("k=", "en")))
+    neurons = [row["neuron"] for row in table]
+    assert len(found) == len(neurons) * len(vectors) * len(ends) * k > 0
+    assert list(dict.fromkeys(row["neuron"] for row in found)) == neurons
+    lens = "cosine" if "cosine" in query else "dot"
+    for neuron in (neurons[0], neurons[-1]):
+        own = rows(client, f"/{model}/ff/1/{neuron}.csv?k={k}&lens={lens}")
+        mine = [row for row in found if row["neuron"] == neuron]
+        names = ("vector", "end", "rank", "token", "token_id", "score", "layer", "lens", "build")
+        assert [[row[name] for name in names] for row in mine] == [
+            [row[name] for name in names] for row in own if row["end"] in ends
+        ]
+
+
+def test_lists_of_a_layer_without_hubs_keep_their_ranks(site_data: Path) -> None:
+    index = Index.open(site_data / GPT2)
+    whole = layer_lists_view(index, 1, "dot", "neuron", None, 5, "top")
+    hubs = frozenset(whole.ids[0, 0, 0, :2].tolist())
+    kept = list(layer_lists_view(index, 1, "dot", "neuron", None, 5, "top", hubs).rows())
+    assert kept == [row for row in whole.rows() if row["token"]["id"] not in hubs]
+    assert kept[0]["rank"] == 3
+
+
+def test_lists_of_a_layer_are_a_csv(client: TestClient) -> None:
+    for path in ("/layer/1?k=4", "/layer/1.json?ends=top", "/layer/1.md?k=4"):
+        answer = client.get(f"/{GPT2}{path}", headers={"Accept": "application/json"})
+        assert answer.status_code == 422
+        assert "add .csv" in answer.json()["error"]["detail"]
+    assert client.get(f"/{GPT2}/layer/1.csv?k={K + 1}").status_code == 422
+    word = client.get(f"/{GPT2}/layer/1.csv?k=1&ends=top&token=dog")
+    assert word.headers["location"].endswith("&k=1&ends=top")
+    assert "layer/1.csv?k=100" not in client.get(f"/{GPT2}/layer/1").text
+    assert f"/layer/1.csv?k={K}" in client.get(f"/{GPT2}/layer/1").text
+
+
+def test_csv_of_lists_of_no_neuron(site_data: Path) -> None:
+    view = layer_lists_view(Index.open(site_data / GPT2), 1, "dot", "neuron", None, 2, "top")
+    none = replace(view, neurons=(), ids=view.ids[:0], scores=view.scores[:0])
+    assert "".join(view_csv(none)) == "neuron,vector,end,rank,token,token_id,score,model,layer,lens,build\r\n"
+
+
 def test_csv_of_pairs(client: TestClient) -> None:
     path = f"/{GPT2}/head/1/2/qk"
     view, found = client.get(f"{path}.json").json(), rows(client, f"{path}.csv")
@@ -45,8 +98,10 @@ def test_csv_of_pairs(client: TestClient) -> None:
 @pytest.mark.parametrize(("path", "total"), [
     (f"/{GPT2}/token/300", lambda view: sum(role["total"] for role in view["roles"]) + view["pairs_total"]),
     (f"/{GPT2}/head/1/2", lambda view: sum(
-        [len(view[m][e]) for m in ("vo", "qk") for e in ("top", "bottom")]
+        [len(of[m][e]) for of in (view, view["readable"]) for m in ("vo", "qk") for e in ("top", "bottom")]
         + [len(row[vector]) for row in view["subheads"] for vector in "qkvo"]
+        + [len(row["similarity"][matrix]) for row in view["subheads"] for matrix in ("vo", "qk")]
+        + [len(tokens) for of in view["directions"].values() for row in of["rows"] for tokens in row["tokens"].values()]
     )),
     (f"/{GPT2}", lambda view: sum(len(row["vo"]) + len(row["qk"]) for row in view["rows"])),
     ("/index", lambda view: len(view["models"])),
@@ -88,10 +143,11 @@ def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
     typed = f"{start}dog"
     assert about(search_view(index, typed))["q"] == f"'{typed}"
     result: SeedListing = {
-        "kind": "ff_key", "layer": 0, "index": 0, "head": None, "subhead": None, "score": 1, "scores": (1,), "top": [],
+        "kind": "ff_key", "layer": 0, "index": 0, "head": None, "subhead": None, "direction": None,
+        "score": 1, "scores": (1,), "top": [], "computed": False,
     }  # fmt: skip
     seeds = [SeedWord(word=typed, weight=1.0, tokens=[])]
-    view = replace(seeds_view(index, typed, "ff_key", None), seeds=seeds, results=[result])
+    view = replace(seeds_view(index, typed, "ff_key", "dot", None), seeds=seeds, results=[result])
     (row,) = csv.DictReader(io.StringIO("".join(view_csv(view)), newline=""))
     assert row["words"] == row["word_1"] == f"'{typed}"
     assert about(search_view(index, "dog = 1"))["q"] == "dog = 1"
@@ -114,18 +170,20 @@ def test_csv_without_rows_still_has_its_header(client: TestClient, empty: str, f
 @pytest.mark.parametrize(("path", "about"), [
     ("/ff/1/3.csv?lens=cosine", {"layer": "1", "neuron": "3", "lens": "cosine"}),
     ("/head/1/2/sub/1.csv", {"layer": "1", "head": "2", "subhead": "1", "lens": "dot"}),
+    ("/head/1/2/svd/1.csv", {"layer": "1", "head": "2", "direction": "1", "lens": "dot"}),
     ("/head/1/2/vo.csv?preset=distinct", {"layer": "1", "head": "2", "lens": "dot", "preset": "distinct"}),
-    ("/head/1/2.csv?lens=cosine", {"layer": "1", "head": "2", "lens": "cosine"}),
+    ("/head/1/2.csv?lens=cosine&preset=distinct", {"layer": "1", "head": "2", "lens": "cosine"}),  # of words, too
     ("/layer/1.csv?lens=cosine", {"layer": "1", "lens": "cosine"}),
     ("/token/300.csv?kind=w_q", {"token_id": "300", "lens": "dot"}),
     (".csv?lens=cosine&preset=words", {"lens": "cosine", "preset": "words"}),
     ("/search.csv?q=e&lens=cosine", {"q": "e", "lens": "cosine"}),
 ])  # fmt: skip
 def test_every_row_says_what_the_file_is_about(client: TestClient, path: str, about: dict[str, str]) -> None:
-    found = rows(client, f"/{LLAMA}{path}")
+    found, build = rows(client, f"/{LLAMA}{path}"), client.get(f"/{LLAMA}.json").json()["build"]
     assert found
     for row in found:
-        assert {"model": LLAMA, **about}.items() <= row.items()
+        assert {"model": LLAMA, **about, "build": build}.items() <= row.items()
+        assert list(row)[-1] == "build"
 
 
 @pytest.mark.parametrize(("path", "is_pair"), [
@@ -134,7 +192,9 @@ def test_every_row_says_what_the_file_is_about(client: TestClient, path: str, ab
 ])  # fmt: skip
 def test_only_pairs_have_a_preset(client: TestClient, path: str, is_pair: Callable[[dict[str, str]], bool]) -> None:
     found = rows(client, f"/{LLAMA}{path}")
-    assert {(is_pair(row), row["preset"]) for row in found} == {(True, "distinct"), (False, "")}
+    readable = {(True, "words", "cosine")} if "/head/" in path else set()
+    presets = {(is_pair(row), row["preset"], row["lens"]) for row in found}
+    assert presets == {(True, "distinct", "dot"), (False, "", "dot")} | readable
 
 
 def test_a_filtered_layer_says_so(client: TestClient) -> None:
@@ -212,7 +272,7 @@ def test_csv_of_a_search_has_all_pages(paged: TestClient, query: str) -> None:
     (f"/{GPT2}/layer/1", "all 128 neurons"), (f"/{GPT2}/layer/1?page=2", "all 128 neurons"), (f"/{GPT2}/ff/1/3", None),
 ])  # fmt: skip
 def test_a_page_says_when_its_csv_holds_more(paged: TestClient, path: str, whole: str | None) -> None:
-    (link,) = [a for a in parsed(paged.get(path).text).all("a") if ".csv" in a.attributes["href"]]
+    (link,) = [a for a in parsed(paged.get(path).text).all("a") if re.search(r"[.]csv(?![?]k=)", a.attributes["href"])]
     assert link.text.strip() == (f"CSV ({whole})" if whole else "CSV")
     assert ("data-copy" in link.attributes) == (whole is None), "a long one is opened, not copied"
     assert "page=" not in link.attributes["href"]

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from app.formats import stored_tables
 from app.formats.table import Column, Kind, Table
 from app.formats.tables import tables
-from app.formats.text_formats import Source, as_latex, as_markdown
+from app.formats.text_formats import Source, as_markdown
 from app.views.neuron import neuron_view
 from app.views.seeds import SeedRankingView
 from precompute.index.index import Index
@@ -60,48 +60,6 @@ def test_markdown_is_one_table_whatever_tokens_hold() -> None:
     assert cells[1][2].strip() == "\\<script\\>"
 
 
-def test_latex_is_one_table_whatever_tokens_hold() -> None:
-    comments, tabular = as_latex([nasty_table("100% & more", -0.5)], SOURCE).split("\n\n")
-    assert comments == "% http://x/y?z=1\n% weights 12, index 34\n% XeLaTeX or LuaLaTeX, for tokens beyond ASCII"
-    lines = tabular.rstrip().splitlines()
-    assert (lines[0], lines[-1]) == (r"\begin{tabular}{rlr}", r"\end{tabular}")
-    body = lines[5:-2]
-    assert len(body) == len(NASTY)
-    assert all(line.endswith(r"& $-0.500$ \\") for line in body)
-    assert body[0] == r"0 & \texttt{\textvisiblespace{}dog} & $-0.500$ \\"
-    assert r"\texttt{\texttt{\char34}q\texttt{\char34}}" in tabular
-
-
-ESCAPED = re.compile(r"\\texttt\{\\char34\}|\\[{}$&#_%]|\\text[a-z]+\{\}|-\{\}-|^\{\}(?=\s*[\[*])")
-
-
-def test_latex_of_any_two_ascii_characters() -> None:
-    """In the first cell of a row, which the end of the row before would take for its own if it began so."""
-    texts = [first + second for first in map(chr, range(32, 127)) for second in map(chr, range(32, 127))]
-    written = as_latex([text_table(*((text, 1.0) for text in texts))], SOURCE)
-    assert written.isascii()
-    assert "font" not in written
-    rows = written.splitlines()[-2 - len(texts) : -2]
-    for text, row in zip(texts, rows, strict=True):
-        cell = row.removesuffix(r" & $1.000$ \\")
-        assert row != cell
-        assert not cell.lstrip().startswith(("[", "*"))
-        assert not set(ESCAPED.sub("", cell)) & set("\\{}$&#^_~%<>|\"'`")
-        assert "--" not in cell
-        plain = set(text) - set("\\{}$&#^_~%<>|\"'` ")
-        assert plain <= set(cell)
-
-
-def test_latex_names_the_letters_that_need_a_font() -> None:
-    head = as_latex([text_table(("日本 é",), ("я",))], SOURCE).splitlines()[:4]
-    assert head[2] == "% XeLaTeX or LuaLaTeX, and a font with я 日 本"
-    assert "fontspec" in head[3]
-    many = as_latex([text_table(("".join(map(chr, range(0x4E00, 0x4F00))),))], SOURCE).splitlines()
-    assert many[2].endswith(" ...")
-    assert len(many[2]) < 200
-    assert "XeLaTeX" not in as_latex([text_table(("␣a → b",))], SOURCE)
-
-
 def test_lists_and_pairs_of_tokens() -> None:
     a, b, c, d = ({"id": at, "token": token} for at, token in enumerate(("a", "b_", " c", "\u00a0")))
     columns = (Column("x", "tokens"), Column("y", "pairs"), Column("z", "words"))
@@ -110,37 +68,12 @@ def test_lists_and_pairs_of_tokens() -> None:
         {"x": None, "y": [], "z": []},
     ]
     table = Table("t", columns, rows)
-    assert as_latex([table], SOURCE).splitlines()[-4:-2] == [
-        r"\texttt{a}\quad \texttt{b\_} & \texttt{a} $\to$ \texttt{\textvisiblespace{}c}"
-        r"\quad \texttt{b\_} $\to$ \texttt{\textbackslash{}u00a0} & a  b\_ \\",
-        r" &  &  \\",
-    ]
     assert r"| a  b\_ | a → ␣c  b\_ → \\u00a0 | a  b\_ |" in as_markdown([table], SOURCE)
-
-
-@pytest.mark.parametrize("path", [
-    "", "/ff/1/3", "/head/1/2", "/head/1/2/qk", "/head/1/2/sub/1", "/layer/1", "/token/300", "/token/473",
-    "/search.tex?q=e", "/search.tex?q=%22%7B%22",
-])  # fmt: skip
-@pytest.mark.parametrize("model", [GPT2, LLAMA])
-def test_braces_of_latex_balance(client: TestClient, model: str, path: str) -> None:
-    text = client.get(f"/{model}{path}" if "." in path else f"/{model}{path}.tex").text
-    for line in text.splitlines():
-        if line.startswith("%"):
-            continue
-        depth = 0
-        for brace in re.findall(r"\\.|[{}]", line):
-            depth += {"{": 1, "}": -1}.get(brace, 0)
-            assert depth >= 0, line
-        assert depth == 0, line
-        bare = re.sub(r"\\.", "", line)
-        assert "textquotedbl" not in line
-        assert not set(bare) & set('#_%^~"|<>'), line
 
 
 def test_where_is_one_column(client: TestClient) -> None:
     text = client.get(f"/{GPT2}/token/300.md").text
-    assert "| where | rank | score |" in text
+    assert "| where | rank | score | first tokens of its list |" in text
     assert re.search(r"^\| L[12]N\d+ \| \d+ \|", text, re.MULTILINE)
     assert re.search(r"^\| L[12]H\d+\.\d+ \| \d+ \|", text, re.MULTILINE)
     assert "| where | kind | end | ranks | tokens |" in client.get(f"/{GPT2}/search.md?q=e").text
@@ -162,22 +95,39 @@ def test_titles_and_headings(client: TestClient, index: Index) -> None:
 def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face: str) -> None:
     text = client.get(f"/{LLAMA}/ff/1/5.{face}?k=3").text
     assert f"http://testserver/{LLAMA}/ff/1/5?k=3" in text
-    assert index.manifest.build[:12] in text
+    assert index.manifest.build in text
     assert index.manifest.weights_sha256[:12] in text
 
 
 def test_other_views_have_none() -> None:
     with pytest.raises(TypeError, match="no table"):
-        tables(SeedRankingView(model="tiny", kind="ff_key", seeds=[], results=[]))
+        tables(SeedRankingView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[], results=[]))
 
 
 def test_a_new_column_of_the_layer_table_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in every format at once, the page included: all come from one declaration."""
     twice = Column("twice", "number", get=lambda row: 2 * row["neuron"])
     monkeypatch.setattr(stored_tables, "LAYER_COLUMNS", (*stored_tables.LAYER_COLUMNS, twice))
-    assert ",twice,model,layer,lens\r\n" in client.get(f"/{GPT2}/layer/1.csv").text
+    assert ",twice,model,layer,lens,build\r\n" in client.get(f"/{GPT2}/layer/1.csv").text
     for format_ in ("md", "tex"):
         assert "twice" in client.get(f"/{GPT2}/layer/1.{format_}").text
     page = parsed(client.get(f"/{GPT2}/layer/1").text)
     assert "twice" in [heading.text.strip() for heading in page.all("th")]
     assert "2.000" in [cell.text.strip() for cell in page.all("td")]
+
+
+def test_people_see_the_end_of_a_value_that_its_key_agrees_with(client: TestClient) -> None:
+    """Programs have both ends."""
+    rows = client.get(f"/{GPT2}/layer/1.json?sort=similarity").json()["rows"]
+    lines = [line for line in client.get(f"/{GPT2}/layer/1.md?sort=similarity").text.splitlines() if "| " in line][2:]
+    assert len(lines) == len(rows)
+    ends = set()
+    for row, line in zip(rows, lines, strict=True):
+        end = "bottom" if row["similarity_bottom"] > max(row["similarity"], 0.0499999) else "top"
+        ends.add(end)
+        assert line.split(" | ")[3] == end
+        shown = row["value_bottom"] if end == "bottom" else row["value"]
+        words = [entry["token"].strip() for entry in shown if entry["token"].strip().isalnum()]
+        assert all(word in line.split(" | ")[2] for word in words)
+    assert ends == {"top", "bottom"}
+    assert "value_bottom_5_id" in client.get(f"/{GPT2}/layer/1.csv").text.splitlines()[0]

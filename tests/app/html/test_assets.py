@@ -10,6 +10,7 @@ import pytest
 from app.html.assets import fingerprint, folder, load_assets
 
 ROOT = Path(__file__).parents[3]
+ASSETS = ("static", "templates")
 
 
 def test_a_clone_has_them_beside_the_packages() -> None:
@@ -25,7 +26,7 @@ def test_the_wheel_has_every_package_and_every_file(tmp_path: Path) -> None:
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     expected = {
-        str(path.relative_to(source) if path.suffix == ".py" else Path("app") / path.relative_to(source))
+        str(path.relative_to(source) if folder_name not in ASSETS else "app" / path.relative_to(source))
         for folder_name in ("app", "precompute", "static", "templates")
         for path in (source / folder_name).rglob("*")
         if path.is_file()

@@ -1,6 +1,7 @@
 """The geometry of the plots."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from app.html.charts import (
     WINDOW,
     attention_squares,
     axis_labels,
+    coverage_charts,
     histogram_path,
     most_attended,
     shown_positions,
@@ -35,6 +37,23 @@ def test_labels() -> None:
     assert axis_labels(few) == [(0, "␣<b>"), (1, "a" * (LABEL - 1) + "…")]  # type: ignore[arg-type]
     many = [{"id": 1, "token": "a"}] * (2 * WINDOW)
     assert axis_labels(many)[:3] == [(0, "0"), (2, "2"), (4, "4")]  # type: ignore[arg-type]
+
+
+def test_the_band_of_a_coverage_stays_between_0_and_1() -> None:
+    shares = [(0.5, 0.25), (0.1, 0.2), (0.9, 0.2)]
+    rows: list[Any] = [
+        {"layer": layer, "covered": 0.5, "shuffled": share, "shuffled_sd": sd}
+        for layer, (share, sd) in enumerate(shares)
+    ]
+    (chart,) = coverage_charts([("ff_key", rows)])
+    assert chart.lines[1].low == pytest.approx([0.25, 0.0, 0.7])
+    assert chart.lines[1].high == pytest.approx([0.75, 0.3, 1.0])
+    assert chart.ticks[-1] == ("100%", 0.0)
+
+
+def test_a_single_position_has_none_to_be_shuffled_with() -> None:
+    rows: list[Any] = [{"layer": 0, "covered": 0.5, "shuffled": None, "shuffled_sd": None}]
+    assert [line.name for line in coverage_charts([("ff_key", rows)])[0].lines] == ["this position"]
 
 
 @pytest.mark.parametrize(("n_tokens", "chosen", "expected"), [

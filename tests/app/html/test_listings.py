@@ -23,6 +23,7 @@ def rows_of(client: "TestClient", path: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("path", [
     f"/{LLAMA}/token/300?kind=ff_up", f"/{LLAMA}/token/300?kind=w_v&lens=cosine", f"/{GPT2}/token/300",
+    f"/{LLAMA}/token/300?kind=vo_out", f"/{GPT2}/token/300?kind=qk_query&lens=cosine",
 ])  # fmt: skip
 def test_a_listing_leads_to_its_row(client: "TestClient", path: str) -> None:
     found = re.findall(r'<tr><td>(\d+)<td><a href="([^"]+)"', client.get(path).text)
@@ -50,7 +51,7 @@ def test_a_pair_leads_to_its_row(client: "TestClient", page: str) -> None:
         if page.startswith("search"):
             assert ("#pairs" in links) == (bool(pairs) and "kind" not in page)  # they stand below what else was found
         elif not pairs:
-            assert "No stored pair under" in html
+            assert re.search(r"Not among the first \d+ pairs of any head under the lens", html)
         for pair, href in [*zip(pairs, hrefs, strict=True)][-2:]:
             address = urlsplit(href)
             assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == pair["rank"]
@@ -65,7 +66,7 @@ def test_a_pair_leads_to_its_row(client: "TestClient", page: str) -> None:
 def test_a_match_leads_to_its_row(client: "TestClient") -> None:
     path = f"/{LLAMA}/search?q=%23300"
     matches = client.get(path.replace("?", ".json?")).json()["matches"]
-    hrefs = [link for link in parsed(client.get(path).text).links() if re.search(r"#(ff|w)_\w+-[tb]300$", link)]
+    hrefs = [link for link in parsed(client.get(path).text).links() if re.search(r"#(ff|w|vo|qk)_\w+-[tb]300$", link)]
     assert len(hrefs) == len(matches) > 0
     for match, href in list(zip(matches, hrefs, strict=True))[::10]:
         address = urlsplit(href)
@@ -73,7 +74,9 @@ def test_a_match_leads_to_its_row(client: "TestClient") -> None:
         assert rows_of(client, address._replace(fragment="").geturl())[address.fragment] == rank
 
 
-@pytest.mark.parametrize("path", [f"/{LLAMA}/ff/1/3", f"/{LLAMA}/head/1/1/sub/2", f"/{LLAMA}/head/1/1/vo"])
+@pytest.mark.parametrize(
+    "path", [f"/{LLAMA}/ff/1/3", f"/{LLAMA}/head/1/1/sub/2", f"/{LLAMA}/head/1/1/svd/2", f"/{LLAMA}/head/1/1/vo"]
+)
 def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> None:
     html = client.get(path).text
     stored = 60 if path.endswith("vo") else K
@@ -84,8 +87,11 @@ def test_all_that_is_stored_can_be_reached(client: "TestClient", path: str) -> N
 
 @pytest.mark.parametrize(("kind", "head", "name"), [
     ("ff_key", None, "L5N7"), ("w_q", 0, "L5H0.3"), ("w_k", 2, "L5H2–3.3"), ("w_v", 0, "L5H0–1.3"),
+    ("vo_in", 2, "L5H2.svd3"),
 ])  # fmt: skip
 def test_names(kind: str, head: int | None, name: str) -> None:
     """Of four heads, each two share keys and values."""
-    place = {"kind": kind, "layer": 5, "index": 7, "head": head, "subhead": None if head is None else 3}
+    which = "direction" if kind.startswith("vo") else "subhead"
+    place = {"kind": kind, "layer": 5, "index": 7, "head": head, "subhead": None, "direction": None}
+    place |= {} if head is None else {which: 3}
     assert vector_name(place, GROUPED) == name

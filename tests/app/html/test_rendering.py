@@ -80,13 +80,15 @@ def test_neighbours(client: "TestClient", path: str, before: str | None, after: 
 def test_shared_tokens_are_marked(client: "TestClient") -> None:
     for neuron in range(20):
         data = client.get(f"/{GPT2}/ff/1/{neuron}.json?k=30").json()
-        tops = [[t["id"] for t in data[part]["top"]] for part in ("key", "value")]
-        both = set(tops[0]) & set(tops[1])
+        end = "top" if data["similarity"] >= data["similarity_bottom"] else "bottom"
+        lists = [[t["id"] for t in data[part][of]] for part, of in (("key", "top"), ("value", end))]
+        both = set(lists[0]) & set(lists[1])
         html = client.get(f"/{GPT2}/ff/1/{neuron}").text
-        marked = re.findall(r'<tr id="ff_\w+-t(\d+)" class="m">', html)
-        assert sorted(map(int, marked)) == sorted(token for top in tops for token in top[:25] if token in both)
-        said = f"{len(both)} of the first 30 in both" if both else "none of the first 30 in both"
-        assert said in html
+        marked = {*re.findall(r'<tr id="(ff_\w+-[tb]\d+)" class="m">', html)}
+        named = zip(("ff_key-t", f"ff_value-{end[0]}"), lists, strict=True)
+        assert marked == {f"{name}{token}" for name, ids in named for token in ids[:25] if token in both}
+        said = f"{len(both)} of the first 30 at" if both else "none of the first 30 at"
+        assert f"{said} the key’s top and the value’s {end}" in re.sub(r"</?b>", "", html)
 
 
 def test_every_step_has_its_style(client: "TestClient") -> None:

@@ -11,7 +11,7 @@ from app.html.glossary import TERMS
 from app.html.rendering import environment
 from tests.support.pages import parsed
 
-TEMPLATES = sorted(folder("templates").glob("*.html"))
+TEMPLATES = sorted(path for path in folder("templates").iterdir() if path.suffix in (".html", ".svg"))
 APP = folder("templates").parent / "app"
 PROGRAMS = sorted(APP.rglob("*.py"))
 CHIPS = APP / "html" / "tokens.py"  # the one that makes tags

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from app.library.library import Library
 from app.views.layer import layer_view
 from app.views.neuron import neuron_view
 from app.views.search import search_view
-from app.views.token import token_view
+from app.views.token import TokenView, token_view
 from precompute import files
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index import manifest as manifest_module
@@ -353,11 +354,16 @@ def test_a_tokenizer_that_fails(data: Path) -> None:
     assert search_view(always(data).index("tiny"), "dog", tokenizer=none).pieces == []
 
 
+def lists_alone(view: TokenView) -> TokenView:
+    """Without the first pairs of heads, which are left out where a file goes between two reads."""
+    return replace(view, pairs=[{**pair, "first": None} for pair in view.pairs or []])
+
+
 def test_threads_while_files_come_and_go(data: Path) -> None:
     """Every answer is right or names the file; in the end all is well."""
     library = always(data)
     expected = json_bytes(neuron_view(library.index("tiny"), 1, 0))
-    page = token_view(library.index("tiny"), 101, size=1000)
+    page = lists_alone(token_view(library.index("tiny"), 101, size=1000))
     saved = shard_path(data, 1).read_bytes()
     wrong: list[object] = []
     end = time.monotonic() + 2
@@ -365,7 +371,7 @@ def test_threads_while_files_come_and_go(data: Path) -> None:
     def read() -> None:
         while time.monotonic() < end:
             try:
-                view = token_view(library.index("tiny"), 101)
+                view = lists_alone(token_view(library.index("tiny"), 101, size=1000))
                 if view.missing == page.missing and view != page:
                     wrong.append(view)
                 if json_bytes(neuron_view(library.index("tiny"), 1, 0)) != expected:

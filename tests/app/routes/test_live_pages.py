@@ -45,16 +45,16 @@ def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None
 
 @pytest.mark.parametrize(("asked", "canonical"), [
     ("seeds?words=dog+lion", "seeds?words=dog,lion"),
-    ("seeds?words=+dog%2C%20lion&kind=ff_value&k=50&heads=0&utm=1", "seeds?words=dog,lion"),
+    ("seeds?words=+dog%2C%20lion&kind=ff_value&k=50&heads=0", "seeds?words=dog,lion"),
     ("seeds?words=dog&kind=w_o&kind=ff_key", "seeds?words=dog&kind=ff_key,w_o"),
     ("seeds?words=dog-%20-2*lion", "seeds?words=dog-+-+2*lion"),
     ("seeds?words=dog&kind=&k=&heads=", "seeds?words=dog"),
     ("relation?pairs=dog%3Ecat&pairs=lion%3Ehorse&pairs=", "relation?pairs=dog%3Ecat,lion%3Ehorse"),
     ("heads?words=dog+lion%2B+horse,dog&layers=2,0-1&head=&end=&k=&lens=", "heads?words=dog,lion%2Bhorse&layers=0-2"),
     ("heads?words=%23300&layers=0&head=1&end=bottom&k=8", "heads?words=%23300&head=1&end=bottom"),
-    ("prompt?text=a+dog&z=&position=&layer=&neuron=&head=&panel=&set=&convention=&k=", "prompt?text=a+dog"),
+    ("prompt?text=a+dog&z=&position=&layer=&neuron=&head=&panel=&set=&convention=&lens=&rows=&k=", "prompt?text=a+dog"),
     ("relation?pairs=dog+->+cat&lens=dot", "relation?pairs=dog%3Ecat"),
-    ("prompt?text=a+dog&panel=evolution&off=&convention=final&k=5", "prompt?text=a+dog"),
+    ("prompt?text=a+dog&panel=evolution&off=&convention=vocabulary&lens=dot&rows=heads&k=5", "prompt?text=a+dog"),
     (
         "prompt?text=a+dog&panel=neurons&panel=evolution&off=L1N3,1.h2",
         "prompt?text=a+dog&panel=evolution,neurons&off=1.3,1.h2",
@@ -154,7 +154,7 @@ def _post(client: TestClient, **fields: str) -> Any:
     ("prompt?text=dog&convention=other", 422, "exact"),
     ("prompt?z=damaged", 422, "damaged"),
     ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
-    ("prompt.md?text=dog", 404, "there is .json, .csv"),
+    ("prompt.md?text=dog", 404, "add panel=patterns. There is .json and .csv"),
     ("prompt.events", 422, "no text"), ("prompt.events?text=dog&k=0", 422, "greater"),
 ])  # fmt: skip
 def test_what_cannot_be_answered_says_why(live: TestClient, path: str, status: int, said: str) -> None:
@@ -211,3 +211,26 @@ def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
             answer = visitor.get(f"/{GPT2}/{path}")
             assert answer.status_code == 404
             assert "LEXISCOPE_WORKER=auto" in answer.text
+
+
+def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_data: Path) -> None:
+    path = f"/{GPT2}/search?q=dog+%3E+lion"
+    relation = f"/{GPT2}/relation?pairs=dog%3Elion"
+    answer = live.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (303, relation)
+    assert live.get(path.replace("?", ".json?")).json()["jump"] == relation
+    assert relation in parsed(live.get(f"/{GPT2}/search?q=dog+lion").text).links()
+    with visit(site_data, worker="off") as visitor:
+        answer = visitor.get(path)
+        assert answer.status_code == 200
+        assert visitor.get(path.replace("?", ".json?")).json()["jump"] is None
+        assert "needs a" in answer.text
+        assert relation in parsed(answer.text).links()
+        assert "LEXISCOPE_WORKER" in visitor.get(relation).text
+
+
+@pytest.mark.parametrize("q", ["dog lion", "zebra lion"])
+def test_a_pair_that_is_not_stored_is_offered(live: TestClient, q: str) -> None:
+    page = live.get(f"/{GPT2}/search", params={"q": q}).text
+    assert "No stored pair" not in page
+    assert "Pairs to heads" in page

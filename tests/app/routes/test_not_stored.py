@@ -20,6 +20,7 @@ ADDRESSES = {
     "neuron": "/{m}/ff/1/2", "layer": "/{m}/layer/1", "similar": "/{m}/layer/1?sort=similarity",
     "norms": "/{m}/layer/1?sort=-norm", "layer_token": f"/{{m}}/layer/1?token={DOG}", "head": "/{m}/head/1/2",
     "vo": "/{m}/head/1/2/vo", "qk": "/{m}/head/1/2/qk", "subhead": "/{m}/head/1/2/sub/1",
+    "direction": "/{m}/head/1/2/svd/1", "directions_of_token": f"/{{m}}/token/{DOG}?kind=qk_key",
     "token": f"/{{m}}/token/{DOG}",
     "keys_of_token": f"/{{m}}/token/{DOG}?kind=ff_key", "pairs_of_token": f"/{{m}}/token/{DOG}?kind=vo",
     "search": "/{m}/search?q=dog", "search_values": "/{m}/search?q=dog&kind=ff_value",
@@ -44,6 +45,7 @@ STORED: dict[str, tuple[dict[str, Any], set[str]]] = {
         {"kinds": ("w_k",), "lenses": ("cosine",)},
         {"head", "subhead", "vo", "qk", "pairs_of_token", "search_pairs", "cosine"},
     ),
+    "ins": ({"kinds": ("vo_in",), "lenses": ("dot",), "pairs": 0}, {"head", "direction", "dot"}),
     "dot": ({"lenses": ("dot",)}, set(ADDRESSES) - {"cosine"}),
     "no-pairs": ({"pairs": 0}, set(ADDRESSES) - {"vo", "qk", "pairs_of_token", "search_pairs"}),
 }
@@ -111,11 +113,13 @@ def test_json_keeps_its_fields(visitor: TestClient) -> None:
     assert (head["vo"], head["qk"], head["subheads"][0]["k"]) == (None, None, None)
     assert len(head["subheads"][0]["q"]) == 4
     assert visitor.get("/no-pairs/head/1/2/sub/1.json").json().keys() == {
-        "model", "layer", "head", "subhead", "lens", "q", "k", "v", "o",
+        "model", "build", "layer", "head", "subhead", "lens", "q", "k", "v", "o", "similarity", "matches",
     }  # fmt: skip
     token = visitor.get(f"/values/token/{DOG}.json").json()
     assert (token["pairs"], token["pairs_total"], token["kind"]) == (None, None, None)
-    assert token["not_stored"] == ["ff_key", "ff_up", "w_q", "w_k", "w_v", "w_o", "vo", "qk"]
+    assert token["not_stored"] == [
+        "ff_key", "ff_up", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk",
+    ]  # fmt: skip
     assert {role["kind"] for role in token["roles"]} == {"ff_value"}
     search = visitor.get("/no-pairs/search.json?q=dog").json()
     assert (search["pairs"], search["pairs_total"], search["not_stored"]) == (None, None, ["vo", "qk"])
@@ -136,9 +140,11 @@ def test_json_keeps_its_fields(visitor: TestClient) -> None:
     ("/keys/layer/1", "ff_value of keys: not stored"),
     ("/no-pairs/head/1/2", "the pairs of heads of no-pairs: not stored"),
     ("/subheads/head/1/2/sub/0", "w_k, w_v of subheads: not stored"),
+    ("/subheads/head/1/2", "vo_in, vo_out, qk_query, qk_key of subheads: not stored"),
+    ("/ins/head/1/2/svd/0", "vo_out, qk_query, qk_key of ins: not stored"),
     ("/values", "the pairs of heads of values: not stored"),
     ("/dot", "was built with --lenses dot"),
-    (f"/values/token/{DOG}", "ff_key, ff_up, w_q, w_k, w_v, w_o, the pairs of heads of values: not stored"),
+    (f"/values/token/{DOG}", "w_o, vo_in, vo_out, qk_query, qk_key, the pairs of heads of values: not stored"),
     ("/no-pairs/search?q=dog", "the pairs of heads of no-pairs: not stored"),
 ])  # fmt: skip
 def test_pages_say_what_is_not_there(visitor: TestClient, address: str, said: str) -> None:
@@ -159,3 +165,14 @@ def test_the_same_lists_as_in_a_whole_index(data: Path, visitor: TestClient) -> 
             assert places <= {*zip(found.index.tolist(), found.rank.tolist(), strict=True)}
             ids = shard.array("ff_value.ids")
             assert all(token in ids[index_of].ravel() for index_of in found.index.tolist())
+
+
+def test_an_index_without_directions_serves_as_before(tmp_path: Path) -> None:
+    write_index(tmp_path / "old", make_manifest(LLAMA, "old", kinds=None), layers=(1,))
+    with visit(tmp_path, worker="off") as client:
+        assert not [link for link in re.findall(r'href="([^"]+)"', client.get("/docs").text) if "/svd/" in link]
+        head = client.get("/old/head/1/2")
+        assert (head.status_code, client.get("/old/head/1/2.json").json()["directions"]) == (200, None)
+        assert "/svd/" not in head.text
+        for page in (head, client.get("/old/head/1/2/svd/0"), client.get(f"/old/token/{DOG}")):
+            assert "<code>lexiscope precompute someone/old --force</code>" in page.text

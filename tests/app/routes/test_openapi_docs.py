@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from app.addresses import DATA_FORMATS, FORMATS
+from app.addresses import DATA_FORMATS, MEDIA_TYPES
 from app.html import openapi_text
 from app.html.glossary import tip
 from app.routes.examples import EXAMPLES
@@ -33,6 +33,7 @@ from tests.support.site import GPT2, LLAMA, visit
 pytestmark = pytest.mark.slow
 
 REQUESTS_EACH = 8
+OF_CLASSIFIERS = {"classifier", "classifier_vector"}  # pages that neither model of the site has, nor the demo
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
@@ -72,7 +73,7 @@ def test_every_page_is_there_with_its_data(document: dict[str, Any]) -> None:
         content = item["get"]["responses"]["200"]["content"] if not path.endswith("/random") else {}
         if path.endswith(".{format}"):
             format = next(parameter for parameter in item["get"]["parameters"] if parameter["name"] == "format")
-            assert set(content) == {FORMATS[name] for name in format["schema"]["enum"]}
+            assert set(content) == {MEDIA_TYPES[name] for name in format["schema"]["enum"]}
 
 
 def test_everything_is_described(document: dict[str, Any]) -> None:
@@ -113,15 +114,18 @@ def test_examples_are_of_one_model() -> None:
     walk(EXAMPLES)
     assert texts
     assert [found for found in texts.items() if len(found[1]) > 1] == []
-    neuron, subhead = EXAMPLES["neuron"], EXAMPLES["subhead"]
-    for vectors in ([neuron[name] for name in ("key", "value", "up")], [subhead[name] for name in "qkvo"]):
+    neuron, subhead, direction = EXAMPLES["neuron"], EXAMPLES["subhead"], EXAMPLES["direction"]
+    sides = [of[side] for of in (direction["vo"], direction["qk"]) for side in of if side not in ("singular", "share")]
+    for vectors in ([neuron[name] for name in ("key", "value", "up")], [subhead[name] for name in "qkvo"], sides):
         assert all(first != second for first, second in itertools.combinations(vectors, 2))
     token = EXAMPLES["token"]
     assert token["bytes"] == token["token"]["token"].encode().hex(" ")
     assert EXAMPLES["search"]["matches"][0]["tokens"][0] in EXAMPLES["search"]["words"][0]["tokens"]
 
 
-@pytest.mark.parametrize("name", sorted(EXAMPLES.keys() - {"home", "seeds", "relation", "heads", "prompt"}))
+@pytest.mark.parametrize(
+    "name", sorted(EXAMPLES.keys() - {"home", "seeds", "relation", "heads", "prompt"} - OF_CLASSIFIERS)
+)
 def test_examples_answer_the_example_request(document: dict[str, Any], name: str) -> None:
     answer = EXAMPLES[name]
     for parameter in data_operation(document, name)["parameters"]:
@@ -136,7 +140,7 @@ def test_examples_answer_the_example_request(document: dict[str, Any], name: str
 def test_every_page_has_a_link_to_try(client: TestClient, tmp_path: Path) -> None:
     page = client.get("/docs").text
     links = [link for link in parsed(page).links() if link.startswith(f"/{GPT2}")]
-    assert len(links) >= len(EXAMPLES)  # all but home, and a random neuron
+    assert len(links) >= len(EXAMPLES.keys() - OF_CLASSIFIERS)  # all but home, and a random neuron
     live = tuple(f"/{GPT2}/{name}" for name in ("seeds", "relation", "heads", "prompt"))
     assert all("?" in link for link in links if link.startswith(live))
     for link in links:
@@ -148,11 +152,17 @@ def test_every_page_has_a_link_to_try(client: TestClient, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("model", [GPT2, LLAMA])
 def test_answers_have_the_declared_shapes(client: TestClient, document: dict[str, Any], model: str) -> None:
-    numbers = {"layer": 1, "neuron": 3, "head": 2, "subhead": 1, "token": 300, "matrix": "qk", "model": model}
+    numbers = {"layer": 1, "neuron": 3, "head": 2, "subhead": 1, "direction": 1, "token": 300, "matrix": "qk"}
+    numbers["model"] = model
+    numbers["other"] = LLAMA if model == GPT2 else GPT2
     for path, item in document["paths"].items():
-        if path.endswith((".{format}", ".json", "/-/health")):
-            for query in ("", "?lens=cosine&preset=words&q=dog&kind=w_q"):
-                answer = client.get(path.format(**numbers, format="json") + query)
+        if path.endswith((".{format}", ".json", "/-/health")) and "/classifier" not in path:
+            taken = {parameter["name"] for parameter in item["get"].get("parameters", ())}
+            wanted = {"lens": "cosine", "preset": "words", "q": "dog", "kind": "w_q"}
+            for query in ({}, {name: value for name, value in wanted.items() if name in taken}):
+                answer = client.get(path.format(**numbers, format="json"), params=query)
+                if answer.status_code == 303:  # compared the other way round
+                    answer = client.get(answer.headers["location"])
                 assert answer.status_code == 200, (path, answer.text)
                 validator(document, item["get"]).validate(answer.json())
 
@@ -177,6 +187,8 @@ def narrowed(document: dict[str, Any]) -> dict[str, Any]:
         for parameter in asked:
             if parameter["name"] == "model":
                 parameter["schema"] = {"enum": [GPT2, LLAMA, LLAMA, "gpt3"]}
+            elif parameter["name"] == "other":
+                parameter["schema"] = {"enum": [LLAMA, GPT2, "gpt3"]}
             elif parameter["in"] == "path" and parameter["schema"].get("type") == "integer":
                 parameter["schema"]["maximum"] = 4
     return document

@@ -3,18 +3,20 @@
 import csv
 import io
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from app import addresses
 from app.addresses import FORMATS, content_type, format_address
 from app.middleware.security import HEADERS
 from app.views.token_text import visible
 from precompute.index.manifest import TOKENIZER
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
 
 PATHS = {
     "home": ("/",),
@@ -22,10 +24,17 @@ PATHS = {
     "neuron": (f"/{GPT2}/ff/1/5", f"/{LLAMA}/ff/0/47"),
     "pairs": (f"/{GPT2}/head/1/3/vo", f"/{LLAMA}/head/1/2/qk"),
     "subhead": (f"/{GPT2}/head/2/0/sub/7", f"/{LLAMA}/head/0/3/sub/0"),
+    "direction": (f"/{GPT2}/head/2/0/svd/7", f"/{LLAMA}/head/0/3/svd/0"),
     "token": (f"/{GPT2}/token/{SCRIPT}", f"/{LLAMA}/token/300"),
     "search": (f"/{GPT2}/search?q=dog", f"/{LLAMA}/search?q=the+dog", f"/{GPT2}/search"),
     "head": (f"/{GPT2}/head/1/3", f"/{LLAMA}/head/1/2"),
     "layer": (f"/{GPT2}/layer/1", f"/{LLAMA}/layer/0"),
+    "classifier": (f"/{DIFFERENCE}/classifier",),
+    "classifier_vector": (f"/{DIFFERENCE}/classifier/classifier/2",),
+    "lab": (f"/{LLAMA}/lab", f"/{DIFFERENCE}/lab?figure=similarity"),
+    "labels": (f"/{GPT2}/labels", f"/{LLAMA}/labels"),
+    "paper": (f"/{GPT2}/paper?as=gpt2-medium",),
+    "comparison": (f"/{GPT2}/vs/{LLAMA}", f"/{GPT2}/vs/{LLAMA}?kind=w_k"),
 }
 SYSTEM = ("/-/help", "/-/settings", "/docs")
 DATA = ("/-/health", "/-/settings.json", "/-/metrics", "/openapi.json", "/robots.txt", "/favicon.ico", "/favicon.svg")
@@ -101,7 +110,6 @@ def test_a_permalink_opens_cold(site_data: Path, client: TestClient) -> None:
     (f"/{GPT2}/ff/1/5?lens=dot&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine"),
     (f"/{GPT2}/head/1/3/vo?preset=&group=", f"/{GPT2}/head/1/3/vo"),
     (f"/{GPT2}/search?q=&kind=", f"/{GPT2}/search"),
-    (f"/{GPT2}/ff/1/5?utm_source=chat&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine"),
     (f"/{GPT2}/ff/1/5?k=7&lens=cosine", f"/{GPT2}/ff/1/5?lens=cosine&k=7"),
     (f"/{GPT2}/head/1/3/vo?k=50&preset=words", f"/{GPT2}/head/1/3/vo?preset=words"),
     (f"/{GPT2}/head/1/3/vo?k=25", f"/{GPT2}/head/1/3/vo?k=25"),
@@ -171,15 +179,58 @@ def test_an_etag_is_of_one_format_one_host_one_program(client: TestClient, site_
     assert len(set(tags)) == len(tags)
 
 
-@pytest.mark.parametrize("query", ["", "?lens=cosine"])
-def test_a_neuron_by_chance(client: TestClient, query: str) -> None:
+@pytest.mark.parametrize(
+    "url", ["https://lexiscope.example.org", "http://[::1]:8000", "https://lexiscope.example.org/"]
+)
+def test_links_that_leave_the_site_carry_its_public_address(site_data: Path, url: str) -> None:
+    path = f"/{LLAMA}/ff/1/5"
+    with visit(site_data, url=url) as visitor:
+        answers = [
+            visitor.get(address) for address in (path, f"{path}.tex", f"{path}.md", f"/{LLAMA}/ff/9/9", "/-/help")
+        ]
+    for answer in answers:
+        assert "testserver" not in answer.text
+        assert f"{url.rstrip('/')}/" in answer.text
+    assert f"{url.rstrip('/')}{path}" in parsed(answers[0].text).links()  # which a click copies
+
+
+@pytest.mark.parametrize(("query", "lens"), [("", "dot"), ("?lens=cosine", "cosine")])
+def test_a_neuron_by_chance(client: TestClient, query: str, lens: str) -> None:
     """Under the lens of the page that leads there."""
-    assert f'href="/{GPT2}/random{query}"' in client.get(f"/{GPT2}/ff/1/5{query}").text
-    answer = client.get(f"/{GPT2}/random{query}")
+    assert f'href="/{GPT2}/random?lens={lens}"' in client.get(f"/{GPT2}/ff/1/5{query}").text
+    answer = client.get(f"/{GPT2}/random?lens={lens}")
     assert (answer.status_code, answer.headers["cache-control"]) == (303, "no-store")
-    assert answer.headers["location"].endswith(query)
+    assert answer.headers["location"].partition("?")[2] == query.removeprefix("?")
     assert client.get(answer.headers["location"]).status_code == 200
     assert client.get(f"/{GPT2}/random?lens=round").status_code == 422
+
+
+def test_who_has_no_lens_in_hand_gets_the_one_that_reads_best(client: TestClient) -> None:
+    """From the home page, by chance, from a search box there and from errors; an address without a lens means dot."""
+    lenses = {card["model"]: card["best_lens"] for card in client.get("/index.json").json()["models"]}
+    assert lenses[GPT2] == "cosine"
+    assert client.get(f"/{GPT2}.json").json()["lens"] == "dot"
+    assert client.get(f"/{GPT2}/random").headers["location"].endswith("?lens=cosine")
+    home = parsed(client.get("/").text)
+    models = [addresses.model(name, lens=lens) for name, lens in lenses.items()]
+    assert {*models} <= {*home.links()}
+    assert all("lens=cosine" in link for link in home.links() if link.startswith(f"/{GPT2}/") and "/vs/" not in link)
+    buttons = {button.attributes["formaction"]: button.attributes.get("value", "dot") for button in home.all("button")}
+    assert buttons == {addresses.search(name): lens for name, lens in lenses.items()}
+    error = parsed(client.get(f"/{GPT2}/ff/1/999999").text)
+    assert {f"/{GPT2}?lens=cosine", f"/{GPT2}/random?lens=cosine"} <= {*error.links()}
+    neuron = parsed(client.get(f"/{GPT2}/ff/1/5").text)  # whoever is there has one in hand
+    assert f"/{GPT2}" in neuron.links()
+    assert [button.attributes.get("name") for button in neuron.all("button", formaction=f"/{GPT2}/search")] == [None]
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_a_name_that_is_searched_for_opens_under_the_lens_of_the_search(client: TestClient, lens: str) -> None:
+    for name, path in (("L1N5", "ff/1/5"), ("L1H2.3", "head/1/2/sub/3"), ("L1", "layer/1")):
+        there = addresses.search(GPT2, q=name, lens=lens)
+        assert client.get(there).headers["location"] == f"/{GPT2}/{path}" + ("?lens=cosine" if lens == "cosine" else "")
+    pasted = addresses.search(GPT2, q=f"/{GPT2}/ff/1/5", lens=lens)
+    assert client.get(pasted).headers["location"] == f"/{GPT2}/ff/1/5"
 
 
 def test_titles_tell_tokens_with_and_without_a_space_apart(client: TestClient) -> None:
@@ -204,12 +255,12 @@ def test_a_search_that_names_a_parameter_goes_there(client: TestClient) -> None:
 
 def test_a_pasted_address_of_another_model_says_where_it_is(client: TestClient) -> None:
     absent = client.get(f"/{GPT2}/search", params={"q": "http://127.0.0.1:8000/gpt3/ff/1/5"}).text
-    assert f"<b>gpt3</b> is not built here; there is {GPT2}, {LLAMA}." in absent
+    assert f"<b>gpt3</b> is not built here; there is {GPT2}, {LLAMA}, {DIFFERENCE}." in absent
     assert "the tokenizer splits it" not in absent
     there = client.get(f"/{GPT2}/search", params={"q": f"/{LLAMA}/ff/1/5"}).text
     href = re.search(r'<a href="([^"]+)">open it there', there)
     assert href
-    assert client.get(href[1]).headers["location"] == f"/{LLAMA}/ff/1/5"
+    assert client.get(unescape(href[1])).headers["location"] == f"/{LLAMA}/ff/1/5"
 
 
 @pytest.mark.parametrize("format", ["", ".json", ".csv"])
@@ -263,8 +314,8 @@ def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
             assert home.status_code == 200
             assert "lexiscope precompute" in home.text
             assert parsed(home.text).all("section", **{"hx-trigger": "every 3s"})  # until a model is there
-            assert visitor.get("/index.json").json() == {"models": [], "start": None}
-            assert visitor.get("/-/health").json() == {"status": "ok", "models": [], "workers": {}}
+            assert visitor.get("/index.json").json() == {"models": [], "comparisons": [], "start": None}
+            assert visitor.get("/-/health").json() == {"status": "ok", "models": [], "labels": [], "workers": {}}
 
 
 def test_health_says_what_is_ready(client: TestClient) -> None:
@@ -273,6 +324,7 @@ def test_health_says_what_is_ready(client: TestClient) -> None:
     assert health["models"] == [
         {"model": GPT2, "layers_ready": 2, "n_layers": 3, "faults": []},
         {"model": LLAMA, "layers_ready": 2, "n_layers": 2, "faults": []},
+        {"model": DIFFERENCE, "layers_ready": 2, "n_layers": 2, "faults": []},
     ]
     assert set(health["workers"].values()) <= {"ready", "loading", "down"}
 

@@ -61,6 +61,21 @@ def test_changes_are_undone_link_by_link(live: TestClient) -> None:
     assert {f"/{GPT2}/ff/1/3", f"/{GPT2}/ff/1/5", f"/{GPT2}/head/2/1"} <= set(links)
 
 
+def test_a_change_at_one_position(live: TestClient) -> None:
+    """It reaches that position and those after it; links make it hold everywhere, or only at another."""
+    json = format_address(PROMPT, "json")
+    view = live.get(json + "&off=1.h2@2,1.3").json()
+    assert [change["position"] for change in view["changes"]] == [2, None]
+    plain, changed = (live.get(json + more).json()["evolution"][-1]["answer"] for more in ("", "&off=0.h1@2,1.h2@2"))
+    assert changed[:2] == pytest.approx(plain[:2], abs=1e-6)
+    assert changed[2:] != pytest.approx(plain[2:], abs=1e-6)
+    links = parsed(live.get(f"{PROMPT}&off=1.h2@2,1.3&position=1").text).links()
+    base = f"{PROMPT}&position=1&off="
+    assert {f"{base}{off}" for off in ("1.3", "1.h2,1.3", "1.h2@1,1.3", "1.h2@2", "1.h2@2,1.3@1")} <= set(links)
+    wrong = live.get(PROMPT + "&off=1.h2@9")
+    assert (wrong.status_code, "position 9 does not exist here: 0 to 4 do" in wrong.text) == (404, True)
+
+
 def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: TestClient) -> None:
     html = live.get(f"/{GPT2}/prompt?off=L1N3,L0H1").text
     assert "The run will have" in html
@@ -74,7 +89,7 @@ def test_a_run_that_is_yet_to_get_its_text_says_what_it_will_be_without(live: Te
 def test_examples_of_changes_are_of_the_model_itself(live: TestClient) -> None:
     html = live.get(f"/{GPT2}/prompt").text.partition('class="changes"')[2].partition("</details>")[0]
     *off, setting = (code.text.split()[0] for code in parsed(html).all("code"))
-    assert len(off) == 4
+    assert len(off) == 5
     for changes in ({"off": ",".join(off)}, {"set": setting}):
         assert live.get(f"/{GPT2}/prompt", params={"text": TEXT, **changes}).status_code == 200
 
@@ -150,6 +165,11 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
         (1, head["head"], token["id"], token["score"]) for head in view["patterns"] for token in head["pattern"]
     )
     check("layer head token_id value", patterns, panel="patterns")
+    for side in ("found_by", "message"):
+        listed = ((head["head"], token["id"], token["score"]) for head in view["patterns"] for token in head[side])
+        check("head token_id value", listed, panel=side, measure="score")
+    seen = ((head["head"], head["found_from"]["position"], 1) for head in view["patterns"])
+    check("head position to_position", seen, panel="found_by", measure="weight")
     messages = [(head["head"], message) for head in view["patterns"] for message in head["messages"]]
     weights = ((head, message["position"], message["weight"]) for head, message in messages)
     check("head to_position value", weights, panel="messages", measure="weight")
@@ -165,9 +185,21 @@ def test_a_prompt_as_one_long_table(live: TestClient) -> None:
     check("token_id", ((token["id"],) for token in view["neuron"]["key"]), panel="neuron", part="key")
     covered = ((row["layer"], row["kind"], row["covered"]) for row in view["coverage"])
     check("layer part value", covered, panel="coverage", measure="covered")
+    attribution = view["attribution"]
+    check("token_id value", [(attribution["token"]["id"], attribution["logit"])], panel="attribution", part="logit")
+    check("value", [(attribution["baseline"],)], panel="attribution", part="baseline")
+    check("part value", ((s["part"], s["term"]) for s in attribution["sums"]), panel="attribution", measure="sum")
+    head_terms = ((row["layer"], head, t) for row in attribution["layers"] for head, t in enumerate(row["heads"]))
+    check("layer head value", head_terms, panel="attribution", part="head")
+    for part in ("attention_bias", "neurons", "ff_bias"):
+        check("layer value", ((r["layer"], r[part]) for r in attribution["layers"]), panel="attribution", part=part,
+              measure="term")  # fmt: skip
+    neuron_terms = [(r["layer"], r["neuron"], r["term"]) for r in attribution["raises"] if r["neuron"] is not None]
+    check("layer neuron value", neuron_terms, panel="attribution", part="neuron", end="top")
     assert {row["model"] for row in found} == {GPT2}
-    assert {row["panel"] for row in found if row["convention"] == "final"} == {"patterns", "messages"}
-    assert {row["convention"] for row in found} == {"final", ""}
+    lists = {"patterns", "found_by", "message", "messages"}
+    assert {row["panel"] for row in found if row["convention"] == "vocabulary"} == lists
+    assert {row["convention"] for row in found} == {"vocabulary", ""}
     assert live.get(f"/{GPT2}/prompt.csv").text.startswith("panel,layer,part,")  # no text: its columns
 
 
@@ -191,6 +223,30 @@ def test_a_neuron_that_was_asked_about(live: TestClient) -> None:
     assert f"/{GPT2}/prompt?text=the+dog+and&layer=2&panel=neurons" in other  # another layer's neuron 5 is another
 
 
+def test_neurons_over_the_whole_text(live: TestClient) -> None:
+    """The strongest, or those that were asked for: a row for each, a column for each token; each can be added."""
+    address = f"{PROMPT}&panel=neurons"
+    view = live.get(format_address(address, "json")).json()
+    assert view["activations"] == []
+    strongest = view["strongest"]
+    assert all(len(neuron["coefficients"]) == len(view["tokens"]) for neuron in strongest)
+    first = strongest[0]
+    page = parsed(live.get(address).text)
+    assert f"{address}&neurons={first['layer']}.{first['neuron']}" in page.links()
+    asked = f"{address}&neurons=2.7,1.3"
+    chosen = live.get(format_address(asked, "json")).json()["activations"]
+    assert [(neuron["layer"], neuron["neuron"]) for neuron in chosen] == [(2, 7), (1, 3)]
+    html = live.get(asked).text
+    table = parsed(html.partition('class="map activations"')[2].partition("</table>")[0])
+    assert len(table.all("td")) == 2 * len(view["tokens"])
+    assert {f"/{GPT2}/ff/2/7", f"{address}&neurons=1.3", f"{address}&neurons=2.7"} <= set(table.links())
+    found = rows(live, format_address(asked, "csv"))
+    values = [float(row["value"]) for row in found if row["panel"] == "activations" and row["neuron"] == "7"
+              and row["measure"] == "coefficient"]  # fmt: skip
+    assert sorted(values) == sorted(chosen[0]["coefficients"])
+    assert [e.attributes["value"] for e in parsed(html).all("input", name="neurons")][:1] == ["2.7,1.3"]
+
+
 def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
     path = f"/{GPT2}/prompt?text={TEXT.replace(' ', '+')}&panel=attention,patterns&layer=1&head=2"
     ids = parsed(live.get(path).text).ids()
@@ -202,6 +258,31 @@ def test_a_head_that_was_asked_about_comes_first(live: TestClient) -> None:
     for path in ("neuron=9999", "head=4"):
         answer = live.get(f"/{GPT2}/prompt?text=dog&{path}")
         assert (answer.status_code, "does not exist here" in answer.text) == (404, True)
+
+
+def test_why_a_word(live: TestClient) -> None:
+    """The terms on the page sum to what it says; every part has its lists and a link that switches it off."""
+    address = f"{PROMPT}&panel=attribution"
+    view = live.get(format_address(address, "json")).json()["attribution"]
+    assert view["token"]["id"] == live.get(format_address(PROMPT, "json")).json()["prediction"][0]["id"]
+    total = view["logit"] - view["baseline"]
+    assert sum(part["term"] for part in view["sums"]) == pytest.approx(total, abs=1e-3)
+    page = parsed(live.get(address).text)
+    assert f"{address}&token={view['token']['id']}#attribution" in page.links()
+    for part in (*view["raises"], *view["lowers"]):
+        kind, number = ("head", part["head"]) if part["neuron"] is None else ("ff", part["neuron"])
+        name = f"{part['layer']}.{'h' if kind == 'head' else ''}{number}"
+        assert f"/{GPT2}/{kind}/{part['layer']}/{number}" in page.links()
+        assert f"{address}&off={name}&token={view['token']['id']}" in page.links()
+        assert part["share"] == (pytest.approx(part["term"] / total) if total > 0 else None)
+        assert bool(part["attends"]) == (kind == "head")
+    other = live.get(format_address(address, "json") + "&token=lion&against=dog").json()["attribution"]
+    assert (other["token"]["token"].strip(), other["against"]["token"].strip()) == ("lion", "dog")
+    assert live.get(f"{address}&token=lion&against=dog").status_code == 200
+    plain = live.get(format_address(address, "json") + "&against=none").json()["attribution"]
+    assert (plain["baseline"], plain["logit"]) == (0, pytest.approx(view["logit"], abs=1e-4))
+    wrong = live.get(f"{address}&token=999999")
+    assert (wrong.status_code, "token 999999 does not exist here" in wrong.text) == (404, True)
 
 
 @pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])

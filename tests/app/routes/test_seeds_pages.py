@@ -7,14 +7,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from app.addresses import format_address
-from app.html.numbers import clear_rank
 from tests.support.pages import parsed
 from tests.support.site import GPT2, RELATION, SEEDS
 from tests.support.tables import rows
 
 
-def test_seeds_as_data(live: TestClient) -> None:
-    view = live.get(f"/{GPT2}/seeds.json", params={"words": "2*dog - lion", "kind": "ff_value,w_o", "k": 7}).json()
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_seeds_as_data(live: TestClient, lens: str) -> None:
+    asked = {"words": "2*dog - lion", "kind": "ff_value,w_o", "k": "7", "lens": lens}
+    view = live.get(f"/{GPT2}/seeds.json", params=asked).json()
+    assert view["lens"] == lens
     assert {"model", "kind", "seeds", "results"} <= view.keys()
     assert (view["words"], view["kind"]) == ("2*dog - lion", "ff_value,w_o")
     assert [(seed["word"], seed["weight"]) for seed in view["seeds"]] == [("dog", 2.0), ("lion", -1.0)]
@@ -24,17 +26,41 @@ def test_seeds_as_data(live: TestClient) -> None:
     for result in view["results"]:
         assert result["kind"] in ("ff_value", "w_o")
         assert result["score"] == pytest.approx((2 * result["scores"][0] - result["scores"][1]) / 3, abs=1e-5)
-        assert (result["top"] == []) == (result["layer"] == 0)  # which is not built
-        if result["top"]:
+        assert len(result["top"]) == 8
+        assert result["computed"] == (result["layer"] == 0)  # which is not built
+        if result["layer"]:
             place = f"ff/{result['layer']}/{result['index']}" if result["head"] is None else (
                 f"head/{result['layer']}/{result['head']}/sub/{result['subhead']}"
             )  # fmt: skip
-            stored = live.get(f"/{GPT2}/{place}.json").json()["value" if result["head"] is None else "o"]
+            stored = live.get(f"/{GPT2}/{place}.json?lens={lens}").json()["value" if result["head"] is None else "o"]
             assert [token["id"] for token in result["top"]] == [token["id"] for token in stored["top"][:8]]
     found = rows(live, f"/{GPT2}/seeds.csv?words=dog,lion&k=7")
     assert len(found) == 7
     assert {"kind", "layer", "index", "score", "word_1", "score_2", "top_1", "top_1_id"} <= found[0].keys()
     assert {(row["model"], row["words"]) for row in found} == {(GPT2, "dog,lion")}
+
+
+@pytest.mark.parametrize(("kind", "matrix", "side"), [("vo_out", "vo", "out"), ("qk_query", "qk", "query")])
+def test_seeds_find_directions(live: TestClient, kind: str, matrix: str, side: str) -> None:
+    asked = {"words": "dog,lion", "kind": kind, "k": "5"}
+    links = parsed(live.get(f"/{GPT2}/seeds", params=asked).text).links()
+    results = live.get(f"/{GPT2}/seeds.json", params=asked).json()["results"]
+    assert len(results) == 5
+    for result in results:
+        assert (result["kind"], result["subhead"]) == (kind, None)
+        path = f"/{GPT2}/head/{result['layer']}/{result['head']}/svd/{result['direction']}"
+        assert path in links
+        if result["layer"]:  # layer 0 is not built
+            stored = live.get(f"{path}.json").json()[matrix][side]["top"][:8]
+            assert [token["id"] for token in result["top"]] == [token["id"] for token in stored]
+
+
+def test_a_direction_in_other_readings(live: TestClient) -> None:
+    path = f"/{GPT2}/head/1/2/svd/1"
+    reading = live.get(f"{path}.json?reading=norm&k=8").json()["reading"]
+    assert [*reading["vectors"]] == ["in", "out", "query", "key"]
+    assert all(len(vector["top"]) == 8 for vector in reading["vectors"].values())
+    assert live.get(f"{path}?reading=mlp&k=8").text.count("overlap with the stored top") == 4
 
 
 @pytest.mark.parametrize(
@@ -44,6 +70,18 @@ def test_csv_of_a_page_that_was_asked_nothing_is_a_table_without_rows(live: Test
     (empty,) = csv.reader(live.get(f"/{GPT2}/{page}.csv").text.splitlines())
     full = rows(live, f"/{GPT2}/{page}.csv?{asked}")[0].keys()
     assert {"layer", "head", "rank", "score", "model"} <= set(empty) <= full
+
+
+def test_a_page_of_seeds_keeps_its_lens(live: TestClient) -> None:
+    html = live.get(f"{SEEDS}&lens=cosine").text
+    page = parsed(html)
+    view = live.get(format_address(SEEDS, "json") + "&lens=cosine").json()
+    first = view["results"][0]
+    assert f"/{GPT2}/ff/{first['layer']}/{first['index']}?lens=cosine" in page.links()
+    assert f"/{GPT2}/token/{first['top'][0]['id']}?lens=cosine" in page.links()
+    assert SEEDS in page.links(), "the other lens"
+    assert "the mean of its cosines" in html
+    assert {row["lens"] for row in rows(live, format_address(SEEDS, "csv") + "&lens=cosine")} == {"cosine"}
 
 
 def test_signs_of_scores_are_explained_where_a_word_has_a_minus(live: TestClient) -> None:
@@ -93,6 +131,31 @@ def test_relation_as_data(live: TestClient) -> None:
     assert live.get(format_address(RELATION, "json") + "&lens=cosine").json()["heads"] != view["heads"]
 
 
+def test_a_relation_stands_beside_its_baselines(live: TestClient) -> None:
+    view = live.get(format_address(RELATION, "json") + "&matrix=qk").json()
+    assert (view["matrix"], view["shuffled_with"]) == ("qk", "pairs")
+    for head in view["heads"]:
+        for end in ("", "_from_bottom"):
+            rank, shuffled, itself = (head[f"{name}{end}"] for name in ("rank", "shuffled", "identity"))
+            better = {"own": 2 * rank <= min(shuffled, itself), "copies": 2 * rank <= shuffled and 2 * rank > itself}
+            assert better.get(head[f"verdict{end}"], 2 * rank > shuffled)
+            assert 0 <= head[f"chance{end}"] <= len(view["heads"])
+    chances = [head["chance"] for head in view["heads"]]
+    assert chances == sorted(chances), "the best mean rank is the least likely"
+    page = parsed(live.get(f"{RELATION}&matrix=qk").text)
+    first = view["heads"][0]
+    assert f"/{GPT2}/head/{first['layer']}/{first['head']}/qk" in page.links()
+    assert RELATION in page.links(), "the way back to VO"
+    (row, *_) = rows(live, format_address(RELATION, "csv") + "&matrix=qk")
+    assert (row["matrix"], float(row["shuffled"]), float(row["identity"]), row["verdict"]) == (
+        "qk", first["shuffled"], first["identity"], first["verdict"],
+    )  # fmt: skip
+    for format in ("md", "tex"):
+        assert "shuffled with other pairs" in live.get(format_address(RELATION, format)).text
+        assert "shuffled with random words" in live.get(f"/{GPT2}/relation.{format}?pairs=dog%3Elion").text
+    assert "20 random words" in live.get(f"/{GPT2}/relation?pairs=dog%3Elion").text
+
+
 def test_exports_of_a_relation_say_that_the_first_piece_is_ranked(live: TestClient) -> None:
     path = f"/{GPT2}/relation?pairs=dog%3Ehorsing,lion%3Ehorse"
     pieces, whole = live.get(format_address(path, "json")).json()["pairs"]
@@ -116,10 +179,11 @@ def test_only_heads_far_from_chance_are_said_to_carry_or_to_suppress(live: TestC
     words = ("dog", "dogs", "lion", "horse", "Paris", "the")
     for pairs in ("dog>dogs,lion>horse", *map(">".join, permutations(words, 2))):
         asked = {"pairs": pairs}
-        heads = live.get(f"/{GPT2}/relation.json", params=asked).json()["heads"]
+        view = live.get(f"/{GPT2}/relation.json", params=asked).json()
+        heads = view["heads"]
         html = live.get(f"/{GPT2}/relation", params=asked).text.partition('id="map"')[0]
         carrying, _, suppressing = html.partition('id="suppresses"')
-        bound = clear_rank(max(head["rank"] + head["rank_from_bottom"] - 1 for head in heads))
+        bound = view["clear_rank"]
         for part, by in ((carrying, "rank"), (suppressing, "rank_from_bottom")):
             listed = [link for link in parsed(part).links() if link.endswith("/vo")]
             clear = sorted((head for head in heads if head[by] <= bound), key=lambda head: head[by])

@@ -29,13 +29,13 @@ def test_models_are_also_called_by_the_name_others_know(tmp_path: Path) -> None:
 def test_where_to_start(client: TestClient) -> None:
     """In the first model, by what its own page calls worth reading."""
     start = client.get("/index.json").json()["start"]
-    view = client.get(f"/{TINY}.json").json()
-    assert (start["model"], start["lens"]) == (TINY, "dot")
+    view = client.get(f"/{TINY}.json?lens=cosine").json()
+    assert (start["model"], start["lens"]) == (TINY, "cosine")  # the lens that reads best
     assert start["neuron"] == (view["agreeing"][0] if view["agreeing"] else None)
     assert start["head"] in (view["heads"] or [None])
     shown = parsed(client.get("/").text).links()
-    assert addresses.model(TINY) in shown
-    sentence = addresses.prompt(TINY, "The capital of France is")
+    assert addresses.model(TINY, lens="cosine") in shown
+    sentence = addresses.prompt(TINY, "The capital of France is", lens="cosine")
     assert sentence in shown
     assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link != sentence)
 
@@ -43,5 +43,5 @@ def test_where_to_start(client: TestClient) -> None:
 def test_no_sentence_to_run_where_no_worker_is(site_data: Path) -> None:
     with visit(site_data, worker="off") as visitor:
         links = parsed(visitor.get("/").text).links()
-    assert addresses.model(TINY) in links
+    assert addresses.model(TINY, lens="cosine") in links
     assert not [link for link in links if "/prompt" in link]

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +21,11 @@ ROWS = {
             "neuron": neuron,
             "key": [token(t) for t in arrays["ff_key.ids"][neuron, at, 0, :FIRST].tolist()],
             "value": [token(t) for t in arrays["ff_value.ids"][neuron, at, 0, :FIRST].tolist()],
+            "value_bottom": [token(t) for t in arrays["ff_value.ids"][neuron, at, 1, :FIRST].tolist()],
             "norm": arrays["ff_value.norm"][neuron].item(),
             "coherence": None if neuron == 1 else arrays["ff_value.coherence"][neuron, at, 0].item(),
-            "similarity": arrays["ff.similarity"][neuron, at].item(),
+            "similarity": arrays["ff.similarity"][neuron, at, 0].item(),
+            "similarity_bottom": arrays["ff.similarity"][neuron, at, 1].item(),
         }
         for neuron in range(shape.d_mlp)
     ]
@@ -37,7 +40,12 @@ def ordered(rows: list[dict[str, Any]], sort: str) -> list[dict[str, Any]]:
     by, sign = sort.removeprefix("-"), -1 if sort.startswith("-") else 1
     if by == "neuron":
         return rows[::sign]
-    return sorted(rows, key=lambda row: (math.inf if row[by] is None else -sign * row[by], row["neuron"]))
+
+    def number(row: dict[str, Any]) -> float:
+        value = max(row[by], row["similarity_bottom"]) if by == "similarity" else row[by]
+        return math.inf if value is None else -sign * value
+
+    return sorted(rows, key=lambda row: (number(row), row["neuron"]))
 
 
 @given(
@@ -64,6 +72,14 @@ def test_every_page(indexes: dict[str, Index], name: str, lens: str, sort: str, 
         assert view.token == (None if number is None else token(number))
         shown += view.rows
     assert shown == expected
+    arrays = stored_arrays(SHAPES[name], 0)
+    notable = [max(pair) >= np.float32(0.15) for pair in arrays["ff.similarity"][:, LENSES.index(lens)]]
+    by_chance = arrays["ff.shuffled"][:, LENSES.index(lens)]
+    assert view.share_15 == sum(notable) / len(notable)
+    assert view.shuffled == {
+        "similarity": pytest.approx(by_chance[:, 0].mean()), "similarity_bottom": pytest.approx(by_chance[:, 1].mean()),
+        "share_15": sum(max(pair) >= np.float32(0.15) for pair in by_chance) / len(by_chance),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,12 @@
 """Views: the JSON that scripts rely on, filled from the right places of an index."""
 
 import json
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from app.formats.json_format import ascii_json
@@ -38,21 +41,60 @@ def expected_list(ids: Any, scores: Any) -> list[dict[str, Any]]:
 
 def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> dict[str, Any]:
     ids, scores = arrays[f"{kind}.ids"][row, lens], arrays[f"{kind}.scores"][row, lens]
-    return {"top": expected_list(ids[0], scores[0]), "bottom": expected_list(ids[1], scores[1])}
+    return {
+        "top": expected_list(ids[0], scores[0]), "bottom": expected_list(ids[1], scores[1]),
+        "norm": arrays[f"{kind}.norm"][row].item(), "coherence": defined(arrays[f"{kind}.coherence"][row, lens]),
+    }  # fmt: skip
+
+
+def defined(numbers: Any) -> list[float | None]:
+    return [number if math.isfinite(number) else None for number in numbers.tolist()]
+
+
+def expected_tokens(ids: Iterable[int]) -> list[dict[str, Any]]:
+    texts = TokenTable.of(raw_tokens())
+    return [{"id": token, "token": texts.text(token)} for token in ids]
+
+
+def expected_agreement(
+    arrays: dict[str, Any], compared: str, at: tuple[int, ...], first: tuple[str, int], second: tuple[str, int]
+) -> dict[str, Any]:
+    """By sets of the stored lists; `at` is the place of its similarities, the lens last."""
+    top, bottom = arrays[f"{compared}.similarity"][at].tolist()
+    end = "top" if top >= bottom else "bottom"
+    tokens = arrays[f"{second[0]}.ids"][second[1], at[-1], ("top", "bottom").index(end)].tolist()
+    in_first = {*arrays[f"{first[0]}.ids"][first[1], at[-1], 0].tolist()}
+    shuffled = arrays[f"{compared}.shuffled"].reshape(-1, 2, 2)[:, at[-1]].tolist()
+    return {
+        "top": top, "bottom": bottom, "end": end,
+        "shared": expected_tokens(token for token in tokens if token in in_first),
+        "shuffled": {
+            "similarity": pytest.approx(sum(of[0] for of in shuffled) / len(shuffled)),
+            "similarity_bottom": pytest.approx(sum(of[1] for of in shuffled) / len(shuffled)),
+            "share_15": sum(max(of) >= np.float32(0.15) for of in shuffled) / len(shuffled),
+        },
+    }  # fmt: skip
 
 
 def test_ff(index: Index) -> None:
     arrays = shard_arrays(GPT2, seed=1)
+    agreed = expected_agreement(arrays, "ff", (4, 1), ("ff_key", 4), ("ff_value", 4))
     assert decoded(neuron_view(index, 1, 4, "cosine")) == {
-        "model": "gpt2-like", "layer": 1, "neuron": 4, "lens": "cosine", "key": expected_vector(arrays, "ff_key", 4, 1),
-        "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": arrays["ff.similarity"][4, 1].item(),
+        "model": "gpt2-like", "build": index.manifest.build, "layer": 1, "neuron": 4, "lens": "cosine",
+        "key": expected_vector(arrays, "ff_key", 4, 1),
+        "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": agreed["top"],
+        "similarity_bottom": agreed["bottom"], "agrees": agreed["end"], "shared": agreed["shared"], "along": [],
+        "opposed": [], "shuffled": agreed["shuffled"],
     }  # fmt: skip
 
 
 def test_ff_has_up_where_neurons_are_gated(indexes: dict[str, Index]) -> None:
     content = decoded(neuron_view(indexes["llama-like"], 2, 3))
     assert content["up"] == expected_vector(shard_arrays(LLAMA, seed=2), "ff_up", 3, 0)
-    assert list(content) == ["model", "layer", "neuron", "lens", "key", "value", "up", "similarity"]
+    assert list(content) == [
+        "model", "build", "layer", "neuron", "lens", "key", "value", "up", "similarity", "similarity_bottom",
+        "agrees", "shared", "along", "opposed", "shuffled",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
@@ -69,9 +111,17 @@ def test_pairs(index: Index, matrix: str, lens: str, lens_at: int, preset: str, 
         tokens = [[{"id": token, "token": texts.text(token)} for token in pair] for pair in pairs]
         return [{"from": a, "to": b, "score": score} for (a, b), score in zip(tokens, scores, strict=False)]
 
+    def hidden() -> int:
+        """Of as many best pairs as are shown."""
+        ids, count = arrays[f"{matrix}.ids"][1, lens_at, :, 0], arrays[f"{matrix}.count"][1, lens_at, :, 0]  # (P, ...)
+        shown = ids[preset_at, : count[preset_at]].tolist()
+        best = ids[0, : min(len(shown), count[0])].tolist()
+        return len({tuple(pair) for pair in best} - {tuple(pair) for pair in shown})
+
     assert decoded(pairs_view(index, matrix, 3, 1, lens, preset)) == {
-        "model": "gpt2-like", "layer": 3, "head": 1, "matrix": matrix, "lens": lens, "preset": preset,
-        "top": expected(0), "bottom": expected(1),
+        "model": "gpt2-like", "build": index.manifest.build, "layer": 3, "head": 1, "matrix": matrix, "lens": lens,
+        "preset": preset, "top": expected(0), "bottom": expected(1),
+        "coherence": defined(arrays[f"{matrix}.coherence"][1, lens_at, preset_at]), "hidden": hidden(),
     }  # fmt: skip
 
 
@@ -81,9 +131,14 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
     for head in (2, 3):
         view = subhead_view(indexes["llama-like"], 2, head, 1, "dot")
         assert decoded(view) == {
-            "model": "llama-like", "layer": 2, "head": head, "subhead": 1, "lens": "dot",
+            "model": "llama-like", "build": indexes["llama-like"].manifest.build, "layer": 2,
+            "head": head, "subhead": 1, "lens": "dot",
             "q": expected_vector(arrays, "w_q", head * 3 + 1, 0), "k": expected_vector(arrays, "w_k", 1 * 3 + 1, 0),
             "v": expected_vector(arrays, "w_v", 1 * 3 + 1, 0), "o": expected_vector(arrays, "w_o", head * 3 + 1, 0),
+            "similarity": {
+                "vo": expected_agreement(arrays, "vo", (head, 1, 0), ("w_v", 1 * 3 + 1), ("w_o", head * 3 + 1)),
+                "qk": expected_agreement(arrays, "qk", (head, 1, 0), ("w_q", head * 3 + 1), ("w_k", 1 * 3 + 1)),
+            },
         }  # fmt: skip
         assert "Heads 2 to 3 share" in view.note
         assert "mix channel 1 with 2:" in view.note
@@ -117,13 +172,6 @@ def test_columns_and_notes(indexes: dict[str, Index]) -> None:
     assert subhead_view(gpt2, 1, 1, 3).note == ""  # whose heads share nothing
 
 
-def test_what_people_see_and_scripts_do_not(index: Index) -> None:
-    arrays, view = shard_arrays(GPT2, seed=1), neuron_view(index, 1, 2)
-    assert view.key
-    assert view.key.norm == arrays["ff_key.norm"][2]
-    assert view.key.coherence == tuple(arrays["ff_key.coherence"][2, 0].tolist())
-
-
 def test_coherence_may_be_undefined(index: Index) -> None:
     value = neuron_view(index, 0, 1).value
     assert value
@@ -147,10 +195,26 @@ def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:
     arrays = {name: part.copy() for name, part in shard_arrays(LLAMA).items()}
     value, key, up = ([*range(10, 10 + K)], [*range(12, 12 + K)][::-1], [*range(13, 13 + K)])
     arrays["ff_value.ids"][1, 0, 0], arrays["ff_key.ids"][1, 0, 0], arrays["ff_up.ids"][1, 0, 1] = value, key, up
+    arrays["ff_up.ids"][1, 0, 0] = [*range(11 + K, 11 + 2 * K)]
+    arrays["ff_value.ids"][1, 0, 1] = value[::-1]
+    for numbers, end, shared, along, opposed in (
+        ([0.3, 0.3], "top", value[2:], [], value[3:]),
+        ([0.2, 0.3], "bottom", value[:1:-1], [], value[:2:-1]),
+        ([0, 0], None, [], [], []),
+    ):
+        arrays["ff.similarity"][1, 0] = numbers
+        rewrite_shard(tmp_path / "small", manifest, 0, arrays)
+        view = neuron_view(Index.open(tmp_path / "small"), 0, 1, k=1)
+        assert view.agrees == end
+        assert [[token["id"] for token in part] for part in (view.shared, view.along, view.opposed)] == [
+            shared, along, opposed,
+        ]  # fmt: skip
+        assert view.telling == (end is not None)
+    arrays["ff_up.ids"][1, 0] = arrays["ff_up.ids"][1, 0, ::-1].copy()
+    arrays["ff.similarity"][1, 0] = [0.2, 0.3]
     rewrite_shard(tmp_path / "small", manifest, 0, arrays)
     view = neuron_view(Index.open(tmp_path / "small"), 0, 1, k=1)
-    assert [token["id"] for token in view.shared] == value[2:]
-    assert [token["id"] for token in view.opposed] == value[3:]
+    assert [token["id"] for token in view.along] == value[:2:-1]
 
 
 @pytest.mark.parametrize("preset", PRESETS)

@@ -17,6 +17,8 @@ from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
     ("layers 3", None), ("L3N5", "/tiny/ff/3/5"), (" l3n5 ", "/tiny/ff/3/5"), ("L3N6", None), ("L4N0", None),
     ("3.5", "/tiny/ff/3/5"), ("3.1", "/tiny/head/3/1"), ("3.6", None), ("L3H1", "/tiny/head/3/1"), ("L3H2", None),
     ("L3H1.3", "/tiny/head/3/1/sub/3"), ("3.1.3", "/tiny/head/3/1/sub/3"), ("3.1.4", None), ("3.2.0", None),
+    ("L3H1.svd3", "/tiny/head/3/1/svd/3"), ("3.1.svd0", "/tiny/head/3/1/svd/0"), ("l3h1 SVD 2", "/tiny/head/3/1/svd/2"),
+    ("3/1/svd/2", "/tiny/head/3/1/svd/2"), ("L3H1.svd4", None), ("L3H2.svd0", None), ("L3.svd0", None),
     ("٣.١", None), ("3", None), ("3.1.3.1", None), ("9999999999.1", None), ("/tiny", "/tiny"), ("/tiny/", "/tiny"),
     ("tiny", None), ("/other/ff/3/5", None), ("/tiny/layer/2", "/tiny/layer/2"),
     ("/tiny/layer/2?sort=-norm&page=3&x=1", "/tiny/layer/2?sort=-norm&page=3"),
@@ -31,9 +33,15 @@ from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
     ("/tiny/head/1/1/ov", None),
     ("/tiny/head/1/1/sub/2.csv", "/tiny/head/1/1/sub/2"),
     ("/tiny/head/1/1/sub/4", None),
+    ("/tiny/head/1/1/svd/2.json?k=7&preset=all", "/tiny/head/1/1/svd/2?k=7"),
+    ("/tiny/head/1/1/svd/4", None),
     (f"/tiny/token/{D_VOCAB - 1}", f"/tiny/token/{D_VOCAB - 1}"),
     (f"/tiny/token/{D_VOCAB}", None),
-    ("/tiny/search?q=a+b%26", "/tiny/search?q=a+b%26"),
+    ("/tiny/search?q=a+b%26", "/tiny/search?q=a+b%26"), ("/tiny/lab.svg?figure=inverse", "/tiny/lab?figure=inverse"),
+    ("/tiny/lab/x", None), ("/tiny/labels.csv?page=2", "/tiny/labels?page=2"), ("/tiny/labels/x", None),
+    ("tiny/vo/1/1", "/tiny/head/1/1/vo"), ("tiny/ff_value/1/5", "/tiny/ff/1/5"),
+    ("tiny/w_q/1/1/3", "/tiny/head/1/1/sub/3"), ("tiny/svd/1/1/3", "/tiny/head/1/1/svd/3"),
+    ("tiny/vo/99/1", None), ("tiny/vo/01/2", None),
     ("/tiny/search?q=7", "/tiny/search?q=7"),
     ("http://127.0.0.1:8000/tiny/ff/3/5?lens=cosine#key", "/tiny/ff/3/5?lens=cosine"),
     ("https://example.org/tiny/head/1/0/qk.tex", "/tiny/head/1/0/qk"),
@@ -54,9 +62,12 @@ def test_the_name_of_what_heads_share(text: str, path: str) -> None:
 @pytest.mark.parametrize(("text", "titles"), [
     ("3.1", ["Head 1 of layer 3", "Neuron 1 of layer 3"]),
     (" 3.5 ", ["Neuron 5 of layer 3"]), ("3.1.3", ["Subhead 3 of head 1 of layer 3"]),
+    ("3.1.svd3", ["Direction 3 of head 1 of layer 3"]),
     ("L3H1", ["Head 1 of layer 3"]), ("layer 3", ["Layer 3"]),
     ("/tiny/head/3/1/vo?preset=words", ["VO of head 1 of layer 3"]),
-    ("/tiny/token/5", ["Token #5"]), ("/tiny/search?q=dog", ["Search"]), ("/tiny", ["Layers and heads"]), ("9.1", []),
+    ("/tiny/token/5", ["Token #5"]), ("/tiny/search?q=dog", ["Search"]), ("/tiny/lab", ["Lab"]),
+    ("/tiny/labels", ["Labels"]), ("tiny/qk/1/1", ["QK of head 1 of layer 1"]),
+    ("/tiny", ["Layers and heads"]), ("9.1", []),
     ("dog", []),
 ])  # fmt: skip
 def test_pages_that_a_text_may_mean(text: str, titles: list[str]) -> None:
@@ -70,15 +81,16 @@ def test_pages_that_a_text_may_mean(text: str, titles: list[str]) -> None:
     ("/gpt2/search?q=dog", "gpt2"), ("gpt2/layer/3.json", "gpt2"), ("him/head", None), ("and/or", None),
     ("/gpt2", None), ("https://example.org/", None), ("http://[/gpt2/ff/3/5", None), ("/<b>/ff/3/5", None),
     ("dog", None), ("", None),
+    ("/other/labels", "other"), ("other/vo/1/2", "other"),
 ])  # fmt: skip
 def test_the_model_of_a_pasted_address(text: str, model: str | None) -> None:
     assert pasted_model(text) == model
 
 
-@pytest.mark.parametrize("text", ["L99", "L99N0", "L0N999", "L0H99", "0.1.99", " 99.1 "])
+@pytest.mark.parametrize("text", ["L99", "L99N0", "L0N999", "L0H99", "0.1.99", " 99.1 ", "L0H1.svd99"])
 def test_what_is_out_of_range(text: str) -> None:
     said = out_of_range("tiny", GPT2, text)
-    assert said == "tiny has layers 0 to 3, neurons 0 to 5, heads 0 to 1, subheads 0 to 3"
+    assert said == "tiny has layers 0 to 3, neurons 0 to 5, heads 0 to 1, subheads 0 to 3, directions 0 to 3"
 
 
 @pytest.mark.parametrize("text", ["L0N0", "0.1", "dog", "", "/tiny/ff/99/0"])
@@ -94,12 +106,28 @@ def test_examples_exist(shape: Shape) -> None:
 def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> None:
     said = {
         "lens": "cosine", "preset": "words", "k": "7", "page": "2", "sort": "norm", "token": "300", "kind": "vo",
-        "group": "from", "reading": "norm", "q": "dog",
+        "group": "from", "reading": "norm", "q": "dog", "hubs": "hide", "map": "coherence",
+        "text": "a dog", "layer": "1", "figure": "inverse", "as": "gpt2-medium",
+        "list": "vo/21/7", "ranks": "1",
     }  # fmt: skip
-    numbers = {"model": "tiny", "layer": 1, "neuron": 5, "head": 1, "subhead": 0, "token": 3, "matrix": "vo"}
+    numbers = {
+        "model": "tiny",
+        "layer": 1,
+        "neuron": 5,
+        "head": 1,
+        "subhead": 0,
+        "direction": 2,
+        "token": 3,
+        "matrix": "vo",
+        "other": "b",
+        "index_of_kind": 1,
+        "kind": "classifier",
+    }
     for path, item in client.get("/openapi.json").json()["paths"].items():
         if "pages" in item["get"]["tags"] and path != "/" and not path.endswith("{format}"):
-            taken = {name: said[name] for name in (p["name"] for p in item["get"]["parameters"] if p["in"] == "query")}
+            asked = [p for p in item["get"]["parameters"] if p["in"] == "query"]
+            of_page = [p["name"] for p in asked if not p["description"].startswith("In `.")]  # and not of its data
+            taken = {name: said[name] for name in of_page}
             address = parse_address("tiny", GPT2, f"http://elsewhere{path.format(**numbers)}?{urlencode(taken)}&utm=1")
             assert address, path
             assert dict(parse_qsl(urlsplit(address).query)) == taken, path

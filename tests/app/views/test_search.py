@@ -7,15 +7,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from app import addresses
+from app.views.first_words import FIRST
 from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_view
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
-from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
+from tests.support.lists import (
+    READY,
+    SHAPES,
+    TEXTS,
+    all_listings,
+    all_pairs,
+    first_readable,
+    first_tokens,
+    owner,
+    token,
+)
 from tests.support.synthetic import D_VOCAB
 from tests.support.tokenizers import tokenizer_json
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
+FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST) for name, shape in SHAPES.items()}
 
 
 def matches(name: str, words: list[list[int]], lens: str, kind: str | None) -> list[dict[str, Any]]:
@@ -36,6 +49,7 @@ def matches(name: str, words: list[list[int]], lens: str, kind: str | None) -> l
             "kind": of_kind, "layer": layer, "index": number, "end": end,
             "ranks": [rank for rank, _ in best],  # type: ignore[misc]
             "tokens": [token(t) for _, t in best],  # type: ignore[misc]
+            "first": FIRST_TOKENS[name][of_kind, layer, number, lens, end],
         }
         | owner(shape, of_kind, number)
         for _, of_kind, layer, number, end, best in sorted(found, key=lambda entry: entry[0])
@@ -102,6 +116,7 @@ def pair_matches(name: str, words: list[list[int]], lens: str, matrices: tuple[s
         (rank, -abs(score), -layer, MATRICES.index(matrix), head, ENDS.index(end), preset, pair): {
             "matrix": matrix, "layer": layer, "head": head, "preset": PRESETS[preset], "end": end, "rank": rank,
             "from": token(pair[0]), "to": token(pair[1]), "score": score,
+            "first": first_readable(PAIRS[name], matrix, layer, head),
         }
         for (layer, matrix, head, end, pair), (rank, preset, score) in best.items()
     }  # fmt: skip
@@ -212,3 +227,39 @@ def test_any_text_has_an_answer(index: Index, q: str) -> None:
         assert any("\ud800" <= character <= "\udfff" for character in q)
     else:
         assert view.q == q
+
+
+@pytest.mark.parametrize(("q", "relation", "is_arrow"), [
+    ("king queen", "king>queen", False),
+    ("king, queen", "king>queen", False),
+    ("king > queen", "king>queen", True),
+    ("king>queen", "king>queen", True),
+    ("king -> queen", "king>queen", True),
+    ("king→queen", "king>queen", True),
+    ("New York > New Yorker", "New York>New Yorker", True),
+    ('"New York" king', "New York>king", False),
+    ("king", None, False),
+    ("king queen prince", None, False),
+    ("a > b > c", None, False),
+    ("king >", None, False),
+    ("> queen", None, False),
+    ("->", None, False),
+    ("<b>x", None, False),
+    ("#40 #41", None, False),
+    ("", None, False),
+])  # fmt: skip
+def test_two_words_may_be_a_pair_for_heads(index: Index, q: str, relation: str | None, is_arrow: bool) -> None:
+    view = search_view(index, q, "cosine", live=True)
+    assert view.relation == relation
+    address = addresses.relation("gpt2-like", pairs=relation, lens="cosine") if is_arrow else None
+    assert view.jump == address
+    assert search_view(index, q, "cosine").jump is None
+    if is_arrow and relation:
+        assert [group.surface for group in view.words] == list(
+            dict.fromkeys(word.lower() for word in relation.replace(">", " ").split())
+        )
+
+
+def test_a_typed_name_is_read_under_the_lens_of_the_search(index: Index) -> None:
+    assert search_view(index, "L1N3", "cosine").jump == "/gpt2-like/ff/1/3?lens=cosine"
+    assert search_view(index, "/gpt2-like/ff/1/3", "cosine").jump == "/gpt2-like/ff/1/3"

@@ -8,18 +8,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.views.terms import (
+    moved_change,
+    parse_against,
     parse_groups,
     parse_layers,
+    parse_neurons,
     parse_off,
     parse_pairs,
     parse_set,
     parse_terms,
+    parse_token,
+    without_change,
+    write_against,
     write_groups,
     write_layers,
+    write_neurons,
     write_off,
     write_pairs,
     write_set,
     write_terms,
+    write_token,
 )
 from precompute.errors import BadRequest
 from precompute.live.wire import HeadOff, NeuronSet, Term, Word
@@ -146,9 +154,34 @@ def test_pairs() -> None:
         ("France", "Paris"), ("Italy", "Rome"), ("United States", "Washington"),
     ]  # fmt: skip
     assert write_pairs(pairs) == "France>Paris,Italy>Rome,United States>Washington"
-    for wrong in ("France", "France>", ">Paris", "a>b>c"):
+    assert parse_pairs('"France" > "Paris", Italy>Rome, France>Paris, Italy>Rome') == pairs[:2]  # each once
+    for wrong in ("France", "France>", ">Paris", "a>b>c", "#3290>Paris", "France>#5"):
         with pytest.raises(BadRequest):
             parse_pairs(wrong)
+
+
+@pytest.mark.parametrize(("typed", "word", "token", "written"), [
+    ("run", "run", None, "run"), (" run ", "run", None, "run"), ("1240", "#1240", 1240, "1240"),
+    ("#7", "#7", 7, "7"), ('"7"', "7", None, '"7"'), ('"mean"', "mean", None, '"mean"'),
+])  # fmt: skip
+def test_one_token(typed: str, word: str, token: int | None, written: str) -> None:
+    found = parse_token(typed)
+    assert found == parse_against(typed) == Word(word=word, token=token)
+    assert write_token(found) == write_against(parse_against(typed)) == written
+    assert parse_token(written) == found
+
+
+def test_what_a_logit_is_compared_with() -> None:
+    assert [write_against(parse_against(typed)) for typed in ("", "mean", "none")] == ["mean", "mean", "none"]
+    assert parse_token(" ") is None
+
+
+def test_neurons() -> None:
+    neurons = parse_neurons("29.1240, L25N382 29.1240")
+    assert [(neuron.layer, neuron.neuron) for neuron in neurons] == [(29, 1240), (25, 382)]
+    assert write_neurons(neurons) == "29.1240,25.382"
+    with pytest.raises(BadRequest, match="a neuron is layer"):
+        parse_neurons("8.h11")
 
 
 def test_changes() -> None:
@@ -161,9 +194,31 @@ def test_changes() -> None:
     changed = parse_set("10.5:2.5,L3N4=-1 10.5:3")
     assert changed == (NeuronSet(layer=10, neuron=5, value=3.0), NeuronSet(layer=3, neuron=4, value=-1.0))
     assert write_set(changed) == "10.5:3,3.4:-1"
-    for wrong in ("10", "x.3", "8.h", "1.2:3"):
+    at = parse_off("8.h11@3, L4N5@0 8.h11")
+    assert at == (
+        HeadOff(layer=8, head=11, position=3), NeuronSet(layer=4, neuron=5, position=0), HeadOff(layer=8, head=11),
+    )  # fmt: skip
+    assert write_off(at) == "8.h11@3,4.5@0,8.h11"
+    placed = parse_set("10.2361=0@3,10.2361:2@3,10.2361:1")
+    assert write_set(placed) == "10.2361:2@3,10.2361:1"
+    for wrong in ("10", "x.3", "8.h", "1.2:3", "8.h11@", "8.h11@x", "@3", "8.h1@3@4"):
         with pytest.raises(BadRequest):
             parse_off(wrong)
-    for wrong in ("10.5", "10.5:", "10.5:x", "8.h1:3", "1.1:1e9"):
+    for wrong in ("10.5", "10.5:", "10.5:x", "8.h1:3", "1.1:1e9", "10.5@3", "10.5:2@-1"):
         with pytest.raises(BadRequest):
             parse_set(wrong)
+
+
+@pytest.mark.parametrize(("changes", "name", "position", "moved"), [
+    ("8.h11,4.5", "8.h11", 3, "8.h11@3,4.5"), ("8.h11@3,4.5", "8.h11@3", None, "8.h11,4.5"),
+    ("10.5:2.5", "10.5", 0, "10.5:2.5@0"), ("8.h11@3,8.h11", "8.h11@3", None, "8.h11"), (None, "8.h11", 1, None),
+])  # fmt: skip
+def test_a_change_goes_elsewhere(changes: str | None, name: str, position: int | None, moved: str | None) -> None:
+    assert moved_change(changes, name, position) == moved
+    assert without_change(changes, name) in (None, "4.5", "8.h11")
+
+
+@pytest.mark.parametrize("weight", ["0.00001", "100000", "0.5", "123456.789"])
+def test_numbers_are_written_as_they_are_read(weight: str) -> None:
+    assert write_terms(parse_terms(f"dog, {weight}*cat")) == f"dog + {weight}*cat"
+    assert write_set(parse_set(f"29.1240:{weight}")) == f"29.1240:{weight}"

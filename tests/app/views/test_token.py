@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.views.first_words import FIRST
 from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, token_view
 from precompute.build.inverted import invert_pairs
 from precompute.errors import NotFound
@@ -15,7 +16,17 @@ from precompute.index.index import Index
 from precompute.index.lookup import layers as lookup_layers
 from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES
 from tests.support.builds import quick_build, small_gpt2
-from tests.support.lists import READY, SHAPES, TEXTS, all_listings, all_pairs, owner, token
+from tests.support.lists import (
+    READY,
+    SHAPES,
+    TEXTS,
+    all_listings,
+    all_pairs,
+    first_readable,
+    first_tokens,
+    owner,
+    token,
+)
 from tests.support.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, write_index
 
 ROLES = {
@@ -29,6 +40,7 @@ ROLES = {
 
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
+FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST) for name, shape in SHAPES.items()}
 PAIRS = {name: list(all_pairs(shape, READY[name])) for name, shape in SHAPES.items()}
 
 
@@ -42,10 +54,13 @@ def places(name: str, number: int, lens: str, kind: str, end: str) -> list[dict[
     ]
     found.sort(key=lambda entry: (entry.rank, -abs(entry.score), entry.layer, entry.number))
     return [
-        {"kind": kind, "layer": e.layer, "index": e.number, "rank": e.rank, "score": e.score}
+        {
+            "kind": kind, "layer": e.layer, "index": e.number, "rank": e.rank, "score": e.score,
+            "first": FIRST_TOKENS[name][kind, e.layer, e.number, lens, end],
+        }
         | owner(shape, kind, e.number)
         for e in found
-    ]
+    ]  # fmt: skip
 
 
 def pairs(name: str, number: int, lens: str, preset: str, matrices: tuple[str, ...]) -> list[dict[str, object]]:
@@ -60,6 +75,7 @@ def pairs(name: str, number: int, lens: str, preset: str, matrices: tuple[str, .
         {
             "matrix": e.matrix, "layer": e.layer, "head": e.head, "side": ("from", "to")[side], "end": e.end,
             "rank": e.rank, "score": e.score, "other": token(e.pair[1 - side]),
+            "first": first_readable(PAIRS[name], e.matrix, e.layer, e.head),
         }
         for _, e, side in sorted(found)
     ]  # fmt: skip

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from app.views.model import model_view
-from app.views.readable import SAME, STEM, readable
+from app.views.readable import SAME, STEM, UNLEARNED, readable
 from app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
 from precompute.build.shard_writer import write_vocabulary
 from precompute.index.index import Index
 from precompute.index.tokens import pack
 from precompute.shape import LENSES, PRESETS
 from tests.support.pages import parsed
-from tests.support.site import visit
-from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, shard_arrays
+from tests.support.site import DIFFERENCE, visit
+from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, stored_arrays
 
 LETTERS = [f" {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 WORDS = [" " + "".join(letters) for letters in itertools.product("bdfgk", "ae", "lmnr", "io")]  # 80 of 4 letters
@@ -43,7 +43,7 @@ def words(start: int, count: int) -> list[int]:
 def opened(folder: Path, **changed: Any) -> Index:
     """Two layers; the arrays of layer 1 are random but for those given, at top."""
     folder.mkdir()
-    manifest = make_manifest(SHAPE, folder.name, LIST, PAIR_LIST)
+    manifest = make_manifest(SHAPE, folder.name, LIST, PAIR_LIST, kinds=None)
     offsets, data = pack([text.encode() for text in TEXTS])
     norms = np.array([0.4 if text in DULL else 1 for text in TEXTS], np.float32)
     vocabulary: dict[str, Any] = {
@@ -52,12 +52,13 @@ def opened(folder: Path, **changed: Any) -> Index:
     (folder / "tokenizer.json").write_bytes(b"{}")
     manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, vocabulary))
     manifest = add_layer(folder, manifest, 1)
-    arrays = {name: array.copy() for name, array in shard_arrays(SHAPE, LIST, PAIR_LIST, seed=1).items()}
+    arrays = {name: array.copy() for name, array in stored_arrays(manifest.stored, seed=1).items()}
     spread_evenly(arrays["inverted.offsets"])
     arrays["ff_value.coherence"][...] = np.nan
     arrays["ff.similarity"][...] = -1
     for matrix in ("vo", "qk"):
         arrays[f"{matrix}.coherence"][...] = np.nan
+        arrays[f"{matrix}.readability"][...] = np.nan
     for name, change in changed.items():
         change(arrays[name.replace("__", ".")])
     rewrite_shard(folder, manifest, 1, arrays)
@@ -141,6 +142,27 @@ def test_neurons(tmp_path: Path, name: str) -> None:
         assert len(cards) <= CARDS
 
 
+def test_keys_that_agree_with_either_end_of_the_value(tmp_path: Path) -> None:
+    """The larger of both counts, and the card shows that end; of a coherence of that end."""
+
+    def lists(array: Any) -> None:
+        for neuron, end in ((0, 0), (1, 1), (2, 1), (3, 1)):
+            array[neuron, :, end, :6] = words(6 * neuron, 6)
+
+    def numbers(array: Any) -> None:
+        array[0], array[1], array[2], array[3] = (0.5, 0.4), (0.1, 0.6), (0.3, 0.31), (0, 0.9)
+
+    def coherences(array: Any) -> None:
+        array[:3] = 0.5
+        array[3] = 0.5, SAME + 0.1  # tokens that the model cannot tell apart, at the bottom
+
+    changes = {"ff_value__ids": lists, "ff__similarity": numbers, "ff_value__coherence": coherences}
+    cards = model_view(opened(tmp_path / "tiny", **changes)).agreeing or ()
+    assert [(card["neuron"], card["end"]) for card in cards] == [(1, "bottom"), (0, "top"), (2, "bottom")]
+    assert [card["number"] for card in cards] == pytest.approx([0.6, 0.5, 0.31])
+    assert [[token["id"] for token in card["tokens"]] for card in cards] == [words(6 * n, 6) for n in (1, 0, 2)]
+
+
 def test_tokens_that_the_model_cannot_tell_apart(tmp_path: Path) -> None:
     index = opened(
         tmp_path / "tiny",
@@ -183,15 +205,11 @@ def test_heads(tmp_path: Path) -> None:
         2: list(zip(first[15:40], second[15:40], strict=True)),  # with more words
         3: list(zip(ids(*LETTERS), second, strict=False)),
         4: good,  # again
-        5: list(zip(first[25:40], second[:15], strict=True)),  # weak
+        5: [(token, token) for token in first],  # words with themselves
         6: list(zip(first[25:40], second[:15], strict=True)),  # undefined
     }
 
-    def scores(array: Any) -> None:
-        array[...] = falling(array.shape[-1])
-        array[[0, 1, 2, 3, 4, 6]] *= 2
-
-    def coherence(array: Any) -> None:
+    def readability(array: Any) -> None:
         for head in heads:
             array[head, LENSES.index(HEAD_LENS), PRESETS.index(HEAD_PRESET), 0] = 0.7 - 0.1 * head
         array[6] = np.nan
@@ -200,8 +218,8 @@ def test_heads(tmp_path: Path) -> None:
         tmp_path / "tiny",
         vo__ids=all_of(*(pairs_of(head, pairs) for head, pairs in heads.items())),
         vo__count=full(*heads),
-        vo__scores=scores,
-        vo__coherence=coherence,
+        vo__scores=lambda array: np.copyto(array, falling(array.shape[-1])),
+        vo__readability=readability,
     )
     for lens, preset in itertools.product(LENSES, PRESETS):
         cards = model_view(index, lens, preset).heads
@@ -216,6 +234,19 @@ def test_heads(tmp_path: Path) -> None:
     assert richest(index, ()) is None
 
 
+@pytest.mark.parametrize(("readability", "n_cards"), [(0.41, 1), (0.39, 0)])
+def test_heads_that_nobody_could_name_have_no_card(tmp_path: Path, readability: float, n_cards: int) -> None:
+    pairs = list(zip(words(0, 40), words(40, 40), strict=True))
+    index = opened(
+        tmp_path / "tiny",
+        qk__ids=pairs_of(2, pairs),
+        qk__count=full(2),
+        qk__scores=lambda array: np.copyto(array, falling(array.shape[-1])),
+        qk__readability=lambda array: array[2].fill(readability),
+    )
+    assert len(model_view(index).heads or ()) == n_cards
+
+
 def test_the_home_page_leads_there(tmp_path: Path) -> None:
     pairs = list(zip(words(0, 40), words(40, 40), strict=True))
     opened(
@@ -226,7 +257,7 @@ def test_the_home_page_leads_there(tmp_path: Path) -> None:
         qk__ids=pairs_of(2, pairs),
         qk__count=full(2),
         qk__scores=lambda array: np.copyto(array[2], 5 * falling(PAIR_LIST)),
-        qk__coherence=lambda array: array[2].fill(0.6),
+        qk__readability=lambda array: array[2].fill(0.6),
     )
     with visit(tmp_path) as visitor:
         start = visitor.get("/index.json").json()["start"]
@@ -236,5 +267,12 @@ def test_the_home_page_leads_there(tmp_path: Path) -> None:
             assert link in links
             assert visitor.get(link).status_code == 200
         page = visitor.get("/tiny").text
-        assert "always lens cosine and preset words" in page
+        assert "of their pairs of words" in page
         assert f"/tiny/head/1/2/qk?lens={HEAD_LENS}&amp;preset={HEAD_PRESET}" in page
+
+
+def test_words_in_very_many_lists_of_a_difference_are_words_all_the_same(site_data: Path) -> None:
+    """They are what the fine-tune is about."""
+    index = Index.open(site_data / DIFFERENCE)
+    norms = index.centred_norms[0]
+    assert (readable(index).learned == (norms >= UNLEARNED * np.median(norms))).all()

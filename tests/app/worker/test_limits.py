@@ -66,9 +66,9 @@ def test_tokens_of_a_prompt(tokens: int, n_positions: int, said: str | None) -> 
 
 
 def test_evolution_that_fits_no_page() -> None:
-    LIMITS.check_evolution(2 * 61 * 256, 5)
+    LIMITS.check_cells("evolution", 2 * 61 * 256, 5)
     with pytest.raises(TooLarge, match=r"31232 cells with 50 tokens each .*up to 200000"):
-        LIMITS.check_evolution(2 * 61 * 256, 50)
+        LIMITS.check_cells("evolution", 2 * 61 * 256, 50)
 
 
 def test_attention_that_fits_no_page() -> None:

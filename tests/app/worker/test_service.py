@@ -6,6 +6,7 @@ import logging
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,7 +18,15 @@ import pytest
 from app.settings import Settings
 from app.worker.service import create_worker
 from app.workers.protocol import WEIGHTS_HEADER, Fault, Health
-from precompute.live.wire import PromptAnswer, PromptAsk, SeedsAnswer, SeedsAsk
+from precompute.live.wire import (
+    PromptAnswer,
+    PromptAsk,
+    SeedsAnswer,
+    SeedsAsk,
+    StatesAnswer,
+    StatesAsk,
+    StatesReadingAsk,
+)
 from tests.support.site import GPT2
 from tests.support.workers import (
     PROMPT,
@@ -56,6 +65,11 @@ def test_it_answers_as_the_engine_does(worker: str, engine: HeldEngine) -> None:
     relation = {"pairs": [{"source": "France", "target": "Paris"}]}
     for path, ask in (("relation", relation), ("heads", through), ("reading", reading)):
         assert post(f"{worker}/{path}", ask).status_code == 200
+    states = StatesAnswer.model_validate_json(post(f"{worker}/states", {"text": "the dog", "layer": 0}).content)
+    assert states == engine.text_states(StatesAsk(text="the dog", layer=0))
+    again = StatesReadingAsk(states=states.states)
+    read = post(f"{worker}/states-reading", again.model_dump(mode="json"))
+    assert read.json() == engine.read_states(again).model_dump(mode="json")
 
 
 def test_health(worker: str, loaded: tuple[HeldEngine, str]) -> None:
@@ -88,6 +102,14 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
     ("/prompt", b'{"text": "dog", "interventions": [{"kind": "head", "layer": 0, "head": 99}]}', 404, "head 99"),
     ("/prompt/events", b'{"text": ""}', 422, "text"),
     ("/reading", b'{"kind": "ff_key", "layer": 99, "index": 0, "reading": "norm"}', 404, "99"),
+    ("/states", json.dumps({"text": LONG}).encode(), 413, "tokens: up to 60 are read (the setting prompt_tokens)"),
+    ("/states", b'{"text": "dog", "layer": 99}', 404, "layer 99 does not exist here"),
+    ("/states", b'{"text": ""}', 422, "text"),
+    ("/states-reading", b'{"states": "AAAA"}', 422, "the states have 3 bytes"),
+    ("/states-reading", b'{"states": ""}', 422, "the states have 0 bytes"),
+    ("/states-reading", b'{"states": "!"}', 422, "states"),
+    ("/states-reading", b'{"states": "%s"}' % (b"AAAA" * 3200), 413, "tokens: up to 60 are read"),
+    ("/states-reading", b'{"states": "%s"}' % b64encode(b"\xff" * 128), 422, "the states hold what is no number"),
     ("/nothing", b"{}", 404, "POST /seeds"),
 ]
 

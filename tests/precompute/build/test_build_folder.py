@@ -19,6 +19,7 @@ from tests.support.builds import (
     NEIGHBOURS,
     SHARD,
     VOCABULARY,
+    K,
     Listener,
     contents,
     copy,
@@ -26,6 +27,17 @@ from tests.support.builds import (
     quick_build,
     small_gpt2,
 )
+
+
+class Killed(Exception):
+    pass
+
+
+class Fragile(Listener):
+    """Ends a build when its first layer is ready."""
+
+    def look(self) -> None:
+        raise Killed
 
 
 def _other_weights(folder: Path) -> Path:
@@ -104,8 +116,8 @@ def test_layers_that_were_not_asked_for_are_left_alone(source: Path, built: Path
 
 @pytest.mark.parametrize(("name", "change", "error"), [
     (MANIFEST, (b'"k": 8', b'"k": 7'), ManifestDamaged),
-    (MANIFEST, (b'"format": 2', b'"format": 3'), NewerFormat),
-    (SHARD, (b'"format":"2"', b'"format":"3"'), NewerFormat),
+    (MANIFEST, (b'"format": 3', b'"format": 4'), NewerFormat),
+    (SHARD, (b'"format":"3"', b'"format":"4"'), NewerFormat),
 ])  # fmt: skip
 def test_what_cannot_be_repaired_safely_says_what_to_do(
     source: Path, built: Path, tmp_path: Path, name: str, change: tuple[bytes, bytes], error: type[LexiscopeError]
@@ -160,6 +172,36 @@ def test_an_index_of_an_older_format_is_built_anew_in_its_place(source: Path, bu
     assert contents(index) == contents(built)
 
 
+def test_an_index_of_format_2_keeps_what_it_stores_and_its_files_until_others_are_there(
+    source: Path, tmp_path: Path
+) -> None:
+    part: dict[str, Any] = {"kinds": ("ff_key", "ff_value"), "lenses": ("dot",), "pairs": 0}
+    index = quick_build(source, tmp_path, **part)
+    fields = json.loads((index / MANIFEST).read_text()) | {"format": 2}
+    del fields["reads_best"]
+    (index / MANIFEST).write_text(json.dumps(fields))
+    for path in index.glob("*.safetensors"):
+        path.write_bytes(path.read_bytes().replace(b'"format":"3"', b'"format":"2"', 1))
+    before = contents(index)
+    with pytest.raises(
+        OldFormat, match=r"has format 2; this one reads format 3\. `lexiscope precompute tiny` builds it"
+    ):
+        Index.open(index)
+    with pytest.raises(Killed):
+        quick_build(source, tmp_path, Fragile(), k=None, pairs=None)
+    now = contents(index)
+    assert all(now[name] == data for name, data in before.items() if name.endswith(".safetensors"))
+    assert Index.open(index).layers == (2,)
+    reader = Listener()
+    quick_build(source, tmp_path, reader, k=None, pairs=None)
+    assert reader.layers == [1, 0]
+    manifest = Index.open(index).manifest
+    assert (manifest.k, manifest.pairs, manifest.kinds, manifest.lenses) == (K, 0, part["kinds"], part["lenses"])
+    assert {path.name for path in index.glob("*.safetensors")} == {entry.file for entry in manifest.files.values()}
+    assert not before.keys() & {entry.file for entry in manifest.files.values()}
+    assert faults(index, source) == []
+
+
 def test_an_older_index_of_other_weights_is_in_the_way(source: Path, built: Path, tmp_path: Path) -> None:
     index = copy(built, tmp_path)
     old_format(index, weights_sha256="0" * 64)
@@ -195,17 +237,6 @@ def test_rebuild_beside_the_old_index(source: Path, built: Path, tmp_path: Path)
     second = {name.replace(".safetensors", ".g2.safetensors"): data for name, data in contents(built).items()}
     assert contents(index) == second | {MANIFEST: contents(index)[MANIFEST]}
     assert old.refreshed().manifest.generation == 2
-
-
-class Killed(Exception):
-    pass
-
-
-class Fragile(Listener):
-    """Ends a build when its first layer is ready."""
-
-    def look(self) -> None:
-        raise Killed
 
 
 def test_killed_rebuild_leaves_the_old_index_and_goes_on(source: Path, built: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from precompute.build.job import Options, identify
 from precompute.errors import BuildError, IndexMissing, NotFound, OptionsDiffer
 from precompute.index.index import Index
 from precompute.index.layout import shard_size
+from precompute.index.manifest import Manifest
 from precompute.shape import LENSES
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
@@ -51,6 +52,22 @@ def test_some_layers_then_the_rest_on_any_number_of_threads(source: Path, built:
     quick_build(source, tmp_path, listener, threads=3)
     assert listener.layers == [2, 0]
     assert stamps(index)[SHARD] == before
+    assert contents(index) == contents(built)
+
+
+def test_the_lens_that_reads_best_is_stored_when_all_layers_are_there(
+    source: Path, built: Path, tmp_path: Path
+) -> None:
+    index = quick_build(source, tmp_path, layers=(0, 1))
+    assert Index.open(index).manifest.reads_best is None
+    quick_build(source, tmp_path)
+    finished = Index.open(index).manifest
+    measured = Index.open(index)
+    measured.manifest.with_changes(reads_best=None).save(index)
+    assert measured.refreshed().best_lens == finished.reads_best
+    listener = Listener()
+    quick_build(source, tmp_path, listener)
+    assert (listener.layers, "nothing to do" in listener.text.getvalue()) == ([], False)
     assert contents(index) == contents(built)
 
 
@@ -106,6 +123,7 @@ PARTS: list[dict[str, Any]] = [
     {"pairs": 0},
     {"kinds": ("ff_value",), "lenses": ("cosine",)},
     {"kinds": ("w_q", "ff_key"), "pairs": 0},
+    {"kinds": ("vo_out", "qk_query"), "pairs": 0},
 ]
 
 
@@ -124,6 +142,22 @@ def test_what_is_left_out_is_recorded_and_kept(source: Path, tmp_path: Path, par
         quick_build(source, tmp_path, kinds=("w_o",))
     quick_build(source, tmp_path, kinds=stored.shape.kinds, lenses=LENSES, pairs=PAIRS, force=True)
     assert Index.open(index).stored.options == ""
+    assert faults(index, source) == []
+
+
+def test_an_index_from_before_directions_goes_on_without(source: Path, tmp_path: Path) -> None:
+    """Until it is built anew, as a whole: nobody chose to leave them out."""
+    listener, kinds = Listener(), describe(Checkpoint.open(source)).shape.weight_kinds
+    index = quick_build(source, tmp_path, kinds=kinds, layers=(2,))
+    older = Manifest.load(index)
+    assert older.kinds is None
+    quick_build(source, tmp_path, listener, layers=(1, 2))
+    quick_build(source, tmp_path, layers=(1,), force=True)
+    manifest = Manifest.load(index)
+    assert ([*manifest.shards], manifest.build) == ([1, 2], older.build)
+    assert "stores no directions of heads: add --force" in listener.text.getvalue()
+    quick_build(source, tmp_path, force=True)
+    assert Index.open(index).stored.directions == ("vo", "qk")
     assert faults(index, source) == []
 
 

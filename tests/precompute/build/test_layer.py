@@ -1,6 +1,6 @@
 """The arrays of a layer of small real models: they fit the layout, and hold what brute force makes of the weights."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -16,7 +16,7 @@ from precompute.index.layout import misfits, shard_layout
 from precompute.index.stored import Stored
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.project.coherence import FIRST_TOKENS
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from precompute.shape import COMPARED, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint
@@ -121,6 +121,8 @@ def test_pairs(built: Built, matrix: str) -> None:
             np.testing.assert_array_equal(built.arrays[f"{matrix}.scores"][at][:count], scores)
             assert not built.arrays[f"{matrix}.ids"][at][count:].any()
             assert not built.arrays[f"{matrix}.scores"][at][count:].any()
+            readable = brute.readability(pairs, *map(built.embedding, FACTORS[matrix]))
+            assert built.arrays[f"{matrix}.readability"][at] == pytest.approx(readable, abs=1e-5, nan_ok=True)
 
 
 def test_coherence_and_similarity(built: Built) -> None:
@@ -141,11 +143,59 @@ def check_coherence_and_similarity(built: Built) -> int:
             for end in range(len(ENDS)):
                 naive = brute.coherence(ids[:, lens, end], hubs, built.embedding(kind), FIRST_TOKENS)
                 np.testing.assert_allclose(arrays[f"{kind}.coherence"][:, lens, end], naive, atol=2e-5)
-        for neuron in range(shape.d_mlp):
-            key, value = (set(lists[kind][neuron, lens, 0].tolist()) for kind in ("ff_key", "ff_value"))
-            jaccard = np.float32(len(key & value) / len(key | value))
-            assert arrays["ff.similarity"][neuron, lens] == pytest.approx(jaccard)
+    check_similarities(built, lists)
     return n_hubs
+
+
+def check_similarities(built: Built, lists: dict[str, brute.Array]) -> None:
+    """By sets, head after head; grouped heads share rows of w_k and w_v as `factors` repeats them."""
+    shape, arrays = built.model.shape, built.arrays
+    group = shape.n_heads // shape.n_kv_heads
+    rows = {  # of the lists of two kinds, in the order of neurons or subheads
+        "ff": [("ff_key", n, "ff_value", n) for n in range(shape.d_mlp)],
+        "vo": [
+            ("w_v", h // group * shape.d_head + j, "w_o", h * shape.d_head + j)
+            for h, j in np.ndindex(shape.n_heads, shape.d_head)
+        ],
+        "qk": [
+            ("w_q", h * shape.d_head + j, "w_k", h // group * shape.d_head + j)
+            for h, j in np.ndindex(shape.n_heads, shape.d_head)
+        ],
+    }
+    for name, numbered in rows.items():
+        order = np.random.RandomState(0).permutation(len(numbered)).tolist()
+        following = dict(zip(order, order[1:] + order[:1], strict=True))
+        matched, shuffled = (arrays[f"{name}.{part}"].reshape(-1, 2, 2) for part in ("similarity", "shuffled"))
+        for number, (first, row, second, other) in enumerate(numbered):
+            partner = numbered[following[number]][3]
+            for lens, end in np.ndindex(2, 2):
+                top = set(lists[first][row, lens, 0].tolist())
+                for found, of in ((matched, other), (shuffled, partner)):
+                    tokens = set(lists[second][of, lens, end].tolist())
+                    jaccard = np.float32(len(top & tokens) / len(top | tokens))
+                    assert found[number, lens, end] == pytest.approx(jaccard)
+
+
+@pytest.mark.parametrize("make_model", [tiny_gpt2, tiny_llama])
+@pytest.mark.parametrize("degenerate", ["equal tokens", "zero values", "few directions"])
+def test_similarities_where_scores_tie(tmp_path: Path, make_model: Callable[..., Path], degenerate: str) -> None:
+    """Ties go to the smaller ids at both ends, so the two ends of a list can be the same tokens."""
+    checkpoint = Checkpoint.open(make_model(tmp_path, d_vocab=600))
+    model = describe(checkpoint)
+    if degenerate == "equal tokens":
+        model.W_E[:] = model.W_E[0].clone()
+    elif degenerate == "few directions":
+        model.W_E[:] = model.W_E[:3].repeat(200, 1)
+    else:
+        vectors = model.vectors
+        zeros = ("ff_value", "w_k")
+        model.vectors = lambda layer, kind: vectors(layer, kind) * (0 if kind in zeros else 1)  # type: ignore[method-assign]
+    tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
+    built = Built(model, tokens, *make(model, tokens, 2, everything(model)))
+    vectors_of = {kind: model.vectors(LAYER, kind).numpy() for kind in model.shape.kinds}
+    lists = {kind: brute.vector_lists(built.embedding(kind), V, 100)[0] for kind, V in vectors_of.items()}
+    check_similarities(built, lists)
+    assert degenerate != "equal tokens" or (built.arrays["ff.similarity"] == 1).all()
 
 
 def test_what_is_stored_does_not_change_coherence_and_similarity(tmp_path: Path) -> None:
@@ -157,7 +207,9 @@ def test_what_is_stored_does_not_change_coherence_and_similarity(tmp_path: Path)
     made = {k: make(model, tokens, 2, everything(model, k, 10))[0] for k in (12, 100, 300)}
     for k, arrays in made.items():
         assert misfits_of(arrays, everything(model, k, 10)) == []
-        for name in ("ff.similarity", *(f"{part}.coherence" for part in (*model.shape.kinds, *MATRICES))):
+        numbers = [f"{part}.coherence" for part in (*model.shape.kinds, *MATRICES)]
+        numbers += [f"{compared}.{part}" for compared in COMPARED for part in ("similarity", "shuffled")]
+        for name in numbers:
             np.testing.assert_array_equal(arrays[name], made[100][name])
         for part in ("ids", "scores"):
             np.testing.assert_array_equal(arrays[f"w_q.{part}"], made[300][f"w_q.{part}"][..., :k])
@@ -213,4 +265,9 @@ def test_what_is_left_out_changes_nothing_of_the_rest(
         if name.endswith(".coherence"):
             assert np.isnan(array).mean() < 0.5
         elif not name.startswith(("inverted", "paired")):
-            np.testing.assert_array_equal(array, whole[name] if name.endswith(".norm") else whole[name][:, at], name)
+            expected = whole[name] if name.endswith(".norm") else np.take(whole[name], at, _lens_axis(name))
+            np.testing.assert_array_equal(array, expected, name)
+
+
+def _lens_axis(name: str) -> int:
+    return 2 if name in ("vo.similarity", "vo.shuffled", "qk.similarity", "qk.shuffled") else 1

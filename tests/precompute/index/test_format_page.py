@@ -10,17 +10,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 from safetensors import safe_open
 
 from precompute.build.build_folder import NEXT
 from precompute.build.lock import LOCK
 from precompute.files import PARTIAL
-from precompute.index import layout, tensor_file
-from precompute.index.manifest import IDENTITY, MANIFEST, TOKENIZER, Manifest
-from precompute.project import coherence
+from precompute.index import comparison_record as record
+from precompute.index import hubs, lab_record, layout, tensor_file
+from precompute.index.label_address import KINDS, parse_label_address
+from precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
+from precompute.index.manifest import IDENTITY, MANIFEST, TOKENIZER, ClassifierEntry, FileEntry, Manifest, Minus
+from precompute.index.stitching import STITCHING, StitchingRun
+from precompute.lab import coverage, inverse, similarity
+from precompute.lab.sums import PARTIAL_COVERAGE
+from precompute.project import coherence, readability
+from precompute.rebuild_command import COMPARISON, COMPARISONS
 from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
-from precompute.verify import brute_coherence
-from precompute.verify import sample as verify
+from precompute.verify import brute_coherence, brute_similarity
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")
@@ -47,7 +54,10 @@ def fields_of_page() -> dict[str, str]:
 @pytest.mark.parametrize(("title", "tables"), [
     ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
     ("Nearest tokens", (layout.NEIGHBOURS,)),
-    ("Shard", (layout.PER_KIND, layout.PER_NEURON, layout.PER_MATRIX, layout.INVERTED, layout.PAIRED)),
+    ("Shard", (
+        layout.PER_KIND, layout.PER_NEURON, layout.PER_SUBHEAD, layout.PER_DIRECTION, layout.PER_MATRIX,
+        layout.PER_KIND_OF_DIFFERENCE, layout.PER_MATRIX_OF_DIFFERENCE, layout.INVERTED, layout.PAIRED,
+    )),
 ])  # fmt: skip
 def test_arrays(title: str, tables: tuple[dict[str, tuple[str, str]], ...]) -> None:
     code = [[name, dtype, shape] for table in tables for name, (dtype, shape) in table.items()]
@@ -72,9 +82,14 @@ def test_similarity_and_coherence() -> None:
     assert f"first {coherence.FIRST_TOKENS} tokens that are not hubs" in text
     assert f"more than {HUB_FACTOR} times as many" in text
     assert f"{HUB_FACTOR} × {coherence.DEPTH} / d_vocab" in text
-    assert verify.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
+    assert brute_similarity.SIMILARITY_K == brute_coherence.DEPTH == coherence.DEPTH
+    assert f"among the first {hubs.FIRST_TOKENS} tokens" in " ".join(section("Manifest").split())
+    assert brute_similarity.READ_FIRST == hubs.FIRST_TOKENS
     assert brute_coherence.FIRST_TOKENS == coherence.FIRST_TOKENS
-    assert brute_coherence.HUB_FACTOR == HUB_FACTOR
+    assert f"first {readability.FIRST_PAIRS} pairs of a list" in text
+    assert f"over the {readability.LIKE_IT} other pairs" in text
+    assert (brute_coherence.FIRST_PAIRS, brute_coherence.LIKE_IT) == (readability.FIRST_PAIRS, readability.LIKE_IT)
+    assert brute_coherence.HUB_FACTOR == brute_similarity.HUB_FACTOR == HUB_FACTOR
 
 
 def test_container() -> None:
@@ -88,13 +103,20 @@ def test_container() -> None:
 
 def test_files_and_fields(tmp_path: Path) -> None:
     names = [row[0] for row in rows(PAGE, "file")]
-    listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.shard_file(11, 1)]
-    assert names == [MANIFEST, *listed, TOKENIZER]
+    listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.classifier_file(1), layout.shard_file(11, 1)]
+    assert names == [MANIFEST, *listed, TOKENIZER, lab_record.LAB]
     assert f"`{PARTIAL}`" in PAGE
     fields = fields_of_page()
     write_index(tmp_path, make_manifest(), layers=(0,))
     stored = json.loads((tmp_path / MANIFEST).read_text())
-    assert set(fields) == {*stored, "kinds"} == {*Manifest.model_fields, "build"}
+    assert set(fields) == {*stored, "kinds", "minus", "classifier"} == {*Manifest.model_fields, "build"}
+    named = re.findall(r"`([^`]+)`", next(line for line in PAGE.splitlines() if line.startswith("| `minus`")))
+    assert named == ["minus", *Minus.model_fields]
+    named = words(next(line for line in PAGE.splitlines() if line.startswith("| `classifier` |")))
+    assert named == [
+        "classifier",
+        *(name for name in ClassifierEntry.model_fields if name not in FileEntry.model_fields),
+    ]
     assert tuple(fields)[: len(IDENTITY)] == IDENTITY
     assert fields["shape"].split(", ") == [field.name for field in dataclasses.fields(Shape)]
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -105,11 +127,15 @@ def test_files_and_fields(tmp_path: Path) -> None:
     }
 
 
+MINUS = Minus(tuned="tuned", model="base", source="someone/base", revision="", weights_sha256="0" * 64)
 PARTS: list[dict[str, Any]] = [
+    {"kinds": None},
     {},
-    {"kinds": ("ff_value",)},
+    {"kinds": ("ff_value", "vo_out")},
     {"kinds": ("ff_key", "w_o"), "lenses": ("cosine",)},
     {"lenses": ("dot",), "pairs": 0},
+    {"minus": MINUS},
+    {"minus": MINUS, "kinds": ("ff_value",), "pairs": 0},
 ]  # what is stored
 
 
@@ -119,13 +145,15 @@ def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Sh
     """Nothing of the package is used to read here, only what the page says."""
     made = write_index(tmp_path, make_manifest(shape, **parts), layers=(2,))
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert ("kinds" in manifest) == ("kinds" in parts)
-    identity = {name: manifest[name] for name in list(fields_of_page())[:11] if name in manifest}
+    assert ("kinds" in manifest) == (parts.get("kinds", ()) is not None)
+    identity = {name: manifest[name] for name in list(fields_of_page())[:12] if name in manifest}
     left_out = ("name", "left_out", "left_out_writing", "d_rotary", "predicts", "causal" if shape.causal else "")
+    if "minus" in identity:
+        identity["minus"] = {name: manifest["minus"][name] for name in ("revision", "weights_sha256")}
     identity["shape"] = {name: value for name, value in manifest["shape"].items() if name not in left_out}
     text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     assert manifest["build"] == hashlib.sha256(text.encode()).hexdigest()[:16]
-    about = {"model": "tiny", "build": manifest["build"], "format": "2"}
+    about = {"model": "tiny", "build": manifest["build"], "format": "3"}
     with safe_open(tmp_path / "layer-2.safetensors", "np") as shard:
         assert shard.metadata() == about | {"layer": "2"}
         assert set(shard.keys()) == _arrays_by_the_page(shape, manifest)
@@ -138,15 +166,101 @@ def test_a_reader_written_from_the_page_finds_the_same(tmp_path: Path, shape: Sh
 
 
 def _arrays_by_the_page(shape: Shape, manifest: dict[str, Any]) -> set[str]:
-    kinds = manifest.get("kinds", [kind for kind in SIDES if kind != "ff_up" or shape.gated])
+    usual = ("ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o")
+    kinds = manifest.get("kinds", [kind for kind in usual if kind != "ff_up" or shape.gated])
     names: set[str] = set()
     for name, _, _ in rows(section("Shard"), "array"):
-        if "{kind}" in name:
+        if name.endswith(("base_norm", "{matrix}.norm")) and "minus" not in manifest:
+            continue
+        if name in ("{matrix}.norm", "{matrix}.base_norm"):
+            names |= {name.format(matrix=matrix) for matrix in MATRICES}
+        elif name == "{matrix}.singular":
+            names |= {name.format(matrix=kind[:2]) for kind in kinds if kind.startswith(("vo", "qk"))}
+        elif name == "{kind}.base_norm":
+            names |= {name.format(kind=kind) for kind in kinds if kind in usual}
+        elif "{kind}" in name:
             names |= {name.format(kind=kind) for kind in kinds}
-        elif name == "ff.similarity":
-            names |= {name} if {"ff_key", "ff_value"} <= {*kinds} else set()
+        elif name.endswith((".similarity", ".shuffled")):
+            compared = (
+                {"vo": {"w_v", "w_o"}, "qk": {"w_q", "w_k"}} if "{matrix}" in name else {"ff": {"ff_key", "ff_value"}}
+            )
+            names |= {name.format(matrix=matrix) for matrix, both in compared.items() if both <= {*kinds}}
         elif name.startswith(("{matrix}", "paired")):
             names |= {name.format(matrix=matrix) for matrix in MATRICES} if manifest["pairs"] else set()
         else:
             names.add(name)
     return names
+
+
+def test_comparison() -> None:
+    page = section("Comparison")
+    in_kind = record.PER_KIND | record.IN_FEATURE_SPACE
+    assert rows(page, "array of a kind") == [[name, dtype, shape] for name, (dtype, shape) in in_kind.items()]
+    assert rows(page, "array of the kernel") == [[name, *described] for name, described in record.KERNEL_ARRAYS.items()]
+    assert [row[0] for row in rows(page, "compared")] == [
+        COMPARISON,
+        record.comparison_file("ff_value"),
+        record.comparison_file(record.KERNEL),
+        STITCHING,
+    ]
+    fields = {row[0]: row[1] for row in rows(page, "field of comparison.json")}
+    assert [*fields] == [*record.ComparisonRecord.model_fields, "build"]
+    assert fields["a"].partition(" (")[0].split(", ") == [*record.ComparedModel.model_fields]
+    assert [row[0] for row in rows(page, "field of a run")] == [*StitchingRun.model_fields]
+    assert f"format {record.COMPARISON_FORMAT}:" in page
+    assert f"matches_A is {record.MATCHES}," in page
+    assert f"`{COMPARISONS}/A/B`" in page
+
+
+def test_labels() -> None:
+    page = section("Labels")
+    assert f"`{LABELS}/*.json`" in page
+    for limit in (MOST_BYTES, MOST_LABELS, MOST_BYTES_OF_ALL, MOST_FILES):
+        assert f" {limit:,} " in page
+    assert [row[0] for row in rows(page, "field of a label")] == [*Label.model_fields]
+    addresses = rows(page, "address of a label")
+    kinds = [kind for address, what in addresses[1:] for kind in (address.split("/")[1], *re.findall(r"\w+", what))]
+    assert {*KINDS} <= {*kinds}
+    for address, _ in addresses:
+        parse_label_address(re.sub(r"(?<=/)[A-Z]+", "0", address))
+
+
+def test_the_fingerprint_of_a_comparison_is_as_the_page_says() -> None:
+    model: dict[str, Any] = {
+        "model": "one",
+        "source": "x",
+        "revision": "",
+        "weights_sha256": "0" * 64,
+        "tokenizer_sha256": "1" * 64,
+    }
+    model |= {"n_layers": 2, "d_model": 8, "kinds": {"ff_key": 4}}
+    fields: dict[str, Any] = {"format": 1, "a": model, "b": {**model, "model": "other"}, "tokens": 9, "matched": "ids"}
+    made = record.ComparisonRecord.model_validate_json(json.dumps(fields))
+    for side in ("a", "b"):
+        fields[side] = {name: value for name, value in fields[side].items() if name != "source"}
+    text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
+    assert made.build == hashlib.sha256(text.encode()).hexdigest()[:16]
+    assert json.loads(made.to_json())["build"] == made.build
+
+
+@pytest.mark.parametrize(("heading", "fields"), [
+    ("field of lab.json", lab_record.LabRecord), ("field of similarity", lab_record.SimilarityPart),
+    ("of a pair of kinds, by layer", lab_record.Similarities), ("field of inverse", lab_record.InversePart),
+    ("of a sample", lab_record.KeepKOfStates), ("field of coverage", lab_record.CoveragePart),
+    ("of a kind, by layer", lab_record.Coverages),
+])  # fmt: skip
+def test_lab(heading: str, fields: type[BaseModel]) -> None:
+    table = rows(section("Lab"), heading)
+    assert [row[0] for row in table] == [*fields.model_fields]
+    if heading == "field of coverage":
+        named = re.findall(r"\w+", re.sub(r"\([^)]*\)| of the file", "", table[-1][1]))
+        assert named == [*lab_record.TextsUsed.model_fields]
+
+
+def test_numbers_of_the_lab() -> None:
+    text = " ".join(section("Lab").split())
+    assert f"| {similarity.SHUFFLES} |" in text
+    assert f"| {coverage.DRAWN}: positions" in text
+    assert f"size={coverage.DRAWN})[n mod {coverage.DRAWN}]" in text
+    assert f"size={2 * inverse.SAMPLES})" in text
+    assert f"`{PARTIAL_COVERAGE}`" in text

@@ -52,6 +52,9 @@ def folder(half_built: Path, tmp_path: Path) -> Path:
     (lambda shard: shard.vector("ff_up", 0, "dot"), "kind 'ff_up': there are ff_key, ff_value, w_q"),
     (lambda shard: shard.vector("ff_key", 0, "l2"), "lens 'l2': there are dot, cosine"),
     (lambda shard: shard.similarity(6, "dot"), "neuron 6: layer 1 has neuron 0 to 5"),
+    (lambda shard: shard.subhead_similarity("vo", 2, 0, "dot"), "head 2: layer 1 has head 0 to 1"),
+    (lambda shard: shard.subhead_similarity("vo", 1, 4, "dot"), "subhead 4: layer 1 has subhead 0 to 3"),
+    (lambda shard: shard.subhead_similarity("ov", 1, 3, "dot"), "similarity 'ov': there are ff, vo, qk"),
     (lambda shard: shard.pairs("ov", 0, "dot", "all", "top"), "matrix 'ov': there are vo, qk"),
     (lambda shard: shard.pairs("vo", 2, "dot", "all", "top"), "head 2: layer 1 has head 0 to 1"),
     (lambda shard: shard.pairs("vo", -1, "dot", "all", "top"), "head -1"),
@@ -99,7 +102,7 @@ def swap(path: Path, other: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(b'"format":"2"', b'"format":"9"'))
+    path.write_bytes(path.read_bytes().replace(b'"format":"3"', b'"format":"9"'))
 
 
 def become_folder(path: Path) -> None:
@@ -187,7 +190,7 @@ def test_a_shard_whose_arrays_do_not_fit_the_manifest(folder: Path) -> None:
         (whole | {"surprise": np.zeros(1, np.uint8)}, "its array surprise is unknown"),
         (whole | {"ff_key.ids": whole["ff_key.ids"].astype(np.uint32)}, "ff_key.ids is uint32"),
         (whole | {"ff_key.norm": whole["ff_key.norm"][:-1]}, r"ff_key.norm is float32 \[5\], not float32 \[6\]"),
-        (whole | {"inverted.rank": whole["inverted.rank"][:-1]}, "inverted.rank"),
+        (whole | {"inverted.rank": whole["inverted.rank"].astype(np.uint16)}, "inverted.rank"),
         (whole | {"paired.place": whole["paired.place"][:, :3]}, "paired.place"),
     ]
     for arrays, said in changes:
@@ -215,6 +218,14 @@ def read_pairs(shard: Any) -> None:
     shard.pairs("vo", 0, "dot", "all", "top")
 
 
+def read_readability(shard: Any) -> None:
+    shard.readabilities("vo", 0, "dot", "all")
+
+
+def read_subhead(shard: Any) -> None:
+    shard.subhead_similarity("qk", 1, 2, "dot")
+
+
 def read_listed(shard: Any) -> None:
     for token in range(D_VOCAB):
         shard.listed(token, "dot", "top")
@@ -235,7 +246,9 @@ def read_paired(shard: Any) -> None:
     (spoil("w_v.coherence", 1.1, (2, 0, 0)), read_vector, "coherence of w_v 2 is 1.1"),
     (spoil("w_v.coherence", -np.inf, (2, 0, 1)), read_vector, "coherence of w_v 2 is -inf"),
     (spoil("vo.coherence", 7, (0, 0, 0, 0)), read_pairs, "coherence of vo of head 0 is 7.0"),
+    (spoil("vo.readability", 2, (0, 0, 0, 0)), read_readability, "readability of vo of head 0 is 2.0"),
     (spoil("ff.similarity", np.nan), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0 is nan"),
+    (spoil("qk.similarity", -1, (1, 2)), read_subhead, "the similarity of qk of head 1, subhead 2, is -1.0"),
     (spoil("ff.similarity", 2), lambda shard: shard.similarity(0, "dot"), "similarity of neuron 0"),
     (spoil("vo.ids", D_VOCAB), read_pairs, r"vo of head 0 \(dot, all, top\) lists token"),
     (spoil("vo.scores", np.nan), read_pairs, "no number"),

@@ -11,11 +11,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from precompute.errors import IndexMissing, LexiscopeError, ManifestDamaged, NewerFormat, OldFormat, ShardDamaged
+from precompute.errors import (
+    IndexMissing,
+    LexiscopeError,
+    ManifestDamaged,
+    NewerFormat,
+    NotFound,
+    NotStored,
+    OldFormat,
+    ShardDamaged,
+)
 from precompute.files import stamp_of
+from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, FileEntry, Manifest, has_manifest
+from precompute.index.not_stored import check_kinds
 from precompute.shape import Shape
-from tests.support.synthetic import GPT2, LLAMA, make_manifest
+from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
 
 ENTRY = FileEntry(file="vocabulary.safetensors", bytes=100, sha256="a" * 64)
 FULL = (
@@ -29,6 +40,7 @@ FULL = (
     FULL,
     FULL.with_shard(0, FileEntry(file="layer-0.safetensors", bytes=6, sha256="c" * 64)),
     make_manifest(LLAMA, "SmolLM2-135M_x.gguf", k=1, pairs=1, generation=7).with_changes(vocabulary=ENTRY),
+    FULL.with_changes(reads_best="cosine"),
     FULL.with_changes(source="/home/日本/modél\n\x1b", revision="main"),
 ])  # fmt: skip
 def test_round_trip(tmp_path: Path, manifest: Manifest) -> None:
@@ -57,7 +69,7 @@ def test_the_build_changes_with_what_decides_the_contents(change: dict[str, Any]
 
 
 @pytest.mark.parametrize("change", [
-    {"source": "elsewhere"}, {"generation": 2}, {"vocabulary": None}, {"shards": {}},
+    {"source": "elsewhere"}, {"generation": 2}, {"reads_best": "cosine"}, {"vocabulary": None}, {"shards": {}},
     {"shape": replace(GPT2, name="GPT-2", left_out=("a",), left_out_writing=("b",), d_rotary=4, predicts="masked")},
 ])  # fmt: skip
 def test_the_build_stays_when_only_the_files_differ_or_what_is_for_people(change: dict[str, Any]) -> None:
@@ -68,8 +80,8 @@ def test_the_build_is_the_same_on_every_machine() -> None:
     """A golden value: indexes that exist must stay readable."""
     shape = Shape("gpt2", 12, 12, 12, 768, 64, 3072, 50257, gated=False, tied=True, positions="learned")
     hashes = {"weights_sha256": "1" * 64, "tokenizer_sha256": "2" * 64}
-    manifest = make_manifest(shape, "gpt2", 100, 500, **hashes).with_changes(revision="abc")
-    assert manifest.build == "fd47e9a3109abd8f"
+    manifest = make_manifest(shape, "gpt2", 100, 500, kinds=None, **hashes).with_changes(revision="abc")
+    assert manifest.build == "862f869ba7d8769f"
 
 
 def test_a_manifest_from_before_shapes_had_these_fields_is_still_read(tmp_path: Path) -> None:
@@ -78,6 +90,23 @@ def test_a_manifest_from_before_shapes_had_these_fields_is_still_read(tmp_path: 
         del content["shape"][name]
     (tmp_path / MANIFEST).write_text(json.dumps(content))
     assert Manifest.load(tmp_path) == FULL
+
+
+def test_an_index_from_before_directions_is_still_read(tmp_path: Path) -> None:
+    older = write_index(tmp_path / "tiny", make_manifest(kinds=None))
+    assert "kinds" not in json.loads((tmp_path / "tiny" / MANIFEST).read_text())
+    assert older.stored.kinds == ("ff_key", "ff_value", "w_q", "w_k", "w_v", "w_o")
+    index = Index.open(tmp_path / "tiny")
+    assert index.layers == (0, 1, 2, 3)
+    assert index.stored.options == ""
+    assert not index.faults
+    assert index.shard(0).vector("w_o", 1, "dot").norm > 0
+    with pytest.raises(NotFound, match="there are "):
+        index.shard(0).vector("vo_in", 0, "dot")
+    with pytest.raises(NotFound, match="directions 'vo'"):
+        index.shard(0).all_singular("vo")
+    with pytest.raises(NotStored, match=r"has no directions\. `lexiscope precompute someone/tiny --force` builds"):
+        check_kinds(index, "vo_in", "vo_out")
 
 
 def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
@@ -96,7 +125,7 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (lambda _: None, "not an object"),
     (lambda content: {name: value for name, value in content.items() if name != "k"}, "k: Field required"),
     (put("surprise", value=1), "surprise: Extra inputs"),
-    (put("format", value="2"), "format: "),
+    (put("format", value="3"), "format: "),
     (put("format", value=0), "format: "),
     (put("format", value=None), "format: "),
     (put("model", value="../../etc"), "model: "),
@@ -114,6 +143,9 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (put("k", value=1 << 16), "k is 65536, more than the"),
     (put("k", value=(1 << 16) + 1), "k: .*less than or equal to 65536"),
     (put("pairs", value=-5), "pairs: "),
+    (put("reads_best", value="l2"), "reads_best is not one of dot, cosine"),
+    (put("reads_best", value=1), "reads_best: .*valid string"),
+    (lambda content: {name: value for name, value in content.items() if name != "reads_best"}, "lacks some"),
     (put("generation", value=10**400), "generation: "),
     (put("lenses", value=["cosine", "dot"]), "lenses are not some of dot, cosine, in this order"),
     (put("lenses", value=[]), "lenses are not some of"),
@@ -121,8 +153,8 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (put("kinds", value=["ff_value", "ff_key"]), "kinds are not some of ff_key, .*, in this order"),
     (put("kinds", value=["ff_up"]), "kinds are not some of"),
     (put("kinds", value=[]), "kinds are not some of"),
-    (put("kinds", value=["ff_key", "ff_value", "w_q", "w_k", "w_v", "w_o"]), "kinds are all there are"),
-    (put("kinds", value=None), "fields that a manifest does not have"),
+    (put("kinds", value=["ff_key", "ff_value", "w_q", "w_k", "w_v", "w_o"]), "kinds are all there are but directions"),
+    (put("kinds", value=None), "fingerprint"),
     (put("kinds", value=["ff_key"]), "fingerprint"),
     (put("presets", value="all"), "presets: "),
     (put("shape", value=None), "shape: "),
@@ -178,24 +210,25 @@ def test_a_manifest_that_is_no_json(tmp_path: Path, content: bytes, said: str) -
         Manifest.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", [b'{"format": 3}', FULL.to_json().replace(b'"format": 2', b'"format": 99')])
+@pytest.mark.parametrize("content", [b'{"format": 4}', FULL.to_json().replace(b'"format": 3', b'"format": 99')])
 def test_a_manifest_of_a_newer_format(tmp_path: Path, content: bytes) -> None:
     (tmp_path / MANIFEST).write_bytes(content)
-    with pytest.raises(NewerFormat, match=r"this Lexiscope reads format 2\. Upgrade lexiscope") as caught:
+    with pytest.raises(NewerFormat, match=r"this Lexiscope reads format 3\. Upgrade lexiscope") as caught:
         Manifest.load(tmp_path)
     assert str(tmp_path / MANIFEST) in str(caught.value)
 
 
 @pytest.mark.parametrize(("content", "source"), [
     (b'{"format_version": 1, "source": "demo"}', "demo"),
-    (FULL.to_json().replace(b'"format": 2', b'"format_version": 1'), "someone/tiny"),
-    (FULL.to_json().replace(b'"format": 2', b'"format": 1'), "someone/tiny"),
+    (FULL.to_json().replace(b'"format": 3', b'"format_version": 1'), "someone/tiny"),
+    (FULL.to_json().replace(b'"format": 3', b'"format": 1'), "someone/tiny"),
+    (FULL.to_json().replace(b'"format": 3', b'"format": 2'), "someone/tiny"),
 ])  # fmt: skip
 def test_a_manifest_of_an_older_format_names_the_command_that_rebuilds(
     tmp_path: Path, content: bytes, source: str
 ) -> None:
     (tmp_path / MANIFEST).write_bytes(content)
-    with pytest.raises(OldFormat, match=f"has format 1; this one reads format 2. `lexiscope precompute {source}`"):
+    with pytest.raises(OldFormat, match=f"has format [12]; this one reads format 3. `lexiscope precompute {source}`"):
         Manifest.load(tmp_path)
 
 

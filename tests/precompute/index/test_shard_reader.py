@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import numpy as np
@@ -49,9 +49,18 @@ def test_vectors_are_the_stored_ones(built: Index) -> None:
 
 
 def test_similarities_are_the_stored_ones(built: Index) -> None:
-    stored = shard_arrays(built.shape)["ff.similarity"]
-    found = [[built.shard(0).similarity(n, lens) for lens in LENSES] for n in range(built.shape.d_mlp)]
-    assert np.array_equal(found, stored)
+    stored, shard, shape = shard_arrays(built.shape), built.shard(0), built.shape
+    for at, lens in enumerate(LENSES):
+        found = [astuple(shard.similarity(n, lens)) for n in range(shape.d_mlp)]
+        assert np.array_equal(found, stored["ff.similarity"][:, at])
+        for matrix in MATRICES:
+            heads = np.ndindex(shape.n_heads, shape.d_head)
+            found = [astuple(shard.subhead_similarity(matrix, head, subhead, lens)) for head, subhead in heads]
+            assert np.array_equal(found, stored[f"{matrix}.similarity"][:, :, at].reshape(-1, 2))
+        for compared in ("ff", *MATRICES):
+            for part, read in (("similarity", shard.all_similarities), ("shuffled", shard.all_shuffled)):
+                of_all = stored[f"{compared}.{part}"]
+                assert np.array_equal(read(compared, lens), of_all.reshape(-1, 2, 2)[:, at])
 
 
 def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:

@@ -24,7 +24,7 @@ from precompute.index.tensor_file import DTYPES, MAX_HEADER, TensorFile, write_t
 from tests.support.small_disk import small_disk
 
 GOLDEN_HEADER = (
-    b'{"__metadata__":{"format":"2","layer":"3","model":"tiny"},'
+    b'{"__metadata__":{"format":"3","layer":"3","model":"tiny"},'
     b'"b":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"a.ids":{"dtype":"U16","shape":[3],"data_offsets":[8,14]}}'
 )
 GOLDEN = b"".join(
@@ -39,7 +39,7 @@ GOLDEN_ARRAYS: dict[str, NDArray[Any]] = {
     "a.ids": np.array([1, 2, 65535], np.uint16),
     "b": np.array([[1.0, -2.5]], np.float32),
 }
-GOLDEN_METADATA = {"model": "tiny", "layer": "3", "format": "2"}
+GOLDEN_METADATA = {"model": "tiny", "layer": "3", "format": "3"}
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 ARRAYS = st.dictionaries(
     st.from_regex(r"[a-z0-9_]{1,4}(\.[a-z0-9_]{1,4})?", fullmatch=True),
@@ -234,9 +234,9 @@ def test_a_header_length_is_believed_only_within_the_limit(tmp_path: Path, lengt
         TensorFile(forge(tmp_path / "long", header(), bytes(MAX_HEADER + 64), length))
 
 
-@pytest.mark.parametrize("version", ["3", "999999999"])
+@pytest.mark.parametrize("version", ["4", "999999999"])
 def test_a_file_of_a_newer_format(tmp_path: Path, version: str) -> None:
-    with pytest.raises(NewerFormat, match=f"format {version}; this Lexiscope reads format 2. Upgrade lexiscope"):
+    with pytest.raises(NewerFormat, match=f"format {version}; this Lexiscope reads format 3. Upgrade lexiscope"):
         TensorFile(forge(tmp_path / "new", header({"format": version}, a=entry(dtype="BF16")), bytes(4)))
 
 

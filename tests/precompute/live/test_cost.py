@@ -6,6 +6,8 @@ import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
 from precompute.live.cost import NUMBER_COST, PASS_TOKENS, ask_cost, row_cost, token_cost
+from precompute.live.engine import Engine
+from precompute.live.token_rows import COSINE_ROWS
 from precompute.live.wire import (
     HeadOff,
     PairsReadingAsk,
@@ -13,12 +15,15 @@ from precompute.live.wire import (
     ReadingAsk,
     RelationAsk,
     SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
     Term,
     ThroughHeadsAsk,
     Wire,
     Word,
     WordPair,
 )
+from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case
 
 OFF = (HeadOff(layer=0, head=0),)
@@ -36,7 +41,10 @@ def multiplications(work: Callable[[], object]) -> float:
     PromptAsk(text=TEXT * 3, panels=frozenset({"evolution"})),
     PromptAsk(text=TEXT, panels=frozenset({"coverage", "neurons"})),
     PromptAsk(text=TEXT, panels=frozenset({"attention", "patterns"}), head=1),
+    PromptAsk(text=TEXT, panels=frozenset({"patterns"}), head=1, rows="tokens"),
+    PromptAsk(text=TEXT, panels=frozenset({"patterns"}), lens="cosine", convention="exact"),
     PromptAsk(text=TEXT, panels=frozenset({"evolution"}), interventions=OFF),
+    PromptAsk(text=TEXT, panels=frozenset({"attribution"})),
 ])  # fmt: skip
 def test_a_run(case: Case, ask: PromptAsk) -> None:
     tokens, s = case.engine.token_count(ask.text), case.engine.shape
@@ -45,6 +53,8 @@ def test_a_run(case: Case, ask: PromptAsk) -> None:
     )  # what is no multiplication
     if "attention" in ask.panels:
         other += NUMBER_COST * s.n_layers * s.n_heads * tokens * (tokens + 1) / 2
+    if ask.lens == "cosine":  # of all tokens, sums and lengths
+        other += COSINE_ROWS * row_cost(s)
     counted = multiplications(lambda: case.engine.prompts([ask]))
     assert case.engine.cost(ask, tokens) - other == pytest.approx(counted, rel=0.4)
 
@@ -59,6 +69,19 @@ def test_heads(case: Case, ask: RelationAsk | ThroughHeadsAsk) -> None:
         return case.engine.relation(ask) if isinstance(ask, RelationAsk) else case.engine.through_heads(ask)
 
     assert case.engine.cost(ask) == pytest.approx(multiplications(compute), rel=0.3)
+
+
+@pytest.mark.parametrize(("layer", "layers"), [(None, 3), (0, 1), (1, 2)])
+def test_states(case: Case, layer: int | None, layers: int) -> None:
+    """Only the layers up to the one that is asked for run."""
+    ask, s = StatesAsk(text=TEXT, layer=layer), case.engine.shape
+    tokens = case.engine.token_count(TEXT)
+    other = layers * PASS_TOKENS * token_cost(s)
+    counted = multiplications(lambda: case.engine.text_states(ask))
+    assert case.engine.cost(ask, tokens) - other == pytest.approx(counted, rel=0.3)
+    given = StatesReadingAsk(states=case.engine.text_states(ask).states)
+    counted = multiplications(lambda: case.engine.read_states(given))
+    assert case.engine.cost(given, tokens) == pytest.approx(counted, rel=0.3)
 
 
 @pytest.mark.parametrize(("cheap", "dear"), [
@@ -83,6 +106,22 @@ def test_what_is_kept_costs_once(case: Case, again: Wire) -> None:
     w = case.engine.weights
     assert ask_cost(w, again, has_mlp_vocabulary=True) == ask_cost(w, again.model_copy(update={"reading": "norm"}))
     assert ask_cost(w, again) > ask_cost(w, again, has_mlp_vocabulary=True)
+
+
+def test_directions_cost_once(case: Case) -> None:
+    """Those of a matrix are made together, and then kept; what a kind costs is that of its signs."""
+    engine = Engine.load(Checkpoint.open(case.folder), "cpu")
+    w, s = engine.weights, engine.shape
+    ask = SeedsAsk(terms=DOG, kinds=("vo_out", "qk_key"))
+    first, one = ask_cost(w, ask), ask_cost(w, ask.model_copy(update={"kinds": ("vo_in",)}))
+    counted = multiplications(lambda: [w.vectors("vo_in", layer) for layer in range(s.n_layers)])
+    assert 1 <= counted / (s.n_layers * s.n_heads * s.d_head * row_cost(s)) < 2  # decompositions are small beside it
+    after = ask_cost(w, ask.model_copy(update={"kinds": ("vo_in",)}))
+    assert one - after == s.n_layers * s.n_heads * s.d_head * row_cost(s)
+    assert first - ask_cost(w, ask) == one - after  # those of qk are to be made
+    reading = ReadingAsk(kind="qk_key", layer=0, index=0, reading="norm")
+    assert ask_cost(w, reading) == row_cost(s) * (1 + s.n_heads * s.d_head)
+    assert ask_cost(w, reading.model_copy(update={"kind": "vo_in"})) == row_cost(s)
 
 
 def test_it_is_known_how_fast_the_machine_is(case: Case) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,7 +48,9 @@ def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
         listed = set().union(*lists(case, run, row.layer, at, row.kind))
         shares = [len(state & listed) / coverage.K for state in states[row.layer]]
         assert row.covered == pytest.approx(shares.pop(at))
-        assert row.shuffled == (pytest.approx(sum(shares) / len(shares)) if shares else None)
+        assert row.shuffled == (pytest.approx(np.mean(shares)) if shares else None)
+        assert row.shuffled_sd == (pytest.approx(np.std(shares, ddof=1)) if len(shares) > 1 else None)
+        assert (row.others, row.as_covered) == (len(shares), sum(share > row.covered - 1e-9 for share in shares))
 
 
 # small, so that lists do not cover everything
@@ -69,7 +72,7 @@ def test_a_single_token_has_nothing_to_be_shuffled_with(case_of: Callable[[str],
     assert len(answer.tokens) == 1
     assert answer.coverage is not None
     check(case, answer.coverage, case.run(answer.tokens), 0)
-    assert {row.shuffled for row in answer.coverage} == {None}
+    assert {(row.shuffled, row.shuffled_sd, row.others) for row in answer.coverage} == {(None, None, 0)}
 
 
 def test_in_company_the_same(case: Case) -> None:

@@ -7,13 +7,21 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
+from precompute.live.wire import Convention, Lens, NeuronSet, NeuronTerm, SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from precompute.weights.checkpoint import Checkpoint
-from tests.precompute.live import test_coverage, test_evolution, test_neurons, test_patterns, test_run
+from tests.precompute.live import (
+    test_attribution,
+    test_coverage,
+    test_evolution,
+    test_neurons,
+    test_patterns,
+    test_run,
+)
 from tests.precompute.live.reference import Case, make_case
 
 FRANCE = "The capital of France is"
+HOME_RUN = "The baseball player hit a home"
 ANIMALS = {"animal", "animals", "bird", "cat", "cats", "dog", "dogs", "horse", "horses", "lion", "mammal", "shark"}
 LAYERS = (0, 13, 29)
 
@@ -49,9 +57,16 @@ def test_the_capital_of_france(demo: Case) -> None:
     assert text([int(logits[-1].argmax())]) == " Paris"
 
 
+@pytest.mark.parametrize("kind", ["w_q", "w_k"])
 @pytest.mark.parametrize("layer", LAYERS)
-def test_exact_patterns_give_the_models_attention(demo: Case, layer: int) -> None:
-    test_patterns.test_exact_patterns_give_the_models_attention(demo, layer)
+def test_exact_patterns_give_the_models_attention(demo: Case, layer: int, kind: str) -> None:
+    test_patterns.test_exact_patterns_give_the_models_attention(demo, layer, kind)
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
+def test_patterns_found_by_and_messages(demo: Case, convention: Convention, lens: Lens) -> None:
+    test_patterns.check_every_token(demo, "The dog ran", convention, lens)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -71,6 +86,34 @@ def test_coverage_equals_a_direct_computation(demo: Case) -> None:
     answer = demo.ask(FRANCE, panels={"coverage"})
     assert answer.coverage is not None
     test_coverage.check(demo, answer.coverage, demo.run(answer.tokens), answer.position)
+
+
+@pytest.mark.parametrize("text", [FRANCE, HOME_RUN])
+def test_terms_sum_to_the_models_logit(demo: Case, text: str) -> None:
+    for against in ("none", "mean"):
+        found, at = test_attribution.asked(demo, text, against=against)
+        logits = test_attribution.scores(demo, demo.engine.words.prompt(text), at)
+        assert found.logit == pytest.approx(float(logits.max()), abs=1e-3)
+        assert test_attribution.sum_of(found) == pytest.approx(found.logit - found.baseline, abs=1e-3)
+
+
+def test_a_home_run_is_due_to_one_neuron(demo: Case) -> None:
+    """L29N1240 adds most to " run", and without it the model says something else; the neuron that moves the stream
+    most adds nothing."""
+    answer = demo.ask(HOME_RUN, panels={"attribution", "neurons"})
+    assert answer.attribution is not None
+    assert answer.neurons is not None
+    first, second = answer.attribution.raises[:2]
+    assert isinstance(first, NeuronTerm)
+    assert (first.layer, first.neuron) == (29, 1240)
+    assert first.term > 5 * second.term
+    run, strongest = answer.prediction[0], answer.neurons[0]
+    assert demo.engine.words.tokenizer.decode([run.id]) == " run"
+    assert run.p > 0.98
+    for neuron, low, high in ((first, 0.0, 0.06), (strongest, 0.98, 1.0)):
+        off = NeuronSet(layer=neuron.layer, neuron=neuron.neuron)
+        without = demo.ask(HOME_RUN, interventions=(off,), k=50).prediction
+        assert low < next(likely.p for likely in without if likely.id == run.id) < high
 
 
 @pytest.mark.parametrize("kind", ["ff_value", "ff_key", "w_o"])

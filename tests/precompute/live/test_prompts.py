@@ -12,7 +12,7 @@ from precompute.live.faults import Cancelled
 from precompute.live.wire import PromptAnswer, PromptAsk
 from tests.precompute.live.reference import TEXT, Case
 
-PANELS = ("evolution", "attention", "patterns", "neurons", "coverage")
+PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")
 TOUCHES: list[dict[str, Any]] = [
     {"kind": "head", "layer": 1, "head": 2},
     {"kind": "neuron", "layer": 0, "neuron": 1, "value": 3.0},
@@ -114,6 +114,8 @@ def test_an_encoder_tells_what_stands_at_the_mask(case_of: Callable[[str], Case]
         ({"layer": 7}, NotFound, "layer 7"),
         ({"interventions": [{"kind": "head", "layer": 0, "head": 4}]}, NotFound, "head 4"),
         ({"interventions": [{"kind": "head", "layer": -1, "head": 0}]}, NotFound, "layer -1"),
+        ({"rows_of": [{"layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
+        ({"interventions": [{"kind": "head", "layer": 0, "head": 0, "position": 99}]}, NotFound, "position 99"),
         ({"interventions": [{"kind": "neuron", "layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
         ({"interventions": [{"kind": "neuron", "layer": 0, "neuron": 1, "value": 1e38}]}, BadRequest, "overflows"),
     ],
@@ -132,8 +134,8 @@ def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
 
 def _typed(fields: dict[str, Any]) -> dict[str, Any]:
     """A text that is none cannot be had from JSON; everything else as it is checked."""
-    if "interventions" in fields:
-        return {"interventions": PromptAsk.model_validate({"text": "x", **fields}).interventions}
+    for name in fields.keys() & {"interventions", "rows_of"}:
+        return {name: getattr(PromptAsk.model_validate({"text": "x", **fields}), name)}
     return fields
 
 
@@ -144,7 +146,7 @@ def test_progress_rises_to_the_end(case: Case) -> None:
     shares = [share for _, share in steps]
     assert shares == sorted(shares)
     assert 0 <= shares[0] < 0.5 < 0.9 < shares[-1] <= 1
-    assert {stage for stage, _ in steps} == {"run", "evolution", "coverage"}
+    assert {stage for stage, _ in steps} == {"run", "evolution", "patterns", "coverage"}
 
 
 @pytest.mark.parametrize("after", [0, 1, 3])

@@ -80,6 +80,12 @@ TOUCHES = (
     NeuronSet(layer=1, neuron=5, value=2.5),
     NeuronSet(layer=0, neuron=7),
 )
+AT_ONE_POSITION = (
+    NeuronSet(layer=1, neuron=5, value=2.5, position=1),  # it holds there, whatever holds everywhere
+    NeuronSet(layer=1, neuron=5, value=-1.0),
+    HeadOff(layer=0, head=1, position=0),
+    HeadOff(layer=2, head=3, position=1),
+)
 
 
 @contextmanager
@@ -90,10 +96,12 @@ def touched(net: Net, touches: Sequence[HeadOff | NeuronSet]) -> Iterator[None]:
     def change(touch: HeadOff | NeuronSet) -> Callable[..., Any]:
         def hook(_: Any, given: Any) -> Any:
             changed = given[0].clone()
+            rows = changed.view(-1, changed.shape[-1])  # one for each position
+            where = slice(None) if touch.position is None else touch.position
             if isinstance(touch, HeadOff):
-                changed[..., touch.head * d_head : (touch.head + 1) * d_head] = 0
+                rows[where, touch.head * d_head : (touch.head + 1) * d_head] = 0
             else:
-                changed[..., touch.neuron] = touch.value
+                rows[where, touch.neuron] = touch.value
             return (changed,)
 
         return hook
@@ -112,13 +120,13 @@ def test_interventions_equal_transformers_with_the_same_changes(every: Case) -> 
     """Each prompt of a batch has its own, and texts are of different lengths."""
     w, words = every.engine.weights, every.engine.words
     prompts = [words.prompt(TEXT), words.prompt("The dog"), words.prompt(TEXT), words.prompt("a lion and a horse")]
-    changes: list[Sequence[HeadOff | NeuronSet]] = [TOUCHES, TOUCHES[:1], (), TOUCHES[2:]]
+    changes: list[Sequence[HeadOff | NeuronSet]] = [TOUCHES, AT_ONE_POSITION, (), TOUCHES[2:]]
     T = max(map(len, prompts))
     padded = torch.tensor([tokens + (words.padding,) * (T - len(tokens)) for tokens in prompts])
     with torch.inference_mode():
         last = run(w, padded, [len(tokens) for tokens in prompts], changes, Watcher())
     for found, tokens, change in zip(last, prompts, changes, strict=True):
-        with touched(every.net, change):
+        with touched(every.net, sorted(change, key=lambda touch: touch.position is not None)):
             expected = every.net.run(tokens)
         close(found[: len(tokens)], expected.streams[w.shape.n_layers - 1, "ff"])
     assert not torch.allclose(last[0], last[2], atol=1e-2)
@@ -160,7 +168,9 @@ class Fails(Watcher):
 def test_a_run_leaves_no_hook_behind(every: Case) -> None:
     w, tokens = every.engine.weights, every.engine.words.prompt(TEXT)
     before = hooks_of(w.net)
-    every.ask(panels={"evolution", "attention", "patterns", "neurons", "coverage"}, interventions=TOUCHES)
+    every.ask(
+        panels={"evolution", "attention", "patterns", "neurons", "coverage", "attribution"}, interventions=TOUCHES
+    )
     assert hooks_of(w.net) == before
     for where in ("layer", "attention", "ff"):
         with torch.inference_mode(), pytest.raises(RuntimeError, match="in the middle"):

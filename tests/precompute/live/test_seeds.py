@@ -8,9 +8,9 @@ import torch
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.proposals import proposals
-from precompute.live.seed_ranking import find_seed, rank_by_seeds
+from precompute.live.seed_ranking import find_seed, rank_by_seeds, rank_of_vector
 from precompute.live.seeds import HEAD_TOKENS, NEAREST, Query
-from precompute.live.wire import SeedsAnswer, SeedsAsk, Term
+from precompute.live.wire import SeedsAnswer, SeedsAsk, Term, VectorPlace
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
 from tests.precompute.live.reference import Case
@@ -29,26 +29,30 @@ def answer_of(case: Case, question: SeedsAsk) -> SeedsAnswer:
     return answer
 
 
-def terms_of(case: Case, words: dict[str, float], side: str) -> Float64:
+def terms_of(case: Case, words: dict[str, float], side: str, lens: str = "dot") -> Float64:
     W = (case.model.W_E if side == "reads" else case.model.W_U).numpy().astype(np.float64)
     tokens = [list(find_seed(case.engine.words.tokenizer, word).tokens) for word in words]
-    return np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
+    terms = np.stack([W[each].mean(axis=0) - W.mean(axis=0) for each in tokens])
+    return terms / np.linalg.norm(terms, axis=1, keepdims=True) if lens == "cosine" else terms
 
 
-def query_of(case: Case, words: dict[str, float], side: str) -> Float64:
+def query_of(case: Case, words: dict[str, float], side: str, lens: str = "dot") -> Float64:
     weights = np.array(list(words.values()))
-    return np.asarray(weights @ terms_of(case, words, side) / np.abs(weights).sum())
+    return np.asarray(weights @ terms_of(case, words, side, lens) / np.abs(weights).sum())
 
 
-@pytest.mark.parametrize("kinds", [("ff_value",), ("ff_key", "ff_value"), ("w_o", "w_q", "w_k", "w_v", "w_q")])
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("kinds", [("ff_value",), ("vo_out", "ff_key"), ("w_o", "w_q", "w_k", "w_v", "qk_key", "w_q")])
 @pytest.mark.parametrize("n", [1, 20, 1000])
-def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) -> None:
-    answer = answer_of(case, ask(EQUATION, *kinds, n=n))
+def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int, lens: str) -> None:
+    answer = answer_of(case, ask(EQUATION, *kinds, n=n, lens=lens))
     every = []
     for kind in dict.fromkeys(kinds):
-        terms, q = (of(case, EQUATION, SIDES[kind]) for of in (terms_of, query_of))
+        terms, q = (of(case, EQUATION, SIDES[kind], lens) for of in (terms_of, query_of))
         for layer in range(case.engine.shape.n_layers):
             V = case.model.vectors(layer, kind).numpy().astype(np.float64)
+            if lens == "cosine":
+                V /= np.linalg.norm(V, axis=1, keepdims=True)
             every += [
                 (score, kind, layer, index, own)
                 for index, (score, own) in enumerate(zip(V @ q, V @ terms.T, strict=True))
@@ -59,12 +63,14 @@ def test_ranking_equals_brute_force(case: Case, kinds: tuple[str, ...], n: int) 
     np.testing.assert_allclose([r.scores for r in answer.results], [row[4] for row in every[:n]], atol=1e-12)
 
 
-def test_without_weights_the_same_as_the_command(case: Case) -> None:
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_without_weights_the_same_as_the_command(case: Case, lens: str) -> None:
     words = dict.fromkeys(("horse", "dog", "lion"), 1.0)
     seeds = [find_seed(case.engine.words.tokenizer, word) for word in words]
-    answer = answer_of(case, ask(words, "ff_value", "w_v", n=30))
-    expected = rank_by_seeds(case.model, seeds, ("ff_value", "w_v"), 30)
+    answer = answer_of(case, ask(words, "ff_value", "w_v", n=30, lens=lens))
+    expected = rank_by_seeds(case.model, seeds, ("ff_value", "w_v"), 30, lens)
     assert [(r.kind, r.layer, r.index) for r in answer.results] == [(r.kind, r.layer, r.index) for r in expected]
+    np.testing.assert_allclose([r.score for r in answer.results], [r.score for r in expected], atol=1e-12)
     assert [term.tokens for term in answer.terms] == [seed.tokens for seed in seeds]
 
 
@@ -73,6 +79,7 @@ def test_company_changes_nothing(case: Case) -> None:
     asks = [
         ask({"dog": 1.0}, "ff_value", n=5),
         ask(EQUATION, "ff_key", "w_o", n=40),
+        ask(EQUATION, "ff_key", "ff_value", n=40, lens="cosine"),
         ask({"lion": 2.0, "Paris": 1.0}, "ff_value", "ff_key", n=17, heads=True),
         *(ask({word: 1.0}, "ff_value") for word in ("week", "France", "river", "years", "Italy", "seas")),
     ]
@@ -100,14 +107,17 @@ def test_devices_find_the_same_near_tokens(case: Case) -> None:
         assert {token.id for token in answer_of(case, each).nearest} <= set(near.tolist())
 
 
-def test_what_every_head_makes_of_the_average(case: Case) -> None:
-    answer, s = answer_of(case, ask(EQUATION, heads=True)), case.engine.shape
-    q = torch.from_numpy(query_of(case, EQUATION, "reads"))
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+def test_what_every_head_makes_of_the_average(case: Case, lens: str) -> None:
+    answer, s = answer_of(case, ask(EQUATION, heads=True, lens=lens)), case.engine.shape
+    q = torch.from_numpy(query_of(case, EQUATION, "reads", lens))
     assert [(h.layer, h.head) for h in answer.heads] == [(x, y) for x in range(s.n_layers) for y in range(s.n_heads)]
     for each in answer.heads:
         for found, matrix, W in ((each.writes, "vo", case.model.W_U), (each.seeks, "qk", case.model.W_E)):
             left, right = (factor[each.head].double() for factor in case.model.factors(each.layer, matrix))
-            best = (W.double() @ (q @ left @ right)).topk(HEAD_TOKENS)
+            centred = W.double() - W.double().mean(dim=0)
+            tokens = W.double() if lens == "dot" else centred / centred.norm(dim=1, keepdim=True)
+            best = (tokens @ (q @ left @ right)).topk(HEAD_TOKENS)
             assert [token.id for token in found] == best.indices.tolist()
             np.testing.assert_allclose([token.score for token in found], best.values, atol=1e-4)
     assert answer_of(case, ask(EQUATION)).heads == ()
@@ -139,3 +149,39 @@ def test_proposals_hold_whoever_may_be_among_the_largest(size: int, n: int) -> N
     found = set(proposals(scores, error / 4, 4.0, n).tolist())
     assert set(true.topk(min(n, size)).indices.tolist()) <= found
     assert len(found) <= min(n, size) + size // 10
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize("kind", ["ff_value", "w_q"])
+def test_the_rank_of_any_vector_equals_brute_force(case: Case, kind: str, lens: str) -> None:
+    shape = case.engine.shape
+    rows = [(layer, index) for layer in range(shape.n_layers) for index in range(shape.count(kind))]
+    V = np.concatenate([case.model.vectors(layer, kind).numpy() for layer in range(shape.n_layers)]).astype(np.float64)
+    if lens == "cosine":
+        V /= np.linalg.norm(V, axis=1, keepdims=True)
+    order = np.argsort(-(V @ query_of(case, EQUATION, SIDES[kind], lens)), kind="stable").tolist()
+    for rank in (1, 2, len(rows) // 2, len(rows)):
+        layer, index = rows[order[rank - 1]]
+        place = VectorPlace(kind=kind, layer=layer, index=index)
+        assert answer_of(case, ask(EQUATION, kind, n=1, lens=lens, rank_of=place)).rank == rank
+        if lens == "dot":
+            seeds = [find_seed(case.engine.words.tokenizer, word, weight) for word, weight in EQUATION.items()]
+            assert rank_of_vector(case.model, seeds, kind, layer, index) == rank
+
+
+@pytest.mark.parametrize(
+    ("place", "error"),
+    [(("ff_key", 0, 0), BadRequest), (("ff_value", 99, 0), NotFound), (("ff_value", 0, 9999), NotFound)],
+)
+def test_the_rank_of_what_is_not_there(case: Case, place: tuple[str, int, int], error: type[LexiscopeError]) -> None:
+    kind, layer, index = place
+    wanted = VectorPlace(kind=kind, layer=layer, index=index)
+    (answer,) = case.engine.seeds([ask({"dog": 1.0}, "ff_value", rank_of=wanted)])
+    assert isinstance(answer, error)
+
+
+@pytest.mark.parametrize(("spelling", "text"), [("spaced", " dog"), ("bare", "dog")])
+def test_seeds_as_they_are_spelt(case: Case, spelling: Any, text: str) -> None:
+    term = Term(word="dog", spelling=spelling)
+    (used,) = answer_of(case, SeedsAsk(terms=(term,), kinds=("ff_value",))).terms
+    assert used.tokens == tuple(case.engine.words.tokenizer.encode(text, add_special_tokens=False).ids)

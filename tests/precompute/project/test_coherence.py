@@ -1,4 +1,4 @@
-"""Coherence and similarity of lists against the loops and sets that say what they are."""
+"""Coherence of lists against the loops that say what it is."""
 
 from typing import Any
 
@@ -14,7 +14,6 @@ from precompute.project.coherence import (
     coherence,
     hubs,
     pair_coherence,
-    similarity,
 )
 from precompute.project.embedding import Embedding
 from precompute.shape import HUB_FACTOR
@@ -87,13 +86,3 @@ def test_pair_coherence(n: int, d_vocab: int, hub_share: float, seed: int) -> No
     naive = [brute.coherence(tokens, left_out, W, FIRST_TOKENS)[0] for tokens, W in zip(sides, (E, F), strict=True)]
     found = pair_coherence(pairs, left_out, directions(E), directions(F))
     np.testing.assert_allclose(found, np.mean(naive), atol=2e-5)
-
-
-@settings(max_examples=60)
-@given(n=st.integers(1, 5), k=st.integers(1, 150), more=st.integers(0, 100), seed=st.integers(0, 1000))
-def test_similarity_is_the_jaccard_index(n: int, k: int, more: int, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    a, b = lists(random, n, k, k + more), lists(random, n, k, k + more)
-    sets = [[set(tokens.tolist()) for tokens in side] for side in (a, b)]
-    naive = [len(x & y) / len(x | y) for x, y in zip(*sets, strict=True)]
-    np.testing.assert_allclose(similarity(a, b), naive, rtol=1e-6)

@@ -40,7 +40,7 @@ def test_good_index(source: Path, built: Path) -> None:
     assert faults(built, source) == []
     model = describe(Checkpoint.open(source))
     names = [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
-    assert len(names) == 1 + 3 * (6 + 1 + 2 + 3)
+    assert len(names) == 2 + 3 * (6 + 2 + 3 + 2 + 3)
     assert names == [name for name, _ in check_sample(Index.open(built), model, sample=2, seed=0)]
     assert 0 <= new_seed() < 1 << 31
 
@@ -128,6 +128,15 @@ def test_nearest_tokens_that_the_weights_do_not_give(source: Path, built: Path, 
     assert "neighbours.safetensors" in fault
 
 
+def test_another_lens_than_the_one_that_reads_best(source: Path, built: Path, tmp_path: Path) -> None:
+    index = copy(built, tmp_path)
+    manifest = Index.open(index).manifest
+    (other,) = {*manifest.lenses} - {manifest.reads_best}
+    manifest.with_changes(reads_best=other).save(index)
+    (fault,) = faults(index, source, sample=1)
+    assert f"says that the lens {other} reads best, and by its lists it is {manifest.reads_best}" in fault
+
+
 def alter(name: str, at: Any, factor: float = 1, plus: float = 0) -> Change:
     def change(arrays: Arrays) -> None:
         arrays[name][at] = arrays[name][at] * factor + plus
@@ -175,12 +184,30 @@ def similarity_of_what_is_stored(arrays: Arrays) -> None:
     """Eight tokens of each list, where a hundred count."""
     for neuron, (key, value) in enumerate(zip(arrays["ff_key.ids"], arrays["ff_value.ids"], strict=True)):
         shared = len(set(key[0, 0].tolist()) & set(value[0, 0].tolist()))
-        arrays["ff.similarity"][neuron, 0] = shared / (16 - shared)
+        arrays["ff.similarity"][neuron, 0, 0] = shared / (16 - shared)
+
+
+def not_shuffled(arrays: Arrays) -> None:
+    arrays["ff.shuffled"][...] = arrays["ff.similarity"]
 
 
 def pairs_of_another_preset(arrays: Arrays) -> None:
     for part in ("ids", "scores", "count"):
         arrays[f"vo.{part}"][0, 0, 2, 0] = arrays[f"vo.{part}"][0, 0, 0, 0]
+
+
+def no_direction(arrays: Arrays) -> None:
+    for name in ("qk_query", "qk_key"):
+        arrays[f"{name}.norm"][3] = 0
+    arrays["qk.singular"][0, 3:] = 0
+
+
+def other_sign(arrays: Arrays) -> None:
+    """Of one direction, both sides: as true as before, but not what FORMAT.md says."""
+    for kind in ("vo_in", "vo_out"):
+        for name, sign in (("ids", 1), ("scores", -1), ("coherence", 1)):
+            array = arrays[f"{kind}.{name}"]
+            array[1] = sign * array[1][:, ::-1]
 
 
 def misled(arrays: Arrays) -> None:
@@ -198,10 +225,16 @@ def forgotten(arrays: Arrays) -> None:
     (repeat_first, "w_o 0 (dot, top)"),
     (without_first("ff_value", (1, 0, 0)), "ff_value 1 (dot, top)"),
     (alter("w_k.norm", 1, 1.001), "the norm of w_k 1"),
-    (alter("ff.similarity", (3, 1), plus=0.01), "the similarity of neuron 3 (cosine)"),
+    (alter("ff.similarity", (3, 1, 0), plus=0.01), "the similarity of neuron 3 (cosine, top)"),
+    (alter("ff.similarity", (3, 0, 1), plus=0.01), "the similarity of neuron 3 (dot, bottom)"),
+    (alter("ff.shuffled", (2, 0, 1), plus=0.01), "the shuffled similarity of neuron 2 (dot, bottom)"),
+    (alter("vo.similarity", (0, 5, 0, 1), plus=0.01), "the similarity of vo of head 0, subhead 5 (dot, bottom)"),
+    (alter("qk.shuffled", (0, 5, 1, 0), plus=0.01), "the shuffled similarity of qk of head 0, subhead 5 (cosine, top)"),
+    (not_shuffled, "the shuffled similarity of neuron"),
     (similarity_of_what_is_stored, "the similarity of neuron"),
     (alter("w_o.coherence", (2, 1, 0), plus=-3e-4), "the coherence of w_o 2 (cosine, top)"),
     (alter("qk.coherence", (0, 0, 1, 1), plus=-3e-4), "the coherence of qk of head 0 (dot, distinct, bottom)"),
+    (alter("vo.readability", (0, 1, 2, 0), plus=-3e-4), "the readability of vo of head 0 (cosine, words, top)"),
     (put("w_v.ids", (0, 0, 0, 0), 60_000), "token 60000"),  # no token that one could ask for
     (put("vo.ids", ..., 60_000), "token 60000"),
     (alter("vo.scores", (0, 0, 0, 0, 2), 1 - 1e-5), "vo of head 0 (dot, all, top)"),
@@ -209,6 +242,14 @@ def forgotten(arrays: Arrays) -> None:
     (without_first("qk", (0, 0, 0, 0), PAIRS), "qk of head 0 (dot, all, top)"),
     (without_first("vo", (0, 1, 1, 0)), "vo of head 0 (cosine, distinct, top)"),
     (pairs_of_another_preset, "vo of head 0 (dot, words, top)"),
+    (alter("vo.singular", (0, 0), 1 + 1e-5), "the singular value of direction 0 of vo of head 0"),
+    (alter("qk.singular", (0, 7), 0), "the singular value of direction 7 of qk of head 0"),
+    (alter("vo_in.norm", 2, 0), "the norm of direction 2 of vo of head 0"),
+    (no_direction, "direction 3 of qk of head 0, of which there is none,"),
+    (other_sign, "direction 1 of vo of head 0, vo_in (dot, top)"),
+    (alter("qk_key.scores", (4, 1, 0, 5), 1 + 1e-4), "direction 4 of qk of head 0, qk_key (cosine, top)"),
+    (swap("qk_query.ids", (4, 0, 1), 3, 4), "direction 4 of qk of head 0, qk_query (dot, bottom)"),
+    (alter("vo_out.coherence", (6, 0, 1), plus=-3e-4), "direction 6 of vo of head 0, the coherence of vo_out (dot, bo"),
     (misled, "inverted list"),
     (forgotten, "inverted lists of token"),
 ])  # fmt: skip

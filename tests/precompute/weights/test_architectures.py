@@ -178,7 +178,7 @@ def same_vectors(found: Model, expected: Model, dtype: torch.dtype = torch.float
     assert replace(found.shape, predicts=expected.shape.predicts) == expected.shape
     for name in ("W_E", "W_U"):
         assert getattr(found, name).equal(getattr(expected, name).to(dtype).float())
-    for kind in expected.shape.kinds:
+    for kind in expected.shape.weight_kinds:
         assert found.vectors(1, kind).equal(expected.vectors(1, kind).to(dtype).float())
 
 

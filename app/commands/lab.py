@@ -1,0 +1,110 @@
+"""`lexiscope lab`: the paper's measurements of one model."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.commands import options
+from app.commands.interruption import GOES_ON, exit_on_signals
+from precompute.errors import BuildError
+from precompute.plain_text import plain
+
+if TYPE_CHECKING:
+    from app.commands.options import Subparsers
+    from precompute.index.lab_record import LabRecord
+
+MEASUREMENTS = ("similarity", "inverse", "coverage")
+ACTIVE, LIMIT, LENGTH = 10, 60, 128  # vectors, texts, tokens of a text
+LARGEST_SEED = (1 << 31) - 1
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    parser = subparsers.add_parser(
+        "lab",
+        help="the paper's measurements of one model, for its page /MODEL/lab",
+        description="Make the measurements of the paper for one model: how similar the two lists of a neuron or a "
+        "subhead are (similarity), which inverse of the embedding survives when only the largest entries are kept "
+        "(inverse), and, with texts, how much of a hidden state the lists of active vectors tell (coverage). What is "
+        "measured is kept beside the index; run again, it goes on with what is missing.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
+    parser.add_argument(
+        "--only",
+        type=options.some_of(MEASUREMENTS),
+        metavar="NAME,...",
+        default=MEASUREMENTS,
+        help=f"only these measurements, of {', '.join(MEASUREMENTS)} (default: all)",
+    )
+    parser.add_argument(
+        "--texts", metavar="FILE", type=Path,
+        help="to run the model on, for coverage and hidden states: a .txt with a text in each line, or a .csv with a "
+        "column text",
+    )  # fmt: skip
+    parser.add_argument(
+        "--limit", type=options.positive, default=LIMIT, metavar="N",
+        help=f"at most so many texts, evenly spread over the file ({LIMIT})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--tokens", type=options.positive, default=LENGTH, metavar="N",
+        help=f"of each text, the rest is left out ({LENGTH})",
+    )  # fmt: skip
+    parser.add_argument(
+        "--m", type=options.positive, default=ACTIVE, metavar="N",
+        help=f"how many vectors count as active; the paper does not say ({ACTIVE})",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of all that is drawn at random (0)")
+    options.add_data(parser)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
+    parser.add_argument("--force", action="store_true", help="measure anew what was measured already")
+    parser.set_defaults(run=run)
+
+
+def seed(text: str) -> int:
+    """An argparse type."""
+    if text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= LARGEST_SEED:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {LARGEST_SEED}")
+
+
+def run(args: argparse.Namespace) -> int:
+    with exit_on_signals(GOES_ON.format("measurements and texts")):
+        from app.commands.weights import weights_of_index
+        from precompute.index.data_folder import open_model
+        from precompute.lab.job import LabProgress, Options, measure
+        from precompute.live.texts import read_texts
+
+        index = open_model(args.data, args.model)
+        chosen = Options(
+            only=args.only, texts=read_texts(args.texts, labelled=False) if args.texts else None, seed=args.seed,
+            m=args.m, limit=args.limit, length=args.tokens, device=args.device, force=args.force,
+        )  # fmt: skip
+        progress = LabProgress()
+        try:
+            record = measure(index, lambda: weights_of_index(index), chosen, progress)
+        except OSError as error:  # a disk or a folder that does not do what every disk does
+            raise BuildError(f"{args.model} cannot be measured in {args.data}: {error}") from error
+        finally:
+            progress.stop()
+    for line in _lines(args.model, record):
+        print(plain(line))
+    return 0
+
+
+def _lines(name: str, record: "LabRecord") -> list[str]:
+    """What there is now, in a few numbers; the page has all of them."""
+    lines = []
+    if record.similarity and (ff := record.similarity.ff):
+        lines.append(f"similarity of keys and values: {_mean(ff.matched)} (shuffled {_mean(ff.shuffled)})")
+    for kind in ("normal", "ff_value", "hidden") if record.inverse else ():
+        if scored := getattr(record.inverse, kind):
+            at = scored.k.index(1000) if 1000 in scored.k else len(scored.k) - 1
+            scores = f"{scored.transpose[at]:.2f} with the transpose, {scored.pseudo[at]:.2f} with the pseudo-inverse"
+            lines.append(f"keep-{scored.k[at]} score of {kind}: {scores}")
+    if record.coverage and (values := record.coverage.ff_value):
+        lines.append(f"coverage by FF values: {_mean(values.own)} (random state {_mean(values.own_random)})")
+    return [*lines, f"all numbers are on the page /{name}/lab, and in its .json and .csv"]
+
+
+def _mean(by_layer: "tuple[float | None, ...]") -> str:
+    known = [value for value in by_layer if value is not None]
+    return f"{sum(known) / len(known):.3f} on average over {len(known)} layers" if known else "none"

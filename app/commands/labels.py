@@ -1,0 +1,77 @@
+"""`lexiscope labels check`: reads files of labels as the server does, and says what is wrong with them."""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.commands import options
+from precompute.errors import LexiscopeError, NotFound
+from precompute.plain_text import plain
+
+if TYPE_CHECKING:
+    from app.commands.options import Subparsers
+    from precompute.index.label_files import LabelFile
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    parser = subparsers.add_parser(
+        "labels",
+        help="check files of labels: what people said of parameters",
+        description="Labels are what people said of parameters: files DATA/labels/*.json, which the server shows.",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check",
+        help="say what is wrong with files of labels",
+        description="Read files of labels as the server does, and say what is wrong: by file, entry and field. Where "
+        "the data folder has an index of the model, also whether it has such a parameter.",
+    )
+    check.add_argument(
+        "files", metavar="FILE", nargs="*", type=Path, help="files of labels (default: all in DATA/labels)"
+    )
+    options.add_data(check)
+    check.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """1 if anything is wrong."""
+    from precompute.index.label_files import LABELS, label_paths, plain_path, read_label_file
+
+    folder = args.data / LABELS
+    try:
+        paths = args.files or label_paths(folder)
+    except OSError as error:
+        raise NotFound(f"{folder} cannot be read ({error.strerror}): give files, or another --data") from error
+    if not paths:
+        raise NotFound(f"there is no file of labels in {folder}: give files, or another --data")
+    faults = 0
+    for path in paths:
+        file = read_label_file(path, plain_path(path), None if args.files else folder)
+        wrong = [*file.faults, *_misplaced(file, args.data)]
+        faults += len(wrong)
+        models = Counter(filed.label.place.model for filed in file.labels)
+        there = ", ".join(f"{number} of {model}" for model, number in models.items()) or "none"
+        print(plain(f"{plain_path(path)}: {'labels' if wrong else 'ok, labels'}: {there}"))
+        for fault in wrong:
+            print(plain(f"  {fault}"))
+    print(f"{faults} {'fault' if faults == 1 else 'faults'}" if faults else "everything is as it should be")
+    return 1 if faults else 0
+
+
+def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
+    """Labels of parameters that a model here does not have."""
+    from app.library.model_labels import ModelLabels
+    from precompute.index.data_folder import open_model
+
+    faults: list[str] = []
+    for model in dict.fromkeys(filed.label.place.model for filed in file.labels):
+        try:
+            shape = open_model(data, model).shape
+        except NotFound:
+            continue  # a model without an index here may have any parameter
+        except LexiscopeError as error:
+            faults.append(f"addresses of {model} were not checked: {error}")
+            continue
+        faults += ModelLabels((filed for filed in file.labels if filed.label.place.model == model), shape).faults
+    return tuple(faults)

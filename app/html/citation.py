@@ -1,0 +1,44 @@
+"""How to cite a page, and the paper, as BibTeX."""
+
+import re
+from typing import TYPE_CHECKING
+
+from app.formats.latex import escape, slug
+
+if TYPE_CHECKING:
+    from app.html.rendering import PageRequest
+
+PAPER = """\
+@inproceedings{dar-etal-2023-analyzing,
+  title = {Analyzing Transformers in Embedding Space},
+  author = {Dar, Guy and Geva, Mor and Gupta, Ankit and Berant, Jonathan},
+  booktitle = {Proceedings of the 61st Annual Meeting of the Association for Computational Linguistics
+    (Volume 1: Long Papers)},
+  year = {2023},
+  address = {Toronto, Canada},
+  publisher = {Association for Computational Linguistics},
+  pages = {16124--16170},
+  doi = {10.18653/v1/2023.acl-long.893},
+  url = {https://aclanthology.org/2023.acl-long.893}
+}"""
+
+
+def page_bibtex(title: str, page: "PageRequest") -> str:
+    """Of a page about a model: its permalink, and the build that says which lists it shows."""
+    if page.index is None:
+        return ""
+    manifest = page.index.manifest
+    minus = f" less {manifest.minus.weights_sha256[:12]} of {manifest.minus.model}" if manifest.minus else ""
+    return f"""\
+@misc{{lexiscope-{slug(page.canonical)},
+  title = {{{_plain(title)}}},
+  author = {{{{Lexiscope}}}},
+  howpublished = {{Lexiscope, index build {manifest.build}}},
+  note = {{Weights {manifest.weights_sha256[:12]}{minus}, {_plain(manifest.origin)}}},
+  url = {{{page.origin}{page.canonical}}}
+}}"""
+
+
+def _plain(text: str) -> str:
+    """As LaTeX without a macro of ours: a document that cites has none."""
+    return re.sub(r"\\lexchar\{(\w+)\}\{.\}", r"U+\1", escape(text), flags=re.DOTALL)

@@ -1,0 +1,81 @@
+"""The hubs of the page being made: which tokens get their mark, and which lists are mostly such.
+Chips stand in macros that know no page, so the page is kept here while it is rendered."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from app import addresses
+from app.views.hubs import hubs_of
+from app.views.tokens import Token
+from precompute.errors import IndexFault
+from precompute.index.index import Index
+
+MOSTLY = 0.5  # of a list: with more hubs than that, it says so
+
+_page: ContextVar["_PageHubs | None"] = ContextVar("page", default=None)
+
+
+@dataclass(frozen=True)
+class _PageHubs:
+    index: Index
+    known: dict[str, frozenset[int]] = field(default_factory=dict)  # by lens: a page asks for each token
+
+
+@contextmanager
+def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
+    """While a page is made: its index, and what all its links take along."""
+    kept = {"hubs": query["hubs"]} if "hubs" in query else {}
+    on_page, in_links = _page.set(_PageHubs(index) if index else None), addresses.taken_along.set(kept)
+    try:
+        yield
+    finally:
+        _page.reset(on_page)
+        addresses.taken_along.reset(in_links)
+
+
+def marked(lens: str) -> frozenset[int]:
+    """The tokens that are hubs under a lens."""
+    if not (page := _page.get()):
+        return frozenset()
+    if lens not in page.known:
+        try:
+            page.known[lens] = hubs_of(page.index, lens)
+        except IndexFault:  # a page without marks is better than none
+            page.known[lens] = frozenset()
+    return page.known[lens]
+
+
+def count(entries: Sequence[Any], lens: str) -> int:
+    """How many entries of a list are hubs, or pairs with one."""
+    hubs = marked(lens)
+    if not hubs:
+        return 0
+    ids = (({entry["from"]["id"], entry["to"]["id"]} if "from" in entry else {entry["id"]}) for entry in entries)
+    return sum(not hubs.isdisjoint(of_entry) for of_entry in ids)
+
+
+def unless_hidden(tokens: Sequence[Token], lens: str) -> list[Token]:
+    """Tokens that a page names in its text: without hubs, if it hides them."""
+    hubs = marked(lens) if "hubs" in addresses.taken_along.get() else frozenset()
+    return [token for token in tokens if token["id"] not in hubs]
+
+
+def crowded(lists: Sequence[Sequence[Any]], lens: str) -> int:
+    """How many of these lists are mostly hubs."""
+    return sum(are_most(entries, lens) for entries in lists)
+
+
+def are_most(entries: Sequence[Any], lens: str) -> bool:
+    """Never on a page of a difference: words towards which many vectors moved are what the tuning was about."""
+    if (page := _page.get()) and page.index.manifest.minus:
+        return False
+    return count(entries, lens) > MOSTLY * len(entries)
+
+
+def better_lens(index: Index, lens: str) -> str | None:
+    """The stored lens with the fewest hubs, if it is another."""
+    fewest = min(index.stored.lenses, key=lambda each: len(hubs_of(index, each)))
+    return fewest if len(hubs_of(index, fewest)) < len(hubs_of(index, lens)) else None

@@ -1,0 +1,141 @@
+"""The charts of the paper's measurements. A colour is a lens, or a way to invert the embedding; dashes are what chance
+gives, or another way to draw samples."""
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from app.html.line_chart import Colour, Level, Line, LineChart, Mark
+from app.html.numbers import percent
+from app.views.lab import LabView
+from precompute.index.lab_record import (
+    CoveragePart,
+    Coverages,
+    CoveragesOfLens,
+    InversePart,
+    KeepK,
+    Similarities,
+    SimilaritiesOfLens,
+    SimilarityPart,
+)
+from precompute.paper.lists import PrintedNumber, numbers
+
+LENSES: dict[str, tuple[Colour, Mark]] = {"dot": ("first", "circle"), "cosine": ("second", "square")}
+COMPARED: dict[str, str] = {"ff": "FF keys and values", "vo": "w_v and w_o", "qk": "w_q and w_k"}
+SAMPLES: dict[str, str] = {"normal": "normal vectors", "ff_value": "FF values", "hidden": "hidden states"}
+COVERING: dict[str, str] = {"ff_key": "FF keys", "ff_value": "FF values", "w_v": "w_v", "w_o": "w_o"}
+Target = Literal["own", "last"]
+TARGETS: tuple[Target, ...] = ("own", "last")
+
+
+def printed(name: str) -> PrintedNumber:
+    """A number of the paper by its id."""
+    return next(number for number in numbers() if number.id == name)
+
+
+def ratio(value: float) -> str:
+    return f"{value:.2f}".replace("-", "−")
+
+
+def of_lenses(part: SimilarityPart, compared: str) -> Iterator[tuple[str, Similarities]]:
+    """The similarities of each lens that was measured."""
+    for lens in LENSES:
+        of: SimilaritiesOfLens | None = part.of_lens(lens)
+        if of and (found := getattr(of, compared)):
+            yield lens, found
+
+
+def coverage_of_lenses(part: CoveragePart, kind: str) -> Iterator[tuple[str, Coverages]]:
+    for lens in LENSES:
+        of: CoveragesOfLens | None = part.of_lens(lens)
+        if of and (found := getattr(of, kind)):
+            yield lens, found
+
+
+def samples(part: InversePart) -> Iterator[tuple[str, KeepK]]:
+    for sample in SAMPLES:
+        if found := getattr(part, sample):
+            yield sample, found
+
+
+def similarity_charts(part: SimilarityPart) -> list[LineChart]:
+    """Of each pair of kinds, and of how many neurons share the most."""
+    charts = []
+    for compared, name in COMPARED.items():
+        lines = []
+        for lens, of in of_lenses(part, compared):
+            colour, mark = LENSES[lens]
+            lines.append(Line(lens, lens, of.matched, colour, mark))
+            chance = f"{lens}, shuffled (smallest to largest of {part.shuffles})"
+            band = {"low": of.shuffled_low, "high": of.shuffled_high}
+            lines.append(Line(chance, "shuffled", of.shuffled, colour, "none", dashed=True, **band))
+        if lines:
+            charts.append(LineChart(f"Mean Sim_{part.k}, {name}", "layer", range(len(lines[0].values)), lines, percent))
+    lines = []
+    for lens, of in of_lenses(part, "ff"):
+        colour, mark = LENSES[lens]
+        lines.append(Line(lens, lens, of.common_15, colour, mark))
+        lines.append(
+            Line(f"{lens}, shuffled (mean alone)", "shuffled", of.shuffled_common_15, colour, "none", dashed=True)
+        )
+    if lines:
+        levels = [Level("the paper", printed("ff_overlap_share_of_pairs").value)]
+        title = f"Neurons with 15% of the {part.k} in common"
+        charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent, levels))
+    return charts
+
+
+def inverse_charts(part: InversePart) -> list[LineChart]:
+    """Of each sort of samples; those of normal vectors have the paper's two figures."""
+    charts = []
+    for sample, of in samples(part):
+        lines = [
+            Line("the transpose Eᵀ", "Eᵀ", of.transpose, "first"),
+            Line("the pseudo-inverse E⁺", "E⁺", of.pseudo, "second", "square"),
+        ]
+        same: tuple[tuple[str, Sequence[float] | None, Colour], ...]
+        same = (("Eᵀ", of.transpose_same, "first"), ("E⁺", of.pseudo_same, "second"))
+        lines += [
+            Line(f"{way}, x and y of one sample", f"{way}, same", values, colour, "none", dashed=True)
+            for way, values, colour in same
+            if values
+        ]
+        k = printed("keepk_k").value
+        levels = [Level("the paper", printed(f"keepk_score_{way}").value, at=k) for way in ("transpose", "pinv")]
+        inside = sample == "normal" and of.k[0] <= k <= of.k[-1]
+        title = f"keep-k cosine, {SAMPLES[sample]}"
+        charts.append(
+            LineChart(title, "k (logarithmic)", of.k, lines, ratio, levels if inside else (), logarithmic=True, top=1.0)
+        )
+    return charts
+
+
+def coverage_charts(part: CoveragePart, target: Target) -> list[LineChart]:
+    """Of each kind of vectors, against the state after their own layer or after the last one."""
+    charts = []
+    for kind, name in COVERING.items():
+        lines = []
+        for lens, of in coverage_of_lenses(part, kind):
+            colour, mark = LENSES[lens]
+            for which, chance in ((target, ""), (f"{target}_random", ", random state")):
+                mean, sd = getattr(of, which), getattr(of, f"{which}_sd")
+                band = {"low": _beside(mean, sd, -1), "high": _beside(mean, sd, 1)}
+                label, looks = ("random", "none") if chance else (lens, mark)
+                lines.append(Line(f"{lens}{chance}", label, mean, colour, looks, dashed=bool(chance), **band))  # type: ignore[arg-type]
+        if lines:
+            title = f"R_{part.k} of {name}, {'own layer’s' if target == 'own' else 'last'} state"
+            charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent))
+    return charts
+
+
+def figure_rows(view: LabView) -> list[list[LineChart]]:
+    """The rows of a figure: those of a measurement that was not made are not there."""
+    rows = [similarity_charts(view.similarity)] if view.similarity else []
+    rows += [inverse_charts(view.inverse)] if view.inverse else []
+    rows += [coverage_charts(view.coverage, target) for target in TARGETS] if view.coverage else []
+    return rows
+
+
+def _beside(mean: Sequence[float | None], sd: Sequence[float | None], sign: int) -> list[float | None]:
+    """A standard deviation away, and between 0 and 1."""
+    pairs = zip(mean, sd, strict=True)
+    return [None if at is None or off is None else min(1.0, max(0.0, at + sign * off)) for at, off in pairs]

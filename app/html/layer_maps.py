@@ -1,0 +1,136 @@
+"""Heat maps of two models' layers: numbers with their colours, for the page and for a figure in a paper.
+
+A map has layers of B from left to right and layers of A from bottom to top, as a plot has its axes."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from app.html.numbers import HEAT_STEPS
+from app.views.comparison import KindView
+from app.views.layer_order import LayerPair
+
+LARGEST_TABLE = 400  # cells: a larger map is drawn, without its numbers
+LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must do on white paper
+MAP_SIDE, LARGEST_CELL, NUMBERED = 320, 26, 20  # pixels of a figure; from NUMBERED on a cell has room for its number
+LEFT, RIGHT, TOP, BOTTOM = 52, 22, 34, 40  # pixels around a map of a figure
+ABOVE, BELOW = 34, 30  # all maps
+
+Name = Literal["similarity", "best", "feature"]
+TITLES: dict[Name, str] = {
+    "similarity": "mean |r| in embedding space",
+    "best": "best matches, % of the row",
+    "feature": "mean |r| in feature space",
+}
+
+
+@dataclass(frozen=True)
+class LayerMap:
+    """One number for each layer of A and layer of B."""
+
+    name: Name
+    values: Sequence[Sequence[float]]  # (L_A, L_B)
+    marked: Collection[LayerPair]  # the assignment
+    low: float  # what has no colour
+    high: float  # what has full colour
+    chance: float | None = None  # what random vectors give, where that was measured
+
+    @property
+    def is_table(self) -> bool:
+        return len(self.values) * len(self.values[0]) <= LARGEST_TABLE
+
+    def share(self, value: float) -> float:
+        """Between low and high, from 0 to 1."""
+        return max(0.0, (value - self.low) / (self.high - self.low)) if self.high > self.low else 0.0
+
+    def step(self, value: float) -> int:
+        """Of heat (data-heat)."""
+        return round(HEAT_STEPS * self.share(value))
+
+    def text(self, value: float) -> str:
+        """In little room: three digits of a similarity, a share of matches in percent."""
+        return f"{100 * value:.0f}" if self.name == "best" else f"{value:.3f}".removeprefix("0")
+
+    def steps(self) -> list[tuple[int, str]]:
+        """Every second step of heat, and what it stands for: a legend."""
+        return [
+            (step, self.text(self.low + (self.high - self.low) * step / HEAT_STEPS))
+            for step in range(0, HEAT_STEPS + 1, 2)
+        ]
+
+    def squares(self) -> list[tuple[int, str]]:
+        """Unit squares, one path for each step of heat: what a map of very many cells is drawn of."""
+        paths: dict[int, list[str]] = {}
+        for y, row in enumerate(reversed(self.values)):
+            for x, value in enumerate(row):
+                paths.setdefault(self.step(value), []).append(f"M{x} {y}h1v1h-1z")
+        return [(step, "".join(squares)) for step, squares in sorted(paths.items())]
+
+    def is_dark(self, value: float) -> bool:
+        return self.share(value) > 0.72
+
+    def colour(self, value: float) -> str:
+        """Of a figure."""
+        share = self.share(value)
+        mixed = (round(low + (high - low) * share) for low, high in zip(LOW, HIGH, strict=True))
+        return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def layer_maps(of: KindView) -> list[LayerMap]:
+    """The maps of a kind, that of feature space only where there is one."""
+    maps = [
+        _map("similarity", of["similarity"], of["assignment"], of["chance"]),
+        LayerMap("best", of["best"], _pairs(of["assignment"]), 0.0, max(max(row) for row in of["best"])),
+    ]
+    if of["feature_space"] is not None and of["feature_assignment"] is not None:
+        maps.append(_map("feature", of["feature_space"], of["feature_assignment"], of["feature_chance"]))
+    return maps
+
+
+def _map(
+    name: Name, values: Sequence[Sequence[float]], assignment: Sequence[LayerPair], chance: float | None
+) -> LayerMap:
+    """Colours begin at what random vectors give, where that is known and some cell is above it."""
+    cells = [value for row in values for value in row]
+    low = min(cells) if chance is None or chance >= max(cells) else max(chance, min(cells))
+    return LayerMap(name, values, _pairs(assignment), low, max(cells), chance)
+
+
+def _pairs(assignment: Sequence[Sequence[int]]) -> set[LayerPair]:
+    return {(a, b) for a, b in assignment}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A map of a figure, and where it stands."""
+
+    kind: str
+    map: LayerMap
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class Figure:
+    width: int
+    height: int
+    cell: int
+    panels: Sequence[Panel]
+    every: int  # so many layers have a number at the axes: all, or every second, ...
+
+    @property
+    def has_numbers(self) -> bool:
+        return self.cell >= NUMBERED
+
+
+def figure(kinds: Mapping[str, KindView], n_layers_a: int, n_layers_b: int) -> Figure:
+    """A row of maps for each kind."""
+    cell = max(4, min(LARGEST_CELL, MAP_SIDE // max(n_layers_a, n_layers_b)))
+    width, height = LEFT + n_layers_b * cell + RIGHT, TOP + n_layers_a * cell + BOTTOM
+    panels = [
+        Panel(kind, layer_map, at * width + LEFT, ABOVE + row * height + TOP)
+        for row, (kind, of) in enumerate(kinds.items())
+        for at, layer_map in enumerate(layer_maps(of))
+    ]
+    right = max((panel.x for panel in panels), default=LEFT) - LEFT + width
+    return Figure(right, ABOVE + len(kinds) * height + BELOW, cell, panels, -(-10 // cell))

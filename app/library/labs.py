@@ -1,0 +1,44 @@
+"""What `lexiscope lab` measured of the models of a data folder, read once as long as the file stays the same."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from app.library.fault_text import for_visitors
+from precompute.errors import LexiscopeError
+from precompute.files import Stamp, stamp_of
+from precompute.index.index import Index
+from precompute.index.lab_record import LAB, LabRecord
+
+KEPT = 32  # records
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Of the very weights of an index; without a record, `fault` says why, or nothing was measured."""
+
+    record: LabRecord | None = None
+    fault: str = ""
+
+
+def lab_version(index: Index) -> str:
+    """Another one whenever what was measured may be something else."""
+    return str(stamp_of(index.folder / LAB))
+
+
+def lab_of(index: Index) -> Lab:
+    try:
+        record = _read(index.folder, stamp_of(index.folder / LAB))
+    except LexiscopeError as error:
+        return Lab(fault=for_visitors(error, index.folder.parent))
+    if record and not record.is_of(index.manifest):
+        model, measured, ours = index.manifest.model, record.weights_sha256[:12], index.manifest.weights_sha256[:12]
+        why = f"{model}/{LAB} was measured of other weights ({measured}) than this index is of ({ours})"
+        return Lab(fault=f"{why}. `lexiscope lab {model}` measures anew.")
+    return Lab(record)
+
+
+@lru_cache(KEPT)
+def _read(folder: Path, stamp: Stamp | None) -> LabRecord | None:
+    """The stamp only says whether it is the same file still."""
+    return LabRecord.load(folder) if stamp else None

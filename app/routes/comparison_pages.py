@@ -1,0 +1,65 @@
+"""The page of two models in one space."""
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Depends
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app import addresses
+from app.routes import arguments as arg
+from app.routes.dependencies import AnyLive, SiteLibrary, SiteSettings
+from app.routes.live_arguments import SentenceLayer, SentenceText
+from app.routes.page_answer import PageAnswer, PageRoute, page
+from app.routes.sentences import read_sentence
+from app.views.comparison import ComparisonView, comparison_view
+from precompute.errors import LexiscopeError, NotFound
+from precompute.index.index import Index
+
+router = APIRouter(tags=["pages"], route_class=PageRoute)
+
+
+async def page_of_two(
+    request: Request, library: SiteLibrary, model: arg.ComparedModel, hubs: arg.Hubs = None
+) -> PageAnswer:
+    """A page of the first model, if it has an index here; the comparison does without."""
+    index: Index | None = None
+    with suppress(LexiscopeError):
+        index = library.index(model)
+    return PageAnswer(request, index, hubs)
+
+
+TwoModelsPage = Annotated[PageAnswer, Depends(page_of_two)]
+
+
+@page(
+    router, "/{model:name}/vs/{other:name}", ComparisonView, formats=addresses.FIGURE_FORMATS,
+    responses={303: {"description": "They are compared the other way round: goes there"}},
+)  # fmt: skip
+async def comparison(
+    answer: TwoModelsPage, library: SiteLibrary, live: AnyLive, settings: SiteSettings, model: arg.ComparedModel,
+    other: arg.OtherModel, kind: arg.ComparedKind = None, text: SentenceText = "", layer: SentenceLayer = None,
+) -> Response:  # fmt: skip
+    """Two models in one space: how alike their layers are, which is assigned to which, and the vectors that match.
+
+    `stitching` is what the last layers of the second made of states of the first. With a `text`, workers tell what the
+    first reads in its states after a `layer`, and what these become in the second. With `.svg` it is a figure of the
+    maps, of one kind or of all."""
+    try:
+        found = library.comparison(model, other)
+    except NotFound:
+        if any((card.a, card.b) == (other, model) for card in library.comparisons()):
+            return answer.redirect(addresses.comparison(other, model, kind=kind, text=text))
+        raise
+    words = " ".join(map(library.index_version, (model, other)))
+    address = addresses.comparison(model, other, kind=kind, text=text, layer=layer if text else None)
+    is_live = live.serves(model) and live.serves(other)
+    answer.at(address, addresses.FIGURE_FORMATS, also=f"{words} {is_live}")
+    view = await run_in_threadpool(comparison_view, library, found, kind, answer.hubs is not None)
+    view = replace(view, takes_sentence=is_live and view.stitches and all(side.words for side in view.models))
+    if text:
+        view = replace(view, sentence=await read_sentence(live, library, settings, found, text, layer, answer.request))
+    return answer.show("comparison", view)

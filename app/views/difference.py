@@ -1,0 +1,130 @@
+"""Differences of two models: what was subtracted from what, how much each part changed, and why none of it can run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from precompute.errors import NotFound
+from precompute.index.index import Index
+from precompute.index.manifest import Minus as StoredMinus
+from precompute.index.origin import public_source
+from precompute.index.shard_reader import Floats, Shard
+from precompute.shape import MATRICES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minus:
+    """The base of a difference, and whose vectors it is subtracted from."""
+
+    tuned: Annotated[str, Field(description="The name of the tuned model: the difference is tuned − model")]
+    model: Annotated[str, Field(description="The name of the base")]
+    source: str  # of the base, as its revision and the hash of its weights
+    revision: str
+    weights_sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.tuned} − {self.model}"
+
+
+class Change(TypedDict):
+    """How much a vector or a head's matrix changed."""
+
+    norm: float  # |Δ|; of a matrix Frobenius'
+    base_norm: float
+    change: float | None  # |Δ| / |base|; None where the base is 0
+
+
+def minus_of(index: Index) -> Minus | None:
+    """None of an index that is no difference."""
+    return public_minus(index.manifest.minus)
+
+
+def public_minus(minus: StoredMinus | None) -> Minus | None:
+    """The base of a difference as visitors may know it."""
+    if minus is None:
+        return None
+    return Minus(
+        tuned=minus.tuned,
+        model=minus.model,
+        source=public_source(minus.source, minus.revision),
+        revision=minus.revision,
+        weights_sha256=minus.weights_sha256,
+    )
+
+
+def relative(norm: float, base_norm: float) -> float | None:
+    """|Δ| / |base|: 0 of what did not change; None where there was nothing that could change."""
+    if not norm:
+        return 0.0
+    return norm / base_norm if base_norm else None
+
+
+def relative_changes(norms: Floats, base_norms: Floats) -> Floats:
+    """(n,): the same of many, NaN where there is none."""
+    norms, base_norms = norms.astype(np.float64), base_norms.astype(np.float64)
+    quotients = np.divide(norms, base_norms, out=np.full_like(norms, np.nan), where=base_norms > 0)
+    return np.where(norms == 0, 0.0, quotients)
+
+
+def vector_changes(shard: Shard, kind: str) -> Floats:
+    """(n,) of the vectors of a kind."""
+    return relative_changes(shard.all_norms(kind), shard.all_base_norms(kind))
+
+
+def head_changes(shard: Shard, matrix: str) -> Floats:
+    """(n_heads,)"""
+    return relative_changes(*shard.all_matrix_norms(matrix))
+
+
+def matrix_change(shard: Shard, matrix: str, head: int) -> Change:
+    norm, base_norm = (float(norms[head]) for norms in shard.all_matrix_norms(matrix))
+    return {"norm": norm, "base_norm": base_norm, "change": relative(norm, base_norm)}
+
+
+def layer_changes(shard: Shard, kinds: Sequence[str]) -> dict[str, float | None]:
+    """By kind, of all its vectors together."""
+
+    def length(norms: Floats) -> float:
+        return float(np.linalg.norm(norms.astype(np.float64)))
+
+    return {kind: relative(length(shard.all_norms(kind)), length(shard.all_base_norms(kind))) for kind in kinds}
+
+
+def is_unchanged(shard: Shard, kinds: Sequence[str]) -> bool:
+    """Whether nothing of a layer changed: no vector of these kinds, no head."""
+    of_heads = (shard.all_matrix_norms(matrix)[0] for matrix in MATRICES)
+    return not any(norms.any() for norms in (*map(shard.all_norms, kinds), *of_heads))
+
+
+def percentage(change: float | None) -> str:
+    """A change, |Δ| / |base|, as a number of per cent in little room: 1.3, 0.052, 120; – where there is no base."""
+    if change is None:
+        return "–"
+    return f"{100 * change:.0f}" if change >= 0.0995 or not change else f"{100 * change:#.2g}"
+
+
+def change_text(change: float | None) -> str:
+    return "new" if change is None else f"{percentage(change)}%" if change else "unchanged"
+
+
+def size_text(norm: float, change: float | None) -> str:
+    """How far a vector or a matrix moved, for people."""
+    return f"|Δ| {norm:.3g}, |Δ|/|base| {change_text(change)}" if norm else "unchanged"
+
+
+def no_run(minus: Minus) -> str:
+    """What visitors are told who want to run a difference."""
+    return (
+        f"a difference of two models, {minus}. It cannot run, and no norm can be folded into it: run {minus.tuned} or "
+        f"{minus.model} instead"
+    )
+
+
+def check_can_run(index: Index) -> None:
+    """NotFound of a difference."""
+    if minus := minus_of(index):
+        raise NotFound(f"{index.manifest.model} is {no_run(minus)}")

@@ -1,0 +1,147 @@
+"""What people said of a model's parameters: one label as pages show it, and the page of all of them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from app import addresses
+from app.library.model_labels import ModelLabels
+from app.views.checks import count_pages, page_slice
+from app.views.difference import minus_of
+from app.views.label_lists import InOurs, in_ours
+from app.views.tokens import OMIT_NONE, PAGE_ONLY, ViewOfModel
+from precompute.index.index import Index
+from precompute.index.label_address import LabelAddress
+from precompute.index.label_files import FiledLabel
+
+SIZE = 100  # labels on a page of all of them
+SHOWN = 20  # on that of a parameter
+
+LABELS: Any = Field(
+    exclude_if=lambda value: value is None, description="What people said of it, the first 20; left out if nothing"
+)
+OF_LIST: Any = Field(exclude_if=lambda value: value is None, description="Only where the label carries a list")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownLabel:
+    """A label with the fields of its file, and where it stands."""
+
+    address: str
+    title: str
+    text: str
+    source: str
+    url: str
+    file: str
+    entry: Annotated[int, Field(description="Which of the file, from 1")]
+    pairs: Annotated[list[list[str]] | None, OMIT_NONE] = None
+    tokens: Annotated[list[str] | None, OMIT_NONE] = None
+    end: Annotated[str | None, OF_LIST] = None
+    lens: Annotated[str | None, OF_LIST] = None
+    preset: Annotated[str | None, Field(exclude_if=lambda value: value is None, description="Of pairs")] = None
+    in_ours: Annotated[
+        list[InOurs] | None,
+        Field(
+            exclude_if=lambda value: value is None,
+            description="Of the label's list, by the lists of ours that it is about: how much of it is there",
+        ),
+    ] = None
+    place: Annotated[LabelAddress, PAGE_ONLY]
+
+    @property
+    def ranks(self) -> list[int | None]:
+        """Of the entries of its list in the one of ours that has most of them."""
+        length = len(self.pairs or self.tokens or ())
+        return max(self.in_ours or (), key=lambda of: of.up_to_space).ranks if self.in_ours else [None] * length
+
+    @property
+    def name(self) -> str:
+        """What it is about, for people."""
+        return place_name(self.place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelsView(ViewOfModel):
+    page: int
+    pages: int
+    total: int
+    labels: list[ShownLabel]
+    faults: Annotated[
+        tuple[str, ...],
+        Field(description="What is wrong with files of labels, and labels of parameters that the model does not have"),
+    ]
+
+
+def labels_view(
+    index: Index, labels: ModelLabels, faults: Iterable[str] = (), page: int = 1, size: int | None = SIZE
+) -> LabelsView:
+    """A `size` of None: all on one page. `faults` are of the files."""
+    return LabelsView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        page=page,
+        pages=count_pages(len(labels.labels), page, size),
+        total=len(labels.labels),
+        labels=[shown(index, filed) for filed in labels.labels[page_slice(page, size)]],
+        faults=(*faults, *labels.faults),
+    )
+
+
+def labels_of(index: Index, filed: Iterable[FiledLabel]) -> list[ShownLabel] | None:
+    """The first of one parameter, for its page; None where nobody said anything."""
+    return [shown(index, label) for label in islice(filed, SHOWN)] or None
+
+
+def shown(index: Index, filed: FiledLabel) -> ShownLabel:
+    label = filed.label
+    has_list = label.pairs is not None or label.tokens is not None
+    return ShownLabel(
+        address=label.address,
+        title=label.title,
+        text=label.text,
+        source=label.source,
+        url=label.url,
+        file=filed.file,
+        entry=filed.entry,
+        pairs=label.pairs,
+        tokens=label.tokens,
+        end=label.end if has_list else None,
+        lens=label.lens if has_list else None,
+        preset=label.preset if label.pairs is not None else None,
+        in_ours=in_ours(index, label) if has_list else None,
+        place=label.place,
+    )
+
+
+def place_name(place: LabelAddress) -> str:
+    """L16H6 VO, L10N2361 ff_value, L8H11.5; "the model" of a remark on all of it."""
+    where = f"L{place.layer}{'N' if place.part == 'neuron' else 'H'}{place.index}"
+    match place.part:
+        case "":
+            return "the model"
+        case "subhead":
+            where += f".{place.sub}"
+        case "direction":
+            where += f".svd{place.sub}"
+    if place.kind in ("head", "ff", "sub", "svd"):
+        return where
+    return f"{where} {place.kind.upper() if place.part == 'head' else place.kind}"
+
+
+def page_of(place: LabelAddress, lens: str | None = None) -> str:
+    """The address of the page where a label is shown."""
+    model, layer, index, sub = place.model, place.layer or 0, place.index or 0, place.sub or 0
+    pages: dict[str, Callable[[], str]] = {
+        "": lambda: addresses.labels(model),
+        "neuron": lambda: addresses.ff(model, layer, index, lens=lens),
+        "head": lambda: addresses.head(model, layer, index, lens=lens),
+        "subhead": lambda: addresses.subhead(model, layer, index, sub, lens=lens),
+        "direction": lambda: addresses.direction(model, layer, index, sub, lens=lens),
+    }
+    if place.kind in ("vo", "qk"):
+        return addresses.pairs(model, layer, index, place.kind, lens=lens)
+    return pages[place.part]()

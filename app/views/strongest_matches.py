@@ -1,0 +1,91 @@
+"""The strongest matches of two models, as words on both sides: those that a reader can judge come first.
+
+|r| alone is largest for vectors of rare pieces and of frequencies. So, of the pairs with the largest |r|, each vector
+once, those are chosen whose first tokens are words in both models, with some in common, and from all layers of A.
+Where no pair is like that, or one of the models has no index here, it is the strongest as they come."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+from typing_extensions import TypedDict
+
+from app.library.comparisons import weights_of
+from app.views.matched_vectors import MatchedVector, WordsOf, agreeing_end
+from app.views.readable import FreshWords, readable
+from precompute.index.comparison import Comparison, MatchedPair
+
+SHOWN, SHOWN_ALONE = 6, 24  # pairs of a kind, among all kinds and by itself
+LOOKED_AT = 600  # pairs
+COMPARED = 20  # first tokens that are looked through for common words
+COMMON = 3  # words at least that these share
+FIRST = 7  # tokens that must read as words
+
+
+class MatchedVectors(TypedDict):
+    kind: str
+    r: float
+    a: MatchedVector
+    b: MatchedVector
+
+
+def strongest_matches(
+    comparison: Comparison, kind: str, a: WordsOf, b: WordsOf, of_many: bool = True
+) -> list[MatchedVectors]:
+    """`of_many`: beside those of other kinds, so fewer."""
+    count = SHOWN if of_many else SHOWN_ALONE
+    pairs = list(islice(_distinct(comparison, kind), LOOKED_AT))
+    chosen = list(islice(_readable(pairs, kind, a, b, -(-count // 3)), count)) or pairs[:count]
+    return [_words(pair, kind, a, b) for pair in chosen]
+
+
+def _distinct(comparison: Comparison, kind: str) -> Iterator[MatchedPair]:
+    """Vectors of A and their best matches, by |r|, each vector once; of a model with itself, two different vectors."""
+    layers, indexes, r = comparison.all_matches("a", kind)  # (n, matches)
+    count = comparison.a.kinds[kind]
+    own = np.arange(len(r))
+    size = np.abs(r)
+    same = weights_of(comparison.a) == weights_of(comparison.b)
+    if same:
+        size = np.where(layers.astype(np.int64) * count + indexes == own[:, None], -1.0, size)
+    best = size.argmax(axis=1)
+    strengths = size[own, best]
+    taken: set[tuple[str, int, int]] = set()
+    for at in np.argsort(-strengths, kind="stable").tolist():
+        layer, index = divmod(at, count)
+        match = MatchedPair(layer, index, *(part[at, best[at]].item() for part in (layers, indexes, r)))
+        pair = {("a", layer, index), ("a" if same else "b", match.b_layer, match.b_index)}
+        if strengths[at] < 0 or not taken.isdisjoint(pair):
+            continue
+        taken |= pair
+        yield match
+
+
+def _readable(pairs: list[MatchedPair], kind: str, a: WordsOf, b: WordsOf, per_layer: int) -> Iterator[MatchedPair]:
+    """Those whose lists read as words on both sides, and have some in common; of each layer of A a few."""
+    if a.index is None or b.index is None:
+        return
+    fresh = FreshWords(readable(a.index)), FreshWords(readable(b.index))
+    of_layer: Counter[int] = Counter()
+    for pair in pairs:
+        if of_layer[pair.a_layer] == per_layer:
+            continue
+        ids_a = _first(a, kind, pair.a_layer, pair.a_index, "top")
+        ids_b = _first(b, kind, pair.b_layer, pair.b_index, agreeing_end(pair.r))
+        common = set(fresh[0].words.stems(ids_a)) & set(fresh[1].words.stems(ids_b))
+        if len(common) < COMMON or not fresh[0].take_if_readable(ids_a[:FIRST]):
+            continue
+        if fresh[1].take_if_readable(ids_b[:FIRST]):
+            of_layer[pair.a_layer] += 1
+            yield pair
+
+
+def _first(words: WordsOf, kind: str, layer: int, index: int, end: str) -> list[int]:
+    return next(iter(words.ids(kind, layer, [index], end, COMPARED)), [])
+
+
+def _words(pair: MatchedPair, kind: str, a: WordsOf, b: WordsOf) -> MatchedVectors:
+    (first,) = a.vectors(kind, [(pair.a_layer, pair.a_index, 0.0)])
+    (second,) = b.vectors(kind, [(pair.b_layer, pair.b_index, pair.r)])
+    return {"kind": kind, "r": pair.r, "a": first, "b": second}

@@ -1,0 +1,1 @@
+"""The paper's experiment: fine-tune a model's last layers on labelled texts. README.md is the walk-through."""

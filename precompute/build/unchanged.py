@@ -1,0 +1,73 @@
+"""Vectors and heads of a difference that did not change, and directions that a head does not have: their scores are all
+0, so their lists hold the smallest ids and say nothing. Such lists are written, and count for nothing else: hubs,
+coherence, similarity, inverted lists."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.errors import IndexFault
+from precompute.index.index import ranges
+from precompute.index.index_files import open_shard
+from precompute.index.manifest import Manifest
+from precompute.project.vectors import Ids, Lists
+
+Array = NDArray[Any]
+Changed = NDArray[np.bool_]  # (n,) of the vectors of a kind; of a model all, but for directions of length 0
+
+
+def with_unchanged(lists: Lists, changed: Changed) -> Lists:
+    """Lists (n, L, E, k) of all vectors, from those of the vectors that changed."""
+    if changed.all():
+        return lists
+    sizes = (len(changed), *lists.ids.shape[1:])
+    ids, scores = np.empty(sizes, lists.ids.dtype), np.zeros(sizes, lists.scores.dtype)
+    ids[~changed] = np.arange(sizes[-1])
+    ids[changed], scores[changed] = lists.ids, lists.scores
+    return Lists(ids, scores)
+
+
+def ids_of_changed(ids: Ids, changed: Changed) -> Ids:
+    return ids if changed.all() else ids[changed]
+
+
+def told_apart(ids: Mapping[str, Ids], changed: Mapping[str, Changed], d_vocab: int) -> dict[str, Ids]:
+    """The same lists by kind, but those of unchanged vectors share no token with any of another kind."""
+    apart = dict(ids)
+    for at, (kind, of_kind) in enumerate(ids.items()):
+        if not changed[kind].all():
+            length = of_kind.shape[-1]
+            no_tokens = np.arange(d_vocab + at * length, d_vocab + (at + 1) * length, dtype=of_kind.dtype)
+            apart[kind] = np.where(changed[kind][:, None, None, None], of_kind, no_tokens)
+    return apart
+
+
+def counts_of_changed(counts: Array, norms: Array | None) -> Array:
+    """How many pairs lists have (n_heads, L, P, E): none where the head did not change."""
+    return counts if norms is None else np.where((norms > 0)[:, None, None, None], counts, 0).astype(counts.dtype)
+
+
+def changes_text(folder: Path, manifest: Manifest) -> str:
+    """How much of a difference changed, by the layers that are there."""
+    changed, total, same = 0, 0, []
+    for layer, entry in manifest.shards.items():
+        try:
+            shard = open_shard(folder / entry.file, manifest, layer)
+            norms = np.concatenate([shard.all_norms(kind) for kind in manifest.stored.counted_kinds])
+        except IndexFault:  # of a layer that was not asked for
+            continue
+        changed += int((norms > 0).sum())
+        total += len(norms)
+        if not norms.any():
+            same.append(layer)
+    if total and not changed:
+        return "nothing changed: every vector of the tuned model is that of the base"
+    text = f"{changed} of {total} vectors changed"
+    return f"{text}; nothing in {layers_text(tuple(same))}" if same else text
+
+
+def layers_text(layers: tuple[int, ...]) -> str:
+    return f"layer{'s' if len(layers) > 1 else ''} {ranges(layers)}"

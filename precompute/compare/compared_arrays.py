@@ -1,0 +1,94 @@
+"""The arrays of a comparison, made from two models: of one kind of vectors, and the kernel. Writes nothing."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from precompute.compare.assignment import assign
+from precompute.compare.common_tokens import CommonTokens
+from precompute.compare.correlate import Vectors, correlate
+from precompute.compare.matches import Matches
+from precompute.compare.space import Grams, UnitRows, feature_rows, unit_rows
+from precompute.index.comparison_record import MATCHES
+from precompute.index.tensor_file import Array
+from precompute.shape import SIDES
+from precompute.weights.difference import Parameters
+
+RANDOM = 1000  # vectors of each model, to tell what chance gives
+PART = 512  # vectors that become rows at once
+FEATURE_SHARE = 0.4  # of the time that a kind takes, where models are compared in feature space, too
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """Two models and the tokens they share; what kinds have in common is computed once."""
+
+    a: Parameters
+    b: Parameters
+    common: CommonTokens
+    device: torch.device
+    pool: Executor
+
+    def kind(self, kind: str, step: Callable[[float], None]) -> dict[str, Array]:
+        """`step` is told shares of the work."""
+        a, b = self.in_embedding_space(kind)
+        in_features = self.a.shape.d_model == self.b.shape.d_model
+        share = FEATURE_SHARE if in_features else 0.0
+        of_a, of_b = Matches(len(a), len(b), MATCHES), Matches(len(b), len(a), MATCHES)
+        similarity = correlate(a, b, (of_a, of_b), self.device, self.pool, lambda part: step(part * (1 - share)))
+        arrays: dict[str, Array] = {"similarity": similarity.astype("float32"), "assignment": assign(similarity)}
+        arrays |= of_a.arrays("a", b.count) | of_b.arrays("b", a.count)
+        if in_features:
+            a, b = self.in_feature_space(kind)
+            similarity = correlate(a, b, None, self.device, self.pool, lambda part: step(part * share))
+            arrays |= {"feature_space": similarity.astype("float32"), "feature_assignment": assign(similarity)}
+        return arrays
+
+    def kernel(self) -> dict[str, Array]:
+        return {"kernel": self._reading_grams.kernel().to("cpu", torch.float32).numpy()}
+
+    def chance(self) -> dict[str, float]:
+        """The mean |r| of random vectors, by where they are compared: the similarity of layers that share nothing."""
+        generator = torch.Generator().manual_seed(0)
+        V_a, V_b = (torch.randn(RANDOM, model.shape.d_model, generator=generator) for model in (self.a, self.b))
+        found = {}
+        for side, (a, b) in (("reads", self._reading), ("writes", self._writing)):
+            found[side] = float((a.rows(V_a) @ b.rows(V_b).T).abs_().mean())
+        if V_a.shape == V_b.shape:
+            found["feature_space"] = float((feature_rows(V_a) @ feature_rows(V_b).T).abs_().mean())
+        return found
+
+    def in_embedding_space(self, kind: str) -> tuple[Vectors, Vectors]:
+        """Rows whose dot products are correlations of projections."""
+        a, b = self._writing if SIDES[kind] == "writes" else self._reading
+        return self._vectors(self.a, kind, a.width, a.rows), self._vectors(self.b, kind, b.width, b.rows)
+
+    def in_feature_space(self, kind: str) -> tuple[Vectors, Vectors]:
+        """Rows whose dot products are correlations of the vectors as they are."""
+        width = self.a.shape.d_model
+        return self._vectors(self.a, kind, width, feature_rows), self._vectors(self.b, kind, width, feature_rows)
+
+    @cached_property
+    def _reading_grams(self) -> Grams:
+        return Grams.of(self.a.W_E, self.b.W_E, self.common, self.device, self.pool)
+
+    @cached_property
+    def _reading(self) -> tuple[UnitRows, UnitRows]:
+        return unit_rows(self._reading_grams, self.pool)
+
+    @cached_property
+    def _writing(self) -> tuple[UnitRows, UnitRows]:
+        if self.a.shape.tied and self.b.shape.tied:
+            return self._reading
+        grams = Grams.of(self.a.W_U, self.b.W_U, self.common, self.device, self.pool)
+        return unit_rows(grams, self.pool)
+
+    def _vectors(self, model: Parameters, kind: str, width: int, to_rows: Callable[[Tensor], Tensor]) -> Vectors:
+        def rows(layer: int) -> Tensor:
+            return torch.cat([to_rows(part) for part in torch.split(model.vectors(layer, kind), PART)])
+
+        return Vectors(model.shape.n_layers, model.shape.count(kind), width, rows)

@@ -1,0 +1,159 @@
+"""Correlates all vectors of one kind of two models, block by block: the similarity of layers, and matches of vectors.
+
+Blocks are float32 products of rows of length at most 1, off by no more than `error`. They say how alike two layers
+are, and which pairs may be among the matches of a vector; those pairs are then multiplied in float64.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from threading import Lock, local
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precompute.compare import block_kernel
+from precompute.compare.block_kernel import Float32, Int64
+from precompute.compare.matches import Float64, Matches, exact_r
+from precompute.project.rounding import TINY, gamma
+
+BLOCK = 512  # rows of a product
+KEPT_BYTES = 5 << 28  # 1.25 GB: of B's rows, layers are kept while those of A pass by
+BYTES = 12  # of a coordinate: in float64, and in float32 for products
+CROWDED = 16  # if more than one pair in so many may be a match, all of a block are multiplied in float64
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of one kind of a model, as rows that are made when they are asked for."""
+
+    n_layers: int
+    count: int  # of vectors in a layer
+    width: int  # of a row
+    rows: Callable[[int], Tensor]  # layer -> (count, width) float64, zeros where r is 0 with all
+
+    def __len__(self) -> int:
+        return self.n_layers * self.count
+
+    def layer(self, layer: int, device: torch.device) -> "Layer":
+        rows = self.rows(layer)
+        has_direction = rows.any(dim=1)
+        if not has_direction.all():
+            rows = rows[has_direction]
+        numbers = layer * self.count + has_direction.nonzero().ravel().cpu().numpy()
+        return Layer(numbers, rows.cpu().numpy(), rows.to(device, torch.float32))
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The rows of one layer; vectors without direction are left out, since r is 0 with all."""
+
+    numbers: Int64  # (n,) of vectors, counted through all layers
+    exact: Float64  # (n, width)
+    on_device: Tensor  # the same in float32, where products run
+
+
+def correlate(
+    a: Vectors,
+    b: Vectors,
+    matches: tuple[Matches, Matches] | None,
+    device: torch.device,
+    pool: Executor,
+    step: Callable[[float], None],
+) -> Float64:
+    """The mean |r| of every pair of layers, (L_A, L_B); fills `matches` of A's and of B's vectors, if they are given.
+
+    `step` is told shares of the work.
+    """
+    similarity = np.zeros((a.n_layers, b.n_layers))
+    buffers, adding = Buffers(), Lock()
+
+    def sum_block(task: tuple[Layer, Layer]) -> float:
+        left, right = task
+        product = buffers.product(left.on_device, right.on_device)
+        return sum_of(product.abs_()) if matches is None else _add_matches(product, left, right, matches, adding)
+
+    size = max(1, KEPT_BYTES // (b.count * b.width * BYTES))
+    for start in range(0, b.n_layers, size):
+        numbers = range(b.n_layers)[start : start + size]
+        kept = [*pool.map(lambda layer: b.layer(layer, device), numbers)]
+        following = pool.submit(a.layer, 0, device)
+        for layer_a in range(a.n_layers):
+            blocks = _blocks(following.result())
+            if layer_a + 1 < a.n_layers:
+                following = pool.submit(a.layer, layer_a + 1, device)  # is there when the products of this one are
+            sums = pool.map(sum_block, [(left, right) for left in blocks for right in kept])
+            for _ in blocks:
+                for layer_b in numbers:
+                    similarity[layer_a, layer_b] += next(sums)
+            step(len(kept) / similarity.size)
+    return similarity / (a.count * b.count)
+
+
+class Buffers(local):
+    """Each thread's place for a product: new memory for every block would cost a tenth of its time."""
+
+    memory: Tensor | None = None
+
+    def product(self, A: Tensor, B: Tensor) -> Tensor:
+        """A Bᵀ, (n, m), until the thread's next one."""
+        size = len(A) * len(B)
+        if self.memory is None or len(self.memory) < size:
+            self.memory = torch.empty(size, device=A.device)
+        return torch.mm(A, B.T, out=self.memory[:size].view(len(A), len(B)))
+
+
+def _blocks(layer: Layer) -> list[Layer]:
+    parts = [slice(start, start + BLOCK) for start in range(0, len(layer.numbers), BLOCK)]
+    return [Layer(layer.numbers[part], layer.exact[part], layer.on_device[part]) for part in parts]
+
+
+def _add_matches(product: Tensor, left: Layer, right: Layer, matches: tuple[Matches, Matches], adding: Lock) -> float:
+    """The sum of |r| in a block; adds those of its pairs to the matches that may be among the best."""
+    of_a, of_b = matches
+    width = left.exact.shape[1]
+    error = np.float32(gamma(width + 16) + width * TINY)
+    floors = of_a.floors(left.numbers), of_b.floors(right.numbers)
+    scan = _scan_on_cpu if product.device.type == "cpu" else scan_on_device
+    total, of_rows, of_columns = scan(product, *floors, error, of_a.most, of_b.most)
+    rows_r, columns_r = (_exact_r(left.exact, right.exact, pairs) for pairs in (of_rows, of_columns))
+    with adding:
+        of_a.add(left.numbers[of_rows[:, 0]], right.numbers[of_rows[:, 1]], rows_r)
+        of_b.add(right.numbers[of_columns[:, 1]], left.numbers[of_columns[:, 0]], columns_r)
+    return total
+
+
+def _exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
+    """r of pairs (n, 2) of rows, in float64."""
+    if len(pairs) * CROWDED <= len(A) * len(B):
+        return exact_r(A, B, pairs)
+    product = (torch.from_numpy(A) @ torch.from_numpy(B).T).clamp_(-1, 1).numpy()
+    return np.asarray(product[pairs[:, 0], pairs[:, 1]])
+
+
+def sum_of(sizes: Tensor) -> float:
+    return float(sizes.sum(dim=1).sum(dtype=torch.float64))
+
+
+def _scan_on_cpu(
+    product: Tensor, row_floors: Float32, column_floors: Float32, error: np.float32, row_most: int, column_most: int
+) -> tuple[float, Int64, Int64]:
+    return block_kernel.scan(product.numpy(), row_floors, column_floors, error, row_most, column_most)
+
+
+def scan_on_device(
+    product: Tensor, row_floors: Float32, column_floors: Float32, error: np.float32, row_most: int, column_most: int
+) -> tuple[float, Int64, Int64]:
+    """What block_kernel.scan gives, by torch alone; there may be a few pairs more or less, never one that counts.
+
+    Floors are what |r| of an exact match must reach; the k-th largest product of a row, less the error, is one, too.
+    """
+    sizes, pairs = product.abs(), []
+    for dim, floors, most in ((1, row_floors, row_most), (0, column_floors, column_most)):
+        floor = torch.from_numpy(floors).to(product)
+        if most <= sizes.shape[dim]:
+            kth = torch.topk(sizes, most, dim=dim).values.select(dim, most - 1)
+            floor = torch.maximum(floor, kth - float(error))
+        pairs.append((sizes + float(error) >= floor.unsqueeze(dim)).nonzero().cpu().numpy())
+    return sum_of(sizes), pairs[0], pairs[1]

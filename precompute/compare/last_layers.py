@@ -1,0 +1,87 @@
+"""The last layers of a model alone: `transformers` runs the model, but its first blocks compute nothing, and the next
+one reads given states. Masks, positions and windows are the model's own, as is whatever follows.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from precompute.errors import BadRequest
+from precompute.weights.architectures.base import Model
+
+
+class LastLayers:
+    """The last layers of a net. It belongs to one thread: while they run, the net's blocks are changed."""
+
+    def __init__(self, model: Model, net: Any, last: int) -> None:
+        n_layers = model.shape.n_layers
+        if not 1 <= last <= n_layers:
+            raise BadRequest(
+                f"the last {last} layers of {model.checkpoint.name} were asked for: it has {n_layers}, so give 1 to "
+                f"{n_layers}"
+            )
+        self.net, self.first = net, n_layers - last
+        body = model.body_of(net)
+        self.blocks = [body.get_submodule(model.block.format(layer)) for layer in range(n_layers)]
+        self._outputs = self._count_outputs()
+
+    @contextmanager
+    def reading(self, states: Tensor) -> Iterator[None]:
+        """Within, a run of the net is one of the last layers alone, on states (B, T, d_model)."""
+
+        def replace(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+            return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
+
+        idle = self.blocks[: self.first]
+        hook = self.blocks[self.first].register_forward_pre_hook(replace, with_kwargs=True)
+        for block in idle:
+            block.forward = self._hand_on
+        try:
+            yield
+        finally:
+            hook.remove()
+            for block in idle:
+                del block.forward  # that of its class is there again
+
+    @contextmanager
+    def read(self) -> Iterator[Callable[[], Tensor]]:
+        """Within, what is given tells the states (B, T, d_model) that the first of the last layers has read, once the
+        net has run."""
+        seen: list[Tensor] = []
+        hook = self.blocks[self.first].register_forward_pre_hook(
+            lambda _, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True
+        )
+        try:
+            yield lambda: seen[-1]
+        finally:
+            hook.remove()
+
+    @contextmanager
+    def stream(self) -> Iterator[Callable[[], Tensor]]:
+        """Within, what is given tells the stream after the last layer (B, T, d_model), once the net has run."""
+        seen: list[Tensor] = []
+        hook = self.blocks[-1].register_forward_hook(
+            lambda _, __, output: seen.append(output[0] if isinstance(output, tuple) else output)
+        )
+        try:
+            yield lambda: seen[-1]
+        finally:
+            hook.remove()
+
+    def _hand_on(self, hidden_states: Tensor, *_: Any, **__: Any) -> Any:
+        rest = (None,) * (self._outputs - 1)
+        return (hidden_states, *rest) if self._outputs else hidden_states
+
+    def _count_outputs(self) -> int:
+        """How many things a block returns, in a tuple; 0 where it is the stream itself. A run of one token tells."""
+        seen: list[Any] = []
+        hook = self.blocks[0].register_forward_hook(lambda _, __, output: seen.append(output))
+        try:
+            with torch.inference_mode():
+                self.net.base_model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=self.net.device))
+        finally:
+            hook.remove()
+        return len(seen[0]) if isinstance(seen[0], tuple) else 0

@@ -1,0 +1,76 @@
+"""Stitches two models on a file of texts and keeps what was measured beside their comparison: stitching.json."""
+
+from pathlib import Path
+
+from precompute.build.lock import build_lock
+from precompute.build.progress import Progress
+from precompute.compare.job import Options, compare
+from precompute.compare.stitching import stitch
+from precompute.device import pick_device
+from precompute.errors import OptionsDiffer
+from precompute.files import write_beside
+from precompute.index.comparison import Comparison
+from precompute.index.stitching import MOST_RUNS, STITCHING, StitchingRun, dump_runs, read_runs
+from precompute.live.texts import Texts
+from precompute.weights.architectures.base import Model
+
+
+class StitchProgress(Progress):
+    unit = "text"
+    to_do = "to stitch"
+
+
+class _KernelProgress(Progress):
+    """Of a comparison of no kinds there is little to tell."""
+
+    def start(self, model: str, n_layers: int, ready: int, missing: int) -> None:
+        pass
+
+    def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
+        pass
+
+
+def stitch_models(
+    a: Model, b: Model, data: Path, texts: Texts, progress: Progress, *, last: int, limit: int, length: int,
+    device: str = "auto",
+) -> StitchingRun:  # fmt: skip
+    """Makes the kernel if there is none yet. The run takes the place of one of the same texts and layers."""
+    folder = _compare(a, b, data, device, progress)
+    comparison = Comparison.open(folder)
+    read_runs(folder)  # a file that the run could not be added to is said now, not after it
+    names, done = f"{a.checkpoint.name} → {b.checkpoint.name}", 0
+
+    def tick(ready: int, count: int) -> None:
+        nonlocal done
+        if not ready:
+            progress.start(names, count, 0, count)
+        progress.units_done(ready - done)
+        done = ready
+
+    kernel = comparison.kernel().astype("float64")
+    run = stitch(a, b, kernel, texts, pick_device(device), last=last, limit=limit, length=length, tick=tick)
+    progress.stop()
+    with build_lock(folder):
+        write_beside(folder / STITCHING, [dump_runs(_with_run(read_runs(folder), run))])
+    return run
+
+
+def _compare(a: Model, b: Model, data: Path, device: str, progress: Progress) -> Path:
+    try:
+        return compare(a, b, data, Options(kinds=(), device=device), _KernelProgress(progress.console))
+    except OptionsDiffer as error:
+        raise OptionsDiffer(f"{error}. It is `lexiscope compare` that takes --force") from None
+
+
+def _with_run(runs: tuple[StitchingRun, ...], new: StitchingRun) -> tuple[StitchingRun, ...]:
+    """One run for each file of texts and number of layers, in their order; none of other weights."""
+
+    def key(run: StitchingRun) -> tuple[str, int]:
+        return run.texts, run.last
+
+    kept = [run for run in runs if _weights(run) == _weights(new) and key(run) != key(new)]
+    return tuple(sorted([*kept[-MOST_RUNS + 1 :], new], key=key))
+
+
+def _weights(run: StitchingRun) -> tuple[str, str]:
+    return run.a_weights_sha256, run.b_weights_sha256

@@ -1,0 +1,56 @@
+"""One text as tokens of two models, cut alike."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from precompute.index.tokens import token_bytes
+from precompute.live.texts import encode, tokenizer_of
+from precompute.weights.architectures.base import Model
+
+
+@dataclass(frozen=True)
+class Cut:
+    """One text as tokens of A and of B. Token a[kept][n] of A stands where b[lent:][n] of B stands."""
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    kept: slice  # of A's tokens: all but special ones that B has no counterpart for
+    lent: int  # special tokens at the beginning of B's that A has no counterpart for
+    first: int  # of B's tokens that belong to the text; before and after stand special ones
+    count: int  # so many belong to the text
+
+
+class Cutter:
+    """Cuts texts for two models."""
+
+    def __init__(self, a: Model, b: Model, length: int) -> None:
+        """`length`: of tokens, special ones included; the rest of a text is left out."""
+        self._a, self._b, self.length, self.lends = tokenizer_of(a), tokenizer_of(b), length, b.causal
+        self._a_bytes, self._b_bytes = (
+            token_bytes(model.checkpoint.tokenizer_file(), model.shape.d_vocab) for model in (a, b)
+        )
+
+    def cut(self, text: str) -> Cut | None:
+        """None where the two do not cut it alike: into the same texts, but for a space before the first. Special tokens
+        of B need a counterpart in A, but for those before a text that a decoder reads, which know nothing of it."""
+        a_before, a_text, a_after = encode(self._a, text)
+        b_before, b_text, b_after = encode(self._b, text)
+        lent = max(0, len(b_before) - len(a_before))
+        if (lent and not self.lends) or len(a_after) < len(b_after):
+            return None
+        room = self.length - max(len(a_before) + len(a_after), len(b_before) + len(b_after))
+        a_text, b_text = a_text[:room], b_text[:room]
+        if room < 1 or not b_text or not self._alike(a_text, b_text):
+            return None
+        start, stop = len(a_before) + lent - len(b_before), len(a_before) + len(a_text) + len(b_after)
+        return Cut(
+            (*a_before, *a_text, *a_after), (*b_before, *b_text, *b_after), slice(start, stop), lent, len(b_before),
+            len(b_text),
+        )  # fmt: skip
+
+    def _alike(self, a_text: Sequence[int], b_text: Sequence[int]) -> bool:
+        if len(a_text) != len(b_text) or max(a_text) >= len(self._a_bytes) or max(b_text) >= len(self._b_bytes):
+            return False
+        a = [self._a_bytes[token] for token in a_text]
+        b = [self._b_bytes[token] for token in b_text]
+        return a[0].lstrip(b" ") == b[0].lstrip(b" ") and a[1:] == b[1:]

@@ -1,0 +1,175 @@
+"""Writes the lists of an index as data: one Parquet or CSV file for each kind of vectors and each matrix of heads.
+
+The files are written to a folder beside the one that is asked for, which gets its name when all of them are there.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from precompute.build.progress import Progress
+from precompute.errors import BuildError, DiskFull, NotFound
+from precompute.export.entries import Entries
+from precompute.files import FULL, PARTIAL, canonical_json, sha256_of
+from precompute.index.index import Index
+
+Format = Literal["parquet", "csv"]
+FORMATS: tuple[str, ...] = get_args(Format)
+MANIFEST = "export.json"
+
+
+class ExportProgress(Progress):
+    unit = "file"
+    to_do = "to write"
+
+
+@dataclass(frozen=True)
+class Options:
+    names: tuple[str, ...] | None = None  # kinds and matrices; None: all that are stored
+    lenses: tuple[str, ...] | None = None
+    format: Format = "parquet"
+    threads: int = 2  # each writes a file
+
+
+def export(index: Index, folder: Path, options: Options, progress: Progress) -> Path:
+    """Writes all layers that are ready; those that are damaged are an error, since a file must be whole."""
+    stored = index.stored
+    names = _chosen("kind", options.names, (*stored.kinds, *stored.matrices))
+    lenses = _chosen("lens", options.lenses, stored.lenses)
+    if not index.layers:
+        raise BuildError(f"no layer of {index.manifest.model} is ready yet: there is nothing to export")
+    for fault in index.faults.values():
+        raise fault
+    with _new_folder(folder) as beside:
+        progress.start(index.manifest.model, len(names), 0, len(names))
+        files = _write_files(Entries(index, lenses), names, beside, options, progress)
+        manifest = {
+            "format": 1,
+            "model": index.manifest.model,
+            "source": index.manifest.source,
+            "revision": index.manifest.revision,
+            "weights_sha256": index.manifest.weights_sha256,
+            "build": index.manifest.build,
+            "layers": index.layers,
+            "lenses": lenses,
+            "k": stored.k,
+            "pairs": stored.pairs,
+            "files": files,
+        }
+        (beside / MANIFEST).write_bytes(canonical_json(manifest) + b"\n")
+    progress.stop()
+    progress.say(f"{folder} has {len(files)} files, {sum(file['bytes'] for file in files) / 1e6:.0f} MB")
+    return folder
+
+
+@contextmanager
+def _new_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside it, which becomes it at the end, or goes if that is not reached."""
+    if os.path.lexists(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise BuildError(f"{folder} is there already: give a new folder, or remove it first")
+    folder = folder.absolute()
+    beside: Path | None = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(tempfile.mkdtemp(PARTIAL, f"{folder.name}.", folder.parent))
+        beside.chmod(0o777 & ~_umask())
+        yield beside
+        os.rename(beside, folder)
+    except BaseException as error:
+        if beside:
+            shutil.rmtree(beside, ignore_errors=True)
+        if isinstance(error, OSError):
+            kind, remedy = (DiskFull, "free some space") if error.errno in FULL else (BuildError, "give another folder")
+            raise kind(f"cannot write {folder}: {error.strerror or error}; {remedy} and run this again") from error
+        raise
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def _write_files(
+    entries: Entries, names: Sequence[str], folder: Path, options: Options, progress: Progress
+) -> list[dict[str, Any]]:
+    """What the manifest says of each file."""
+
+    def write(name: str) -> dict[str, Any]:
+        path = folder / f"{name}.{options.format}"
+        counted = _Counted(lambda: progress.step(1 / len(entries.index.layers)))
+        with path.open("xb") as file:
+            WRITERS[options.format](file, entries, name, counted)
+            file.flush()
+            os.fsync(file.fileno())
+            n_bytes = file.tell()
+        return {"file": path.name, "lists": name, "rows": counted.rows, "bytes": n_bytes, "sha256": sha256_of(path)}
+
+    files = []
+    with ThreadPoolExecutor(options.threads) as pool:
+        try:
+            for file in pool.map(write, names):
+                files.append(file)
+                progress.unit_done(file["lists"])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return files
+
+
+class _Counted:
+    """The rows that went into a file; every layer is told."""
+
+    def __init__(self, layer_written: Callable[[], None]) -> None:
+        self.rows = 0
+        self._layer_written = layer_written
+
+    def add(self, rows: int) -> None:
+        self.rows += rows
+        self._layer_written()
+
+
+def _write_parquet(file: IO[bytes], entries: Entries, name: str, counted: _Counted) -> None:
+    """A row group for each layer."""
+    schema = entries.of(name, entries.index.layers[0]).schema
+    names = [column for column in schema.names if column != "score"]
+    with pa.parquet.ParquetWriter(
+        file, schema, compression="zstd", use_dictionary=names, use_byte_stream_split=["score"]
+    ) as writer:
+        for layer in entries.index.layers:
+            table = entries.of(name, layer)
+            writer.write_table(table, row_group_size=max(1, len(table)))
+            counted.add(len(table))
+
+
+def _write_csv(file: IO[bytes], entries: Entries, name: str, counted: _Counted) -> None:
+    schema = entries.of(name, entries.index.layers[0]).schema
+    plain = pa.schema([(field.name, _plain_type(field.type)) for field in schema])  # the writer knows no dictionaries
+    with pa.csv.CSVWriter(file, plain) as writer:
+        for layer in entries.index.layers:
+            table = entries.of(name, layer)
+            writer.write_table(table.cast(plain))
+            counted.add(len(table))
+
+
+def _plain_type(of: pa.DataType) -> pa.DataType:
+    return of.value_type if pa.types.is_dictionary(of) else of
+
+
+WRITERS: dict[str, Callable[[IO[bytes], Entries, str, _Counted], None]] = {"parquet": _write_parquet, "csv": _write_csv}
+
+
+def _chosen(what: str, asked: Sequence[str] | None, there: Sequence[str]) -> tuple[str, ...]:
+    if missing := [name for name in asked or () if name not in there]:
+        raise NotFound(f"{what} {missing[0]!r} is not in this index: there are {', '.join(there)}")
+    return tuple(name for name in there if asked is None or name in asked)

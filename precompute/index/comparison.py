@@ -1,0 +1,197 @@
+"""Reads a comparison of two models: layer similarities, assignments, matches of vectors, the kernel, stitching runs.
+
+A file is opened when it is first needed; one that is damaged or missing is an error of its own, and the others serve.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
+
+import numpy as np
+
+from precompute.errors import NotBuilt, NotFound, ShardDamaged
+from precompute.files import Stamp, damaged, stamp_of
+from precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord
+from precompute.index.layout import misfits
+from precompute.index.manifest import MODEL_NAME
+from precompute.index.stitching import STITCHING, read_runs
+from precompute.index.tensor_file import Array, Floats, TensorFile
+from precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
+from precompute.shape import SIDES
+
+Side: TypeAlias = Literal["a", "b"]
+Match: TypeAlias = tuple[int, int, float]  # layer and index of a vector of the other model, and r
+Stamps: TypeAlias = tuple[Stamp | None, Stamp | None]  # of comparison.json and of stitching.json
+
+
+class MatchedPair(NamedTuple):
+    """A vector of A and its best match in B."""
+
+    a_layer: int
+    a_index: int
+    b_layer: int
+    b_index: int
+    r: float
+
+
+class Comparison:
+    """A comparison as it was when it was opened; `is_changed` says whether files were added or replaced since."""
+
+    def __init__(self, folder: Path, record: ComparisonRecord, stamp: Stamps) -> None:
+        self.folder = folder
+        self.record = record
+        self.stamp = stamp
+        self._files: dict[str, TensorFile] = {}
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        record, stamp = ComparisonRecord.load_stamped(folder)
+        if (record.a.model, record.b.model) != (folder.parent.name, folder.name):
+            raise damaged(folder / COMPARISON, f"compares {record.a.model} with {record.b.model}")
+        return cls(folder, record, (stamp, stamp_of(folder / STITCHING)))
+
+    def is_changed(self) -> bool:
+        return self.stamp != (stamp_of(self.folder / COMPARISON), stamp_of(self.folder / STITCHING))
+
+    @property
+    def a(self) -> ComparedModel:
+        return self.record.a
+
+    @property
+    def b(self) -> ComparedModel:
+        return self.record.b
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens both models have."""
+        return self.record.tokens
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that are compared; `record.kinds` are those that can be."""
+        return tuple(kind for kind in self.record.kinds if kind in self.record.files)
+
+    def similarity(self, kind: str) -> Floats:
+        """(L_A, L_B): mean |r| over all pairs of a vector of one layer and one of the other."""
+        return self._checked(kind, "similarity")
+
+    def assignment(self, kind: str) -> list[tuple[int, int]]:
+        """Layers of A and of B, one to one, of which the sum of similarities is largest; by the layer of A."""
+        return self._assignment(kind, "assignment")
+
+    def feature_space(self, kind: str) -> Floats | None:
+        """(L_A, L_B): the same of the vectors as they are, over d_model coordinates; None where d_model differs."""
+        return self._checked(kind, "feature_space") if self.record.has_feature_space else None
+
+    def feature_assignment(self, kind: str) -> list[tuple[int, int]] | None:
+        return self._assignment(kind, "feature_assignment") if self.record.has_feature_space else None
+
+    def chance(self, kind: str) -> float | None:
+        """What similarity random vectors have; None where that was not measured."""
+        return self.record.chance.get(SIDES[kind])
+
+    def feature_chance(self) -> float | None:
+        """The same in feature space."""
+        return self.record.chance.get("feature_space")
+
+    def matches(self, side: Side, kind: str, layer: int, index: int) -> list[Match]:
+        """The vectors of the other model that are most like this one of `side`: by |r|, best first."""
+        model, other = (self.a, self.b) if side == "a" else (self.b, self.a)
+        file, count = self._file(kind), model.kinds[kind]
+        if not (0 <= layer < model.n_layers and 0 <= index < count):
+            raise NotFound(
+                f"{kind} {index} of layer {layer}: {model.model} has layers 0 to {model.n_layers - 1}, each with "
+                f"{kind} 0 to {count - 1}"
+            )
+        row = layer * count + index
+        layers, indexes, r = (file.block(f"{side}.{part}", row) for part in ("layer", "index", "r"))
+        self._check_matches(file, layers, indexes, r, other.n_layers, other.kinds[kind])
+        return [*zip(layers.tolist(), indexes.tolist(), r.tolist(), strict=True)]
+
+    def all_matches(self, side: Side, kind: str) -> tuple[Array, Array, Floats]:
+        """(n, matches) layers, indexes and r of the matches of all vectors of `side`, layer after layer."""
+        file, other = self._file(kind), self.b if side == "a" else self.a
+        layers, indexes, r = (file.array(f"{side}.{part}") for part in ("layer", "index", "r"))
+        self._check_matches(file, layers.T, indexes.T, r.T, other.n_layers, other.kinds[kind])
+        return layers, indexes, r
+
+    def strongest(self, kind: str, n: int) -> list[MatchedPair]:
+        """The n vectors of A that have the best matches in B, each with its match: by |r|, ties by layer and index."""
+        count = self.a.kinds[kind]
+        layers, indexes, r = (part[:, 0] for part in self.all_matches("a", kind))
+        best = np.argsort(-np.abs(r), kind="stable")[:n].tolist()
+        return [MatchedPair(at // count, at % count, int(layers[at]), int(indexes[at]), float(r[at])) for at in best]
+
+    def kernel(self) -> Floats:
+        """K_AB, (d_A, d_B): states of A (rows) times it are states of B."""
+        return self._checked(KERNEL, "kernel")
+
+    def stitching(self) -> list[dict[str, Any]]:
+        """What `lexiscope stitch` measured with these weights, one StitchingRun each; empty where it did not."""
+        weights = self.a.weights_sha256, self.b.weights_sha256
+        runs = read_runs(self.folder)
+        return [run.model_dump() for run in runs if (run.a_weights_sha256, run.b_weights_sha256) == weights]
+
+    def _file(self, name: str) -> TensorFile:
+        """The open file of a kind, or of the kernel."""
+        file = self._files.get(name)
+        if file is None or file.is_changed():
+            file = self._files[name] = self._open(name)
+        return file
+
+    def _open(self, name: str) -> TensorFile:
+        if name not in self.record.files:
+            if name not in (*self.record.kinds, KERNEL):
+                raise NotFound(f"{name} is not compared: {self.a.model} and {self.b.model} do not both have it")
+            raise NotBuilt(f"{name} is not compared yet: `{compare_command_for(self.folder)}` goes on with it")
+        return open_comparison_file(self.folder, self.record, name)
+
+    def _checked(self, name: str, array: str) -> Floats:
+        file = self._file(name)
+        values = file.array(array)
+        if not np.isfinite(values).all():
+            raise damaged(file.path, f"is damaged: {array} holds what is no number")
+        return values
+
+    def _assignment(self, kind: str, array: str) -> list[tuple[int, int]]:
+        file = self._file(kind)
+        pairs = file.array(array)
+        if any(len(set(column)) < len(column) or max(column) >= most for column, most in self._columns(pairs)):
+            raise damaged(file.path, f"is damaged: {array} does not assign layers one to one")
+        return [(a, b) for a, b in pairs.tolist()]
+
+    def _columns(self, pairs: Array) -> Iterator[tuple[list[int], int]]:
+        yield pairs[:, 0].tolist(), self.a.n_layers
+        yield pairs[:, 1].tolist(), self.b.n_layers
+
+    def _check_matches(
+        self, file: TensorFile, layers: Array, indexes: Array, r: Floats, n_layers: int, count: int
+    ) -> None:
+        """Of one vector, (matches,), or of many, (matches, n)."""
+        size = np.abs(r)
+        in_order = (size[:-1] >= size[1:]).all() and (size <= 1).all()
+        if not (in_order and (layers < n_layers).all() and (indexes < count).all()):
+            raise damaged(file.path, "is damaged: its matches are not in order, or of vectors that do not exist")
+
+
+def open_comparison_file(folder: Path, record: ComparisonRecord, name: str) -> TensorFile:
+    """ShardDamaged unless the file belongs to this comparison and holds what it should."""
+    path = folder / (record.files[name].file if name in record.files else f"{name}.safetensors")
+    file = TensorFile(path)
+    if file.metadata != record.metadata:
+        raise damaged(path, f"belongs to another comparison: {dict(file.metadata)!a} instead of {record.metadata}")
+    arrays = {array: (tensor.dtype, tensor.shape) for array, tensor in file.tensors.items()}
+    for problem in misfits(arrays, record.layout(name)):
+        raise damaged(path, f"does not fit {COMPARISON}: {problem}")
+    return file
+
+
+def comparison_folders(data: Path) -> list[Path]:
+    """The comparisons in a data folder, by the names of the two models; nothing is opened."""
+    try:
+        folders = sorted((data / COMPARISONS).glob("*/*"))
+    except OSError as error:
+        raise ShardDamaged(f"cannot list the comparisons in {data / COMPARISONS}: {error.strerror}") from error
+    named = [path for path in folders if MODEL_NAME.fullmatch(path.name) and MODEL_NAME.fullmatch(path.parent.name)]
+    return [path for path in named if os.path.lexists(path / COMPARISON)]  # opening says what is wrong with one

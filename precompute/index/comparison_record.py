@@ -1,0 +1,184 @@
+"""What a comparison of two models was made from, which of its files are finished, and which arrays these hold.
+
+comparison.json is replaced whole, never edited; FORMAT.md describes the same.
+"""
+
+import hashlib
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from precompute.errors import ManifestDamaged, NewerFormat
+from precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
+from precompute.index.layout import SUFFIX, Layout
+from precompute.index.manifest import FileEntry, Minus, Number, PlainName, Sha256
+from precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
+from precompute.shape import DIRECTION_KINDS, SIDES
+
+COMPARISON_FORMAT: Final = 1
+MATCHES = 10  # of every vector, or as many as the other model has
+KERNEL = "kernel"  # the file of K_AB
+
+# Array -> (type, dimensions). A and B are the two models, m the fewer of their layers.
+PER_KIND = {
+    "similarity": ("float32", "L_A, L_B"),
+    "assignment": ("uint16", "m, 2"),
+    "a.layer": ("uint16", "n_A, matches_A"),
+    "a.index": ("uint32", "n_A, matches_A"),
+    "a.r": ("float32", "n_A, matches_A"),
+    "b.layer": ("uint16", "n_B, matches_B"),
+    "b.index": ("uint32", "n_B, matches_B"),
+    "b.r": ("float32", "n_B, matches_B"),
+}
+IN_FEATURE_SPACE = {
+    "feature_space": ("float32", "L_A, L_B"),
+    "feature_assignment": ("uint16", "m, 2"),
+}
+KERNEL_ARRAYS = {"kernel": ("float32", "d_A, d_B")}
+
+_MAX_BYTES = 1 << 20
+_MOST_LAYERS = 1 << 12
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class ComparedModel(_Record):
+    model: PlainName
+    source: str  # what to pass to get the weights again
+    revision: str
+    weights_sha256: Sha256
+    minus: Minus | None = None  # of a difference, whose other weights are the tuned model's; else not in the file
+    tokenizer_sha256: Sha256
+    n_layers: Annotated[int, Field(ge=1, le=_MOST_LAYERS)]
+    d_model: Number
+    kinds: dict[str, Number]  # kind -> how many vectors of it a layer has
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if [*self.kinds] != [kind for kind in SIDES if kind in self.kinds]:
+            raise ValueError(f"kinds are not some of {', '.join(SIDES)}, in this order")
+        return self
+
+
+class ComparisonRecord(_Record):
+    format: Literal[1] = COMPARISON_FORMAT
+    a: ComparedModel
+    b: ComparedModel
+    tokens: Number  # that both have, which all numbers are made from
+    matched: Literal["ids", "text"]  # how tokens of one were found in the other
+    # reads, writes, feature_space -> mean |r| of random vectors there; empty, and then not in the file, if not known
+    chance: dict[Literal["reads", "writes", "feature_space"], Annotated[float, Field(ge=0, le=1)]] = {}
+    files: dict[str, FileEntry] = {}  # kind, or `kernel` -> its file, once it is finished
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if unknown := [name for name in self.files if name not in (*self.kinds, KERNEL)]:
+            raise ValueError(f"it lists a file of {unknown[0][:40]!a}; there are {', '.join((*self.kinds, KERNEL))}")
+        return self
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Those that both models have."""
+        return tuple(kind for kind in self.a.kinds if kind in self.b.kinds)
+
+    @property
+    def has_feature_space(self) -> bool:
+        return self.a.d_model == self.b.d_model
+
+    @cached_property
+    def build(self) -> str:
+        """Fingerprint of all that decides the numbers; every file of the comparison carries it."""
+        without: Any = {"source": True, "minus": {"source", "tuned", "model"}}
+        others: Any = {"chance": True, "files": True, "a": without, "b": without}
+        identity = self.model_dump(exclude=others, exclude_none=True)
+        for side in ("a", "b"):  # how many directions there are follows from the other kinds
+            counts = identity[side]["kinds"].items()
+            identity[side]["kinds"] = {kind: count for kind, count in counts if kind not in DIRECTION_KINDS}
+        return hashlib.sha256(canonical_json(identity)).hexdigest()[:16]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What every file says of itself."""
+        return {"a": self.a.model, "b": self.b.model, "build": self.build, "format": str(COMPARISON_FORMAT)}
+
+    def layout(self, name: str) -> Layout:
+        """The arrays in the file of a kind, or of the kernel."""
+        if name == KERNEL:
+            return _resolve(KERNEL_ARRAYS, {"d_A": self.a.d_model, "d_B": self.b.d_model})
+        n_a, n_b = (side.n_layers * side.kinds[name] for side in (self.a, self.b))
+        sizes = {"L_A": self.a.n_layers, "L_B": self.b.n_layers, "m": min(self.a.n_layers, self.b.n_layers), "2": 2}
+        sizes |= {"n_A": n_a, "n_B": n_b, "matches_A": min(MATCHES, n_b), "matches_B": min(MATCHES, n_a)}
+        return _resolve(PER_KIND | IN_FEATURE_SPACE if self.has_feature_space else PER_KIND, sizes)
+
+    def with_files(self, files: dict[str, FileEntry]) -> Self:
+        in_order = {name: files[name] for name in (*self.kinds, KERNEL) if name in files}
+        return self.model_copy(update={"files": in_order})
+
+    def to_json(self) -> bytes:
+        without = None if self.chance else {"chance"}
+        content = self.model_dump(exclude=without, exclude_none=True) | {"build": self.build}
+        return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
+
+    def save(self, folder: Path) -> None:
+        """Replace the record in one step: a reader sees the old one or the new one."""
+        content = self.to_json()
+        self.parse(content)
+        write_beside(folder / COMPARISON, [content])
+
+    @classmethod
+    def parse(cls, content: bytes) -> Self:
+        """ValueError says what is wrong with a record."""
+        stated = strict_json(content)
+        if not isinstance(stated, dict):
+            raise ValueError("it is not an object")
+        build = stated.pop("build", None)
+        try:
+            record = cls.model_validate_json(json.dumps(stated))
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            where = ".".join(str(part)[:40] for part in problem["loc"])
+            raise ValueError(f"{where}: {problem['msg']}".removeprefix(": ")) from None
+        if record.build != build:
+            raise ValueError("its fields do not have the fingerprint that it gives as build")
+        return record
+
+    @classmethod
+    def load_stamped(cls, folder: Path) -> tuple[Self, Stamp | None]:
+        """The record, and the stamp of the very file it was read from."""
+        path, command = folder / COMPARISON, compare_command_for(folder)
+        missing = f"no comparison in {folder}: run `{command}` to make it"
+        try:
+            content, stamp = read_stamped(path, _MAX_BYTES, missing)
+            _check_format(path, strict_json(content))
+            return cls.parse(content), stamp
+        except ValueError as error:
+            raise ManifestDamaged(
+                f"{path} is damaged: {error}. Run `{command} --force` to make the comparison anew"
+            ) from None
+
+
+def comparison_folder(data: Path, a: str, b: str) -> Path:
+    return data / COMPARISONS / a / b
+
+
+def comparison_file(name: str) -> str:
+    """The file of a kind, or of the kernel."""
+    return name + SUFFIX
+
+
+def _check_format(path: Path, fields: Any) -> None:
+    version = fields.get("format") if isinstance(fields, dict) else None
+    if type(version) is int and version > COMPARISON_FORMAT:
+        raise NewerFormat(
+            f"{path} has format {version}; this Lexiscope reads comparisons of format {COMPARISON_FORMAT}. Upgrade "
+            f"lexiscope, or make it anew: `{compare_command_for(path.parent)} --force`"
+        )
+
+
+def _resolve(table: dict[str, tuple[str, str]], sizes: dict[str, int]) -> Layout:
+    return {name: (dtype, tuple(sizes[size] for size in dims.split(", "))) for name, (dtype, dims) in table.items()}

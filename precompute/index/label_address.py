@@ -1,0 +1,98 @@
+"""The address of a label, which says what it is about: gpt2-medium/vo/16/6, gpt2/ff/10/2361, gpt2/sub/3/5/12, or a
+model's name alone."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from precompute.index.manifest import MODEL_NAME
+from precompute.rebuild_command import COMPARISONS
+from precompute.shape import GROUPED_KINDS, Shape
+
+HEADS = ("head", "vo", "qk")  # a head, or one of its matrices: layer, head
+NEURONS = ("ff", "ff_key", "ff_up", "ff_value")  # a neuron, or one of its vectors: layer, neuron
+SUBHEADS = ("sub", "w_q", "w_k", "w_v", "w_o")  # a subhead, or one of its vectors: layer, head, subhead
+DIRECTIONS = (
+    "svd",
+    "vo_in",
+    "vo_out",
+    "qk_query",
+    "qk_key",
+)  # both sides, or one: layer, head, number of the direction
+KINDS = (*HEADS, *NEURONS, *SUBHEADS, *DIRECTIONS)
+
+NO_MODELS = (COMPARISONS, "labels")  # folders in the data folder that are no model's
+LONGEST_MODEL = 255  # characters, as of a folder
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
+
+Part = Literal["", "head", "neuron", "subhead", "direction"]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelAddress:
+    """`kind` is "" where the label is about the whole model, and numbers that a kind does not have are None."""
+
+    model: str
+    kind: str = ""
+    layer: int | None = None
+    index: int | None = None  # a neuron or a head
+    sub: int | None = None  # a subhead or a direction of the head
+
+    def __str__(self) -> str:
+        numbers = (self.layer, self.index, self.sub)
+        return "/".join([self.model, *([self.kind] if self.kind else ()), *(str(n) for n in numbers if n is not None)])
+
+    @property
+    def part(self) -> Part:
+        """What has a page of its own, of which this is all or a side."""
+        for part, kinds in _PARTS.items():
+            if self.kind in kinds:
+                return part
+        return ""
+
+    def in_shape(self, shape: Shape) -> "LabelAddress":
+        """The same address; of a vector that grouped heads share, that of the first of them."""
+        if self.kind in GROUPED_KINDS and self.index is not None and self.sub is not None:
+            head, _ = shape.head_and_subhead(self.kind, shape.row(self.kind, self.index, self.sub))
+            return LabelAddress(self.model, self.kind, self.layer, head, self.sub)
+        return self
+
+    def what_is_wrong(self, shape: Shape) -> str | None:
+        """Why a model of this shape has no such parameter, and which it has."""
+        if self.kind == "ff_up" and not shape.gated:
+            return f"neurons of {self.model} are not gated, so they have no ff_up: write ff, ff_key or ff_value"
+        counts = {"layer": shape.n_layers}
+        if self.part:
+            counts["neuron" if self.part == "neuron" else "head"] = self._count(shape)
+        if self.part in ("subhead", "direction"):
+            counts[self.part] = shape.d_head
+        for (what, count), number in zip(counts.items(), (self.layer, self.index, self.sub), strict=False):
+            if number is not None and number >= count:
+                return f"{what} {number}: {self.model} has {what}s 0 to {count - 1}"
+        return None
+
+    def _count(self, shape: Shape) -> int:
+        return shape.d_mlp if self.part == "neuron" else shape.n_heads
+
+
+_PARTS: dict[Part, tuple[str, ...]] = {
+    "head": HEADS, "neuron": NEURONS, "subhead": SUBHEADS, "direction": DIRECTIONS,
+}  # fmt: skip
+
+
+def parse_label_address(text: str) -> LabelAddress:
+    """ValueError says what would work."""
+    model, *rest = text.split("/")
+    if not MODEL_NAME.fullmatch(model) or len(model) > LONGEST_MODEL or model in NO_MODELS:
+        raise ValueError("it begins with a model's name, as on the home page, such as gpt2-medium/vo/16/6")
+    if not rest:
+        return LabelAddress(model)
+    kind, *numbers = rest
+    if kind not in KINDS:
+        raise ValueError(f"after the model stands one of {', '.join(KINDS)}, as in {model}/vo/16/6")
+    three = kind in SUBHEADS or kind in DIRECTIONS
+    if len(numbers) != 2 + three or not all(map(_NUMBER.fullmatch, numbers)):
+        what = "neuron" if kind in NEURONS else "head"
+        more = f"/{'subhead' if kind in SUBHEADS else 'direction'}" if three else ""
+        raise ValueError(f"it is {model}/{kind}/layer/{what}{more}, with whole numbers from 0")
+    return LabelAddress(model, kind, *map(int, numbers))

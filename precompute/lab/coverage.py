@@ -1,0 +1,153 @@
+"""Do active parameters tell a hidden state? The paper's R_k (section 4.2, appendix B.2) over many texts, by layer.
+
+At every position of every text (`runs.py`), after every layer, and for each of ff_key, ff_value, w_v and w_o: the
+share of the first k tokens of a state that are among the first k of at least one of the layer's m most active vectors.
+Which these are, at which end their lists are read, and what a state is, live/coverage.py says: the panel of a prompt
+shows the same for one position. Lists of vectors are those of the index, under each of its lenses.
+
+Four states are compared: that after the layer and that after the last one, at the position itself (`own`, `last`) and,
+as the baseline, at another (`own_random`, `last_random`). Of all N positions, 300 are drawn, those with the numbers
+RandomState(seed).randint(N, size=300); position number n goes with the one that was drawn as number n mod 300.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from precompute.errors import NotStored
+from precompute.index.index import Index
+from precompute.index.lab_record import CoveragePart, Coverages, CoveragesOfLens
+from precompute.lab.runs import Active, Numbers, TextRuns, drawn
+from precompute.lab.sums import STATES, CoverageSums
+from precompute.live.coverage import ACTIVE, KINDS, K
+from precompute.live.vocabulary import blocks, top_tokens
+from precompute.shape import ENDS
+
+DRAWN = 300  # positions that random states are drawn from
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is measured; with the weights and the texts, it decides every number."""
+
+    k: int
+    m: int
+    seed: int
+    lenses: tuple[str, ...]
+    kinds: tuple[str, ...]
+    layers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, index: Index, seed: int, m: int = ACTIVE) -> "Wanted":
+        stored = index.stored
+        kinds = tuple(kind for kind in KINDS if kind in stored.kinds)
+        if not kinds:
+            raise NotStored(
+                f"coverage of {index.manifest.model}: its index stores none of {', '.join(KINDS)}. "
+                f"`{index.manifest.rebuild_command} --kinds {','.join(index.shape.kinds)} --force` builds it with all"
+            )
+        return cls(min(K, stored.k), m, seed, stored.lenses, kinds, index.layers)
+
+
+class CoverageMeasurement:
+    def __init__(self, index: Index, runs: TextRuns, wanted: Wanted) -> None:
+        self.index, self.runs, self.wanted = index, runs, wanted
+        self._listed: NDArray[np.bool_] = np.zeros((0, index.shape.d_vocab), bool)  # positions and tokens
+        self._drawn: Ids | None = None
+
+    def draw(self, text_done: Callable[[], None] = lambda: None) -> None:
+        """The first tokens of the states that are compared with those of all positions."""
+        positions = drawn(self.runs.positions, DRAWN, self.wanted.seed)
+        shape = (len(self.wanted.lenses), self.index.shape.n_layers, DRAWN, self.wanted.k)
+        self._drawn = np.empty(shape, np.int64)
+        for chosen, at, states in self.runs.states_at(positions, text_done):
+            self._drawn[:, :, chosen] = self.first_tokens(states[:, at])
+
+    def add_text(self, sums: CoverageSums, text: int) -> None:
+        assert self._drawn is not None
+        activity = self.runs.activity(text, self.wanted.m)
+        own = self.first_tokens(self.runs.states(activity))  # (L, n_layers, T, k)
+        T = own.shape[2]
+        other = self._drawn[:, :, (self.runs.starts[text] + np.arange(T)) % DRAWN]
+        covered = np.zeros((*sums.shape, T), np.int64)  # (L, kinds, n_layers, STATES, T)
+        for layer in self.wanted.layers:
+            for at, kind in enumerate(self.wanted.kinds):
+                active = (activity.neurons if kind.startswith("ff_") else activity.subheads)[layer]
+                for lens, name in enumerate(self.wanted.lenses):
+                    states = np.stack([own[lens, layer], other[lens, layer], own[lens, -1], other[lens, -1]])
+                    covered[lens, at, layer] = self._covered(layer, kind, name, active, states)
+        sums.add(covered / self.wanted.k)
+
+    @torch.inference_mode()
+    def first_tokens(self, states: Tensor) -> Ids:
+        """(n_layers, T, d_model) -> (L, n_layers, T, k): ids, by each lens."""
+        vocabulary, k = self.runs.vocabulary, self.wanted.k
+        found: dict[str, list[Tensor]] = {lens: [] for lens in self.wanted.lenses}
+        for block in blocks(states.flatten(0, 1)):
+            scores = block @ vocabulary.W.T  # (block, d_vocab)
+            if "dot" in found:
+                found["dot"].append(top_tokens(scores, k).ids)
+            if "cosine" in found:
+                shift = block.double() @ torch.from_numpy(vocabulary.mean).to(block.device)
+                scores.sub_(shift.float()[:, None]).mul_(vocabulary.inverse)
+                found["cosine"].append(top_tokens(scores, k).ids)
+        ids = np.stack([torch.cat(found[lens]).cpu().numpy() for lens in self.wanted.lenses])
+        return ids.reshape(len(ids), *states.shape[:2], k)
+
+    def _covered(self, layer: int, kind: str, lens: str, active: Active, states: Ids) -> Numbers:
+        """states (S, T, k) -> (S, T): how many of the tokens of each are listed by an active vector."""
+        positions, numbers, ends = self._lists(kind, active)
+        if len(self._listed) < states.shape[1]:
+            self._listed = np.zeros((states.shape[1], self.index.shape.d_vocab), bool)
+        rows, ids = positions[:, None], self._ids(layer, kind, lens, numbers, ends)  # (n, 1) and (n, k)
+        self._listed[rows, ids] = True
+        covered = self._listed[np.arange(states.shape[1])[:, None], states].sum(axis=2)
+        self._listed[rows, ids] = False
+        return np.asarray(covered)
+
+    def _lists(self, kind: str, active: Active) -> tuple[Numbers, Numbers, Numbers]:
+        """Of each active vector: the position, its number among those of its kind, and the end where it points to."""
+        positions, places = np.nonzero(active.signs)
+        rows = np.array(self.index.shape.rows(kind))
+        signs = active.read_signs if kind == "ff_key" else active.signs
+        return positions, rows[active.numbers[positions, places]], (signs[positions, places] < 0).astype(np.int64)
+
+    def _ids(self, layer: int, kind: str, lens: str, numbers: Numbers, ends: Numbers) -> Ids:
+        """(n, k): the first tokens of these vectors' lists, each at its end."""
+        ids = np.empty((len(numbers), self.wanted.k), np.int64)
+        for end, name in enumerate(ENDS):
+            chosen = ends == end
+            unique, back = np.unique(numbers[chosen], return_inverse=True)
+            ids[chosen] = self.index.shard(layer).first_ids(kind, unique, lens, self.wanted.k, name)[back]
+        return ids
+
+
+def coverage_part(runs: TextRuns, wanted: Wanted, sums: CoverageSums) -> CoveragePart:
+    means, spreads = sums.means(), sums.spreads()  # (L, kinds, n_layers, STATES)
+    built = [layer in wanted.layers for layer in range(means.shape[2])]
+
+    def of_lens(lens: int) -> dict[str, Coverages]:
+        kinds: dict[str, Coverages] = {}
+        for at, kind in enumerate(wanted.kinds):
+            fields: dict[str, Any] = {}
+            for state, name in enumerate(STATES):
+                for suffix, values in (("", means), ("_sd", spreads)):
+                    column = values[lens, at, :, state].tolist()
+                    fields[name + suffix] = [
+                        value if known and np.isfinite(value) else None
+                        for known, value in zip(built, column, strict=True)
+                    ]
+            kinds[kind] = Coverages.model_validate(fields)
+        return kinds
+
+    measured = {lens: of_lens(at) for at, lens in enumerate(wanted.lenses)}
+    cosine = {"cosine": CoveragesOfLens.model_validate(measured["cosine"])} if "cosine" in measured else {}
+    about = {"k": wanted.k, "m": wanted.m, "drawn": DRAWN, "seed": wanted.seed, "layers": wanted.layers}
+    return CoveragePart.model_validate(measured.get("dot", {}) | about | {"lenses": cosine, "texts": runs.used})

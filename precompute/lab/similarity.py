@@ -1,0 +1,109 @@
+"""Do the two vectors of a neuron, or of a subhead, say the same? Sim_k of matching pairs, and of pairs shuffled within
+the layer (appendix B.1, figure 6). Needs the index alone.
+
+For a layer, a lens and each of `ff` (ff_key, ff_value), `vo` (w_v, w_o) and `qk` (w_q, w_k): number the n pairs, head
+after head, without those of which a vector is zero. Shuffle number s puts the numbers in the order of numpy's
+RandomState(seed + s).permutation(n), and the first vector of each pair goes with the second of the pair that follows in
+this order, that of the last with the first's. With seed 0, shuffle 0 is the one that an index stores.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.errors import NotStored
+from precompute.files import damaged
+from precompute.index.index import Index
+from precompute.index.lab_record import Similarities, SimilaritiesOfLens, SimilarityPart
+from precompute.index.shard_reader import NOTABLE, Shard
+from precompute.index.stored import Stored
+from precompute.project.similarity import in_common, partners
+from precompute.shape import COMPARED, ENDS
+
+K, SHUFFLES = 100, 10
+NOTABLE_PERCENT = 15  # of the tokens of two lists that are in common
+
+Numbers = dict[str, float]  # by field of Similarities, of one layer
+Ids = NDArray[np.integer]
+
+
+def measure_similarity(index: Index, seed: int, layer_done: Callable[[], None] = lambda: None) -> SimilarityPart:
+    """Of the layers that are there."""
+    stored = index.stored
+    if not stored.compared:
+        raise NotStored(
+            f"similarities of {index.manifest.model}: its index stores no two kinds of vectors that belong together. "
+            f"`{index.manifest.rebuild_command} --kinds {','.join(index.shape.kinds)} --force` builds it with all"
+        )
+    k = compared_k(stored)
+    by_layer: dict[tuple[str, str], list[Numbers]] = {
+        (lens, compared): [{} for _ in range(index.shape.n_layers)]
+        for lens in stored.lenses
+        for compared in stored.compared
+    }
+    for layer in index.layers:
+        shard = index.shard(layer)
+        for (lens, compared), numbers in by_layer.items():
+            numbers[layer] = _of_layer(shard, index, compared, lens, k, seed)
+        layer_done()
+    of_lens = {
+        lens: {compared: _similarities(by_layer[lens, compared]) for compared in stored.compared}
+        for lens in stored.lenses
+    }
+    cosine = {"cosine": SimilaritiesOfLens(**of_lens["cosine"])} if "cosine" in of_lens else {}
+    return SimilarityPart.model_validate(
+        of_lens.get("dot", {}) | {"lenses": cosine, "k": k, "shuffles": SHUFFLES, "seed": seed, "layers": index.layers}
+    )
+
+
+def compared_k(stored: Stored) -> int:
+    """How many tokens of each list are compared: as many as the paper's where lists are long enough."""
+    return min(K, stored.k)
+
+
+def _similarities(layers: list[Numbers]) -> Similarities:
+    columns = {name: tuple(numbers.get(name) for numbers in layers) for name in Similarities.model_fields}
+    return Similarities.model_validate(columns)
+
+
+def _of_layer(shard: Shard, index: Index, compared: str, lens: str, k: int, seed: int) -> Numbers:
+    """Empty where there are no two pairs to shuffle."""
+    first, second = COMPARED[compared]
+    rows = {kind: np.array(index.shape.rows(kind)) for kind in (first, second)}
+    with_norm = np.logical_and(*(shard.all_norms(kind)[rows[kind]] > 0 for kind in (first, second)))
+    numbers = {kind: of_kind[with_norm] for kind, of_kind in rows.items()}
+    if (n := len(numbers[first])) < 2:
+        return {}
+    top = shard.first_ids(first, numbers[first], lens, k)
+    others = [shard.first_ids(second, numbers[second], lens, k, end) for end in ENDS]
+    orders = [partners(n, seed + shuffle) for shuffle in range(SHUFFLES)]
+    matched = _Measured(top, others)
+    shuffled = [_Measured(top, [other[order] for other in others]) for order in orders]
+    if any(measured.common.max() > k for measured in (matched, *shuffled)):
+        raise damaged(shard.file.path, f"is damaged: a list of {first} or {second} holds a token twice")
+    means = [measured.top for measured in shuffled]
+    return {
+        "matched": matched.top,
+        "shuffled": float(np.mean(means)),
+        "shuffled_low": min(means),
+        "shuffled_high": max(means),
+        "matched_bottom": matched.bottom,
+        "shuffled_bottom": float(np.mean([measured.bottom for measured in shuffled])),
+        "share_15": matched.share_15,
+        "shuffled_15": float(np.mean([measured.share_15 for measured in shuffled])),
+        "common_15": matched.common_15,
+        "shuffled_common_15": float(np.mean([measured.common_15 for measured in shuffled])),
+    }
+
+
+class _Measured:
+    """The top of n first vectors (n, k) with the top and the bottom of n second ones."""
+
+    def __init__(self, top: Ids, others: list[Ids]) -> None:
+        self.common = np.stack([in_common(top, other) for other in others], axis=1)  # (n, E)
+        k = top.shape[1]
+        similarity = self.common / (2 * k - self.common)
+        self.top, self.bottom = similarity.mean(axis=0).tolist()
+        self.share_15 = float((similarity.max(axis=1).astype(np.float32) >= NOTABLE).mean())
+        self.common_15 = float((100 * self.common[:, 0] >= NOTABLE_PERCENT * k).mean())

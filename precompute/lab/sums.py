@@ -1,0 +1,88 @@
+"""What is added up while texts go by, and kept on disk, so that a measurement that was killed goes on.
+A few numbers for each lens, kind, layer and state, however many texts there are.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, ValidationError
+
+from precompute.files import canonical_json, open_regular, write_beside
+from precompute.project.embedding import Float64
+
+STATES = ("own", "own_random", "last", "last_random")
+PARTIAL_COVERAGE = "lab-coverage.partial"
+MOST_BYTES = 1 << 26
+
+
+class _Kept(BaseModel):
+    """The file."""
+
+    made_from: str
+    texts: int
+    positions: int
+    shape: tuple[int, ...]
+    total: list[float]
+    of_texts: list[float]
+    squares: list[float]
+
+
+class CoverageSums:
+    """Arrays are (L, kinds, n_layers, STATES)."""
+
+    def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
+        """`made_from`: whatever decides the numbers; sums of something else are never gone on with."""
+        self.made_from = hashlib.sha256(canonical_json(made_from)).hexdigest()
+        self.shape = (*shape, len(STATES))
+        self.texts = self.positions = 0
+        self.total, self.of_texts, self.squares = (np.zeros(self.shape) for _ in range(3))
+
+    def add(self, shares: Float64) -> None:
+        """The shares (..., T) of all positions of one text."""
+        mean = shares.mean(axis=-1)
+        self.texts += 1
+        self.positions += shares.shape[-1]
+        self.total += shares.sum(axis=-1)
+        self.of_texts += mean
+        self.squares += mean**2
+
+    def means(self) -> Float64:
+        """Over all positions."""
+        return np.clip(self.total / self.positions, 0, 1)
+
+    def spreads(self) -> Float64:
+        """The standard deviation of the means of texts (n - 1 in the divisor); NaN of one text."""
+        if self.texts < 2:
+            return np.full(self.shape, np.nan)
+        variance = (self.squares - self.of_texts**2 / self.texts) / (self.texts - 1)
+        return np.sqrt(np.clip(variance, 0, None))
+
+    def save(self, folder: Path) -> None:
+        kept = _Kept(
+            made_from=self.made_from, texts=self.texts, positions=self.positions, shape=self.shape,
+            total=self.total.ravel().tolist(), of_texts=self.of_texts.ravel().tolist(),
+            squares=self.squares.ravel().tolist(),
+        )  # fmt: skip
+        write_beside(folder / PARTIAL_COVERAGE, [kept.model_dump_json().encode()])
+
+    def go_on(self, folder: Path) -> None:
+        """With what a killed measurement of the same has kept; a file that is anything else is not looked at."""
+        try:
+            with open_regular(folder / PARTIAL_COVERAGE) as file:
+                kept = _Kept.model_validate_json(file.read(MOST_BYTES))
+            if kept.made_from != self.made_from or kept.shape != self.shape:
+                return
+            total, of_texts, squares = (
+                np.array(numbers, np.float64).reshape(self.shape)
+                for numbers in (kept.total, kept.of_texts, kept.squares)
+            )
+        except (OSError, ValidationError, ValueError):
+            return
+        self.texts, self.positions = kept.texts, kept.positions
+        self.total, self.of_texts, self.squares = total, of_texts, squares
+
+
+def forget(folder: Path) -> None:
+    """A finished measurement is in lab.json."""
+    (folder / PARTIAL_COVERAGE).unlink(missing_ok=True)

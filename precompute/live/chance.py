@@ -1,0 +1,25 @@
+"""How many heads would do as well by chance.
+
+By chance a token's rank is any number from 1 to d_vocab, each as likely as the others, and the ranks of a head's pairs
+have nothing to do with each other. Of all d_vocab ** n ways in which n ranks can come out,
+
+    sum over k of (-1) ** k * C(n, k) * C(total - k * d_vocab, n)
+
+have a sum of at most `total` (inclusion and exclusion over the k ranks that are larger than d_vocab). Real heads rank
+some tokens high whatever they read, so that this is the least one should ask for; shuffled targets ask for more.
+"""
+
+from collections.abc import Sequence
+from math import comb
+
+
+def chance_of_sum(total: int, n: int, d_vocab: int) -> float:
+    """The probability that n ranks out of 1 to d_vocab have at most this sum."""
+    terms = (comb(n, k) * comb(max(total - k * d_vocab, 0), n) for k in range(n + 1))
+    ways = sum(-term if k % 2 else term for k, term in enumerate(terms))
+    return ways / int(d_vocab**n)
+
+
+def expected_heads(ranks: Sequence[int], d_vocab: int, n_heads: int) -> float:
+    """How many of n_heads would have such a mean rank, or a smaller one, by chance."""
+    return n_heads * chance_of_sum(sum(ranks), len(ranks), d_vocab)

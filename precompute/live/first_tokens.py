@@ -1,0 +1,66 @@
+"""The first tokens of vectors in layers that an index does not have yet, as exact as the lists it will have.
+
+Whoever answers names the vectors of which a page shows words; those of other layers are left out: theirs are stored.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from torch import Tensor
+
+from precompute.live.exact_lists import exact_lists
+from precompute.live.wire import ActiveNeuron, End, FirstTokens, Unbuilt
+from precompute.live.words import Vocabulary
+from precompute.shape import SIDES
+
+LENGTH = 25  # tokens of each list
+
+
+@dataclass(frozen=True)
+class ListEnd:
+    """One end of a vector's list."""
+
+    kind: str
+    layer: int
+    index: int
+    end: End = "top"
+
+
+def first_tokens(
+    vectors: Callable[[str, int], Tensor], reads: Vocabulary, writes: Vocabulary, unbuilt: Unbuilt | None,
+    wanted: Iterable[ListEnd],
+) -> tuple[FirstTokens, ...]:  # fmt: skip
+    """The lists of `wanted` that are of layers that are not built, each once.
+
+    `vectors` gives all of a kind and a layer (count, d_model); they are compared with W_E (`reads`) or W_U (`writes`).
+    """
+    if unbuilt is None:
+        return ()
+    missing = [each for each in dict.fromkeys(wanted) if each.layer in unbuilt.layers]
+    found: list[FirstTokens] = []
+    ends: tuple[End, ...] = ("top", "bottom")
+    for side, vocabulary in (("reads", reads), ("writes", writes)):
+        for end in ends:
+            some = [each for each in missing if SIDES[each.kind] == side and each.end == end]
+            if not some:
+                continue
+            rows = np.stack([vectors(each.kind, each.layer)[each.index].cpu().numpy() for each in some])
+            lists = exact_lists(vocabulary, rows.astype(np.float64), unbuilt.lens, LENGTH, end)
+            found += [
+                FirstTokens(**asdict(each), tokens=tuple(token.id for token in tokens))
+                for each, tokens in zip(some, lists, strict=True)
+            ]
+    return tuple(found)
+
+
+def ends_of_neuron(neuron: ActiveNeuron, *, up: bool = False) -> Iterable[ListEnd]:
+    """What is shown of a neuron: what it reads, and what it writes with this coefficient; both ends of its `up`.
+
+    A negative coefficient turns the value round: what it then promotes stands at the bottom of its list.
+    """
+    yield ListEnd("ff_key", neuron.layer, neuron.neuron)
+    yield ListEnd("ff_value", neuron.layer, neuron.neuron, "top" if neuron.coefficient >= 0 else "bottom")
+    if up:
+        yield ListEnd("ff_up", neuron.layer, neuron.neuron, "top")
+        yield ListEnd("ff_up", neuron.layer, neuron.neuron, "bottom")

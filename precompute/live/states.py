@@ -1,0 +1,81 @@
+"""States of a text after one layer, as numbers for another model and as tokens; and given states as tokens."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from precompute.errors import BadRequest, NotFound
+from precompute.live.run import Watcher, run
+from precompute.live.vocabulary import likelihoods
+from precompute.live.weights import Weights
+from precompute.live.wire import Likely, StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
+from precompute.live.words import Words
+from precompute.shape import Shape
+
+NUMBER_BYTES = 4  # of a float32
+
+
+class _Enough(Exception):
+    """Ends a run after the layer that was asked for."""
+
+
+class _UpTo(Watcher):
+    def __init__(self, last: int, check: Callable[[], None]) -> None:
+        self.last, self.check = last, check
+        self.state = torch.empty(0)
+
+    def layer(self, layer: int) -> None:
+        self.check()
+        if layer > self.last:
+            raise _Enough
+
+    def stream(self, layer: int, after: str, x: Tensor) -> None:
+        if (layer, after) == (self.last, "ff"):
+            self.state = x
+
+
+def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], None]) -> StatesAnswer:
+    """`check` is called before each layer; what it raises ends the work."""
+    layer = w.shape.n_layers - 1 if ask.layer is None else ask.layer
+    if not 0 <= layer < w.shape.n_layers:
+        raise NotFound(f"layer {layer} does not exist here: 0 to {w.shape.n_layers - 1} do")
+    tokens = words.prompt(ask.text)
+    if len(tokens) > w.n_positions:
+        raise BadRequest(f"the text has {len(tokens)} tokens, but the model has only {w.n_positions} positions")
+    seen = _UpTo(layer, check)
+    with suppress(_Enough):
+        run(w, torch.tensor([tokens], device=w.device), [len(tokens)], [()], seen)
+    states = seen.state[0]  # (T, d_model)
+    numbers = states.cpu().numpy().astype("<f4").tobytes()
+    cells = _cells(w, states, ask.k)
+    return StatesAnswer(states=numbers, predicts=w.shape.predicts, tokens=tokens, layer=layer, cells=cells)
+
+
+def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
+    """By the model's own last steps, as if it had made the states itself."""
+    positions = count_states(w.shape, ask)
+    given = np.frombuffer(ask.states, "<f4").reshape(positions, w.shape.d_model).astype(np.float32)
+    states = torch.from_numpy(given).to(w.device)
+    if not states.square().sum(dim=1).isfinite().all():  # a norm needs the squares
+        raise BadRequest("the states hold what is no number, or numbers that are too large")
+    return StatesReadingAnswer(predicts=w.shape.predicts, cells=_cells(w, states, ask.k))
+
+
+def count_states(shape: Shape, ask: StatesReadingAsk) -> int:
+    """How many states are given; BadRequest if they are none of this model."""
+    positions, rest = divmod(len(ask.states), NUMBER_BYTES * shape.d_model)
+    if rest or not positions:
+        raise BadRequest(
+            f"the states have {len(ask.states)} bytes: a state of this model has {shape.d_model} numbers of "
+            f"{NUMBER_BYTES} bytes"
+        )
+    return positions
+
+
+def _cells(w: Weights, states: Tensor, k: int) -> tuple[tuple[Likely, ...], ...]:
+    found = likelihoods(w, states, k, None)
+    rows = zip(found.ids.tolist(), found.p.tolist(), strict=True)
+    return tuple(tuple(Likely(id=token, p=p) for token, p in zip(*row, strict=True)) for row in rows)

@@ -1,0 +1,132 @@
+"""The lists that the paper printed in its appendices: of heads, neurons, looked-up neurons and fine-tuned vectors, and
+its numbers. README.md beside the files says where they are from and how far to trust them."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
+
+MEDIUM, BASE = "gpt2-medium", "gpt2"  # the models whose lists are printed
+PUBLISHED_MODELS = (MEDIUM, BASE)
+HUB_OWNERS = ("", "openai-community/")  # before a model's name, in what it is made from
+TITLE = "Analyzing Transformers in Embedding Space"
+CITATION = f"Dar, Geva, Gupta, Berant: {TITLE} (2022)"
+URL = "https://arxiv.org/abs/2209.02535"
+LICENCE = "CC BY 4.0"
+
+T = TypeVar("T", bound="Printed")
+
+
+class Printed(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    section: str
+
+
+class PrintedHead(Printed):
+    """The first 50 pairs of a head, of which some could not be read."""
+
+    model: str
+    matrix: Literal["vo", "qk"]
+    layer: int
+    head: int
+    note: str
+    excluded: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    low_confidence: frozenset[int]  # pairs from garbled print
+    space_uncertain: frozenset[tuple[int, Literal[0, 1]]]  # a pair and its side whose leading space was lost
+    comments: tuple[str, ...] = ()  # what the authors wrote beside pairs
+
+    @property
+    def without_same_token(self) -> bool:
+        """Whether pairs of a token with itself were left out in print."""
+        return "same token" in self.excluded
+
+    @property
+    def garbled(self) -> bool:
+        return len(self.low_confidence) == len(self.pairs)
+
+
+class PrintedNeuron(Printed):
+    model: str
+    layer: int
+    neuron: int
+    key: tuple[str, ...]
+    value: tuple[str, ...]
+    unassigned: tuple[str, ...]  # of which of the two is not known
+    uncertain: tuple[str, ...]  # tokens of either that may be misread
+
+
+class LookupResult(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    layer: int
+    neuron: int
+    rank: int
+    tokens: tuple[str, ...]  # of its value
+
+
+class PrintedLookup(Printed):
+    model: str
+    seeds: tuple[str, ...]
+    results: tuple[LookupResult, ...]
+
+
+class PrintedDifference(Printed):
+    """A vector after fine-tuning less the same before, as words; which vector it is, is not printed."""
+
+    model: str
+    task: str
+    layer: int | None
+    kind: str
+    index: None
+    table: int
+    diff: tuple[str, ...]
+    minus_diff: tuple[str, ...]
+    layer_inferred: bool
+    note: str
+
+
+class PrintedNumber(Printed):
+    id: str
+    value: Any
+    kind: Literal["number", "approximate", "counted", "method", "claim", "not given"]
+    description: str
+
+
+def published_lists(model: str, source: str) -> str | None:
+    """Whose printed lists belong to a model, by its name or by what it is made from."""
+    for name in PUBLISHED_MODELS:
+        if model == name or source in [owner + name for owner in HUB_OWNERS]:
+            return name
+    return None
+
+
+@cache
+def heads() -> tuple[PrintedHead, ...]:
+    return _read("pairs.json", PrintedHead)
+
+
+@cache
+def neurons() -> tuple[PrintedNeuron, ...]:
+    return _read("ff.json", PrintedNeuron)
+
+
+@cache
+def lookups() -> tuple[PrintedLookup, ...]:
+    return _read("lookup.json", PrintedLookup)
+
+
+@cache
+def differences() -> tuple[PrintedDifference, ...]:
+    return _read("finetuning.json", PrintedDifference)
+
+
+@cache
+def numbers() -> tuple[PrintedNumber, ...]:
+    return _read("numbers.json", PrintedNumber)
+
+
+def _read(name: str, printed: type[T]) -> tuple[T, ...]:
+    return TypeAdapter(tuple[printed, ...]).validate_json(Path(__file__).with_name(name).read_bytes())  # type: ignore[valid-type]

@@ -1,0 +1,40 @@
+"""How well a list of pairs can be read: whether a person could name what the head does, from its first pairs.
+
+A pair can be read if its two words are alike (buy, purchase), or if other pairs are like it on both sides (Chile,
+Chilean beside Spain, Spanish). README.md says how this follows people's ratings.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.project.embedding import Embedding, Float64
+
+FIRST_PAIRS = 20  # of a list: those that a person reads
+LIKE_IT = 3  # other pairs that are compared with a pair: those most like it
+
+Ids = NDArray[np.integer]
+
+
+def readability(pairs: Ids, source: Embedding, target: Embedding) -> np.float32:
+    """Of the first pairs (n, 2): the mean of how well each can be read, from -1 to 1; NaN without a pair.
+
+    c is the cosine of two tokens' centred embeddings, 0 for a token without direction. The pair (a, b) has the larger
+    of c(a, b) and the mean of c(a, a') · c(b, b') over the three other pairs (a', b') for which this is largest; tokens
+    that are written are compared with each other in `target`, all others in `source`.
+    """
+    first = pairs[:FIRST_PAIRS].astype(np.int64)
+    if not len(first):
+        return np.float32(np.nan)
+    A, B = _directions(source, first[:, 0]), _directions(target, first[:, 1])  # (n, d_model)
+    like = (A @ A.T) * (B @ B.T)  # (n, n)
+    np.fill_diagonal(like, -np.inf)
+    best = np.sort(like, axis=1)[:, ::-1][:, : min(LIKE_IT, len(first) - 1)]
+    alike = (A * _directions(source, first[:, 1])).sum(axis=1)  # (n,)
+    return np.float32(np.maximum(alike, best.mean(axis=1)).mean() if best.size else alike.mean())
+
+
+def _directions(embedding: Embedding, tokens: NDArray[np.int64]) -> Float64:
+    """(tokens, d_model): centred, and of length one."""
+    centred = embedding.rows[tokens].astype(np.float64) - embedding.mean
+    norm = embedding.centred_norm[tokens, None]
+    return np.divide(centred, norm, out=np.zeros_like(centred), where=norm > 0)

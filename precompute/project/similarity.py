@@ -1,0 +1,42 @@
+"""How similar two lists are, and what chance gives: the same of lists that have nothing to do with each other."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.project.embedding import Float32
+
+Ids = NDArray[np.integer]
+
+
+def jaccard(a: Ids, b: Ids) -> Float32:
+    """Sim_k: the Jaccard index of two lists of k tokens, (n, k) each -> (n,)."""
+    shared = in_common(a, b)
+    return np.asarray(shared / (a.shape[1] + b.shape[1] - shared), np.float32)
+
+
+def in_common(a: Ids, b: Ids) -> NDArray[np.int64]:
+    """How many tokens two lists of k have in common, (n, k) each -> (n,)."""
+    both = np.sort(np.concatenate([a, b], axis=1), axis=1)
+    return np.asarray((both[:, 1:] == both[:, :-1]).sum(axis=1))
+
+
+def similarities(first: Ids, second: Ids) -> tuple[Float32, Float32]:
+    """(n, L, E): Sim_k of the top of each first vector with the top and with the bottom of its second, from their lists
+    (n, L, E, k); and the same with the second of another, `partners`."""
+    n, lenses, ends, _ = first.shape
+    matched, shuffled = np.empty((n, lenses, ends), np.float32), np.empty((n, lenses, ends), np.float32)
+    partner = partners(n)
+    for lens, end in np.ndindex(lenses, ends):
+        top, other = first[:, lens, 0], second[:, lens, end]
+        matched[:, lens, end] = jaccard(top, other)
+        shuffled[:, lens, end] = jaccard(top, other[partner])
+    return matched, shuffled
+
+
+def partners(n: int, seed: int = 0) -> NDArray[np.int64]:
+    """(n,) a random number for each that is not its own (if there is another), the same on every machine: all numbers
+    in random order, each with the next one. numpy promises that the stream of RandomState never changes."""
+    order = np.random.RandomState(seed).permutation(n)
+    partner = np.empty(n, np.int64)
+    partner[order] = np.roll(order, -1)
+    return partner

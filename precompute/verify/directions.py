@@ -1,0 +1,154 @@
+"""Checks the directions of a head: singular vectors of its matrix, made anew with numpy, their values, signs and lists.
+
+Two singular vectors whose values are nearly equal are hardly determined by the weights: a change of the matrix by e,
+such as rounding, turns them by e / gap, where gap is how far the next singular value is. Scores may differ by as much.
+Where that is more than DOUBTFUL, lists are not compared, and `doubtful` says so.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.index.index import Index
+from precompute.index.lists import VectorLists
+from precompute.shape import ENDS
+from precompute.verify import brute_coherence
+from precompute.verify.brute_coherence import Hubs
+from precompute.verify.brute_force import BruteForce, Float64, Ids
+from precompute.verify.brute_similarity import SMALLEST_FLOAT32
+
+DIRECTIONS = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
+DOUBTFUL = 1e-5  # how far a direction may be turned by rounding
+UNIT_ERROR = 2e-7  # of a vector of length one, rounded to float32
+LEAST = float(np.finfo(np.float32).eps)  # of the largest singular value: those that are smaller have no direction
+ONE_SCORE = 4e-7  # relative error of a score that is rounded once
+COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
+EQUAL = 1e-12  # relative: scores that tie
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """The singular vectors of a head's matrix, with any signs."""
+
+    left: Float64  # (d, d_model)
+    right: Float64  # (d, d_model)
+    sigma: Float64  # (d,)
+    rounding: float  # of singular values
+    turned: Float64  # (d,) by how much rounding may have turned each
+
+    def doubtful(self, number: int) -> bool:
+        return bool(self.turned[number] > DOUBTFUL) if number < len(self.sigma) else False
+
+
+def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decomposed:
+    """By two thin decompositions: of the left factor L = U S Vᵀ, and of (S Vᵀ) R."""
+    left, right = (factor[head].numpy().astype(np.float64) for factor in brute.model.factors(layer, matrix))
+    U, S, Vh = np.linalg.svd(left, full_matrices=False)  # left is (d_model, d), right (d, d_model)
+    inner, sigma, outs = np.linalg.svd((S[:, None] * Vh) @ right, full_matrices=False)
+    rounding = 32 * len(sigma) * np.finfo(np.float64).eps * float(np.linalg.norm(left) * np.linalg.norm(right))
+    beside = np.concatenate([[np.inf], sigma, [0.0]])
+    gaps = np.minimum(beside[:-2] - sigma, sigma - beside[2:])
+    turned = np.divide(rounding, gaps, out=np.full_like(gaps, np.inf), where=gaps > 0)
+    return Decomposed((U @ inner).T, outs, sigma, rounding, turned)
+
+
+def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids) -> str:
+    """What is said of directions that are not compared."""
+    found = decompose(brute, layer, matrix, head)
+    count = sum(found.doubtful(number) and found.sigma[number] > found.rounding for number in numbers.tolist())
+    return f" ({count} with nearly equal singular values, of which only these)" if count else ""
+
+
+def directions_fault(
+    index: Index, layer: int, brute: BruteForce, matrix: str, head: int, numbers: Ids, hubs: Hubs | None
+) -> str | None:
+    """What is wrong with these directions of a head."""
+    found, shard, d_head = decompose(brute, layer, matrix, head), index.shard(layer), index.shape.d_head
+    singular = shard.all_singular(matrix)[head].astype(np.float64)
+    sigma = np.zeros(d_head)
+    sigma[: len(found.sigma)] = found.sigma[:d_head]
+    kinds = [kind for kind in DIRECTIONS[matrix] if kind in index.stored.kinds]
+    for number in numbers.tolist():
+        what, row = f"direction {number} of {matrix} of head {head}", head * d_head + number
+        norms = {float(shard.norm(kind, row)) for kind in kinds}
+        least = LEAST * sigma[0]
+        if norms == {0.0} and singular[number] == 0:
+            if sigma[number] > 2 * least + found.rounding:
+                return f"{what}, of which there is none,"
+            if any(not _is_empty(index, layer, kind, row) for kind in kinds):
+                return f"the lists of {what}, of which there is none,"
+            continue
+        if any(abs(norm - 1) > UNIT_ERROR for norm in norms):
+            return f"the norm of {what}"
+        far = abs(singular[number] - sigma[number])
+        if far > UNIT_ERROR * sigma[number] + found.rounding + SMALLEST_FLOAT32 or sigma[number] < least / 2:
+            return f"the singular value of {what}"
+        if not found.doubtful(number) and (wrong := _lists_fault(index, layer, brute, found, kinds, row, hubs)):
+            return f"{what}, {wrong}"
+    return None
+
+
+def _lists_fault(
+    index: Index, layer: int, brute: BruteForce, found: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
+) -> str | None:
+    """With the sign that FORMAT.md says or, where that hangs on rounding, with either."""
+    number, matrix = row % index.shape.d_head, kinds[0][:2]
+    off = UNIT_ERROR + 4 * float(found.turned[number])
+    W = brute.embedding(DIRECTIONS[matrix][1], "dot")
+    scores, longest = W @ found.right[number], float(np.linalg.norm(W, axis=1).max(initial=0))
+    largest = float(np.abs(scores).max())
+    first = scores[np.flatnonzero(np.abs(scores) >= (1 - EQUAL) * largest)[0]]
+    signs = [-1.0 if first < 0 else 1.0]
+    if scores.max() + scores.min() <= 4 * off * longest and scores.max() + scores.min() >= -4 * off * longest:
+        signs = [1.0, -1.0]
+    wrong = None
+    for sign in signs:
+        sides = {DIRECTIONS[matrix][0]: found.left[number], DIRECTIONS[matrix][1]: found.right[number]}
+        wrong = None
+        for kind in kinds:
+            wrong = wrong or _vector_fault(index, layer, brute, kind, row, sign * sides[kind], off, hubs)
+        if wrong is None:
+            return None
+    return wrong
+
+
+def _vector_fault(
+    index: Index, layer: int, brute: BruteForce, kind: str, row: int, vector: Float64, off: float, hubs: Hubs | None
+) -> str | None:
+    for lens_at, lens in enumerate(index.stored.lenses):
+        E = brute.embedding(kind, lens)
+        scores = E @ vector  # (d_vocab,)
+        most = off * float(np.linalg.norm(E, axis=1).max(initial=0))
+        lists = index.shard(layer).vector(kind, row, lens)
+        for end, sign, ids, stored, coherence in _ends(lists):
+            best = np.sort(-sign * scores)[: len(ids)] * -sign
+            error = ONE_SCORE * np.abs(stored) + most + SMALLEST_FLOAT32
+            far = np.maximum(np.abs(scores[ids] - stored), np.abs(best - stored))
+            falls, rises = np.diff(sign * stored), np.diff(ids.astype(np.int64))
+            in_order = ((falls < 0) | ((falls == 0) & (rises > 0))).all()
+            if (far > error).any() or len(np.unique(ids)) < len(ids) or not in_order:
+                return f"{kind} ({lens}, {end})"
+            if hubs is not None:
+                others = brute_coherence.first_tokens(scores[None], sign)[0]
+                tokens = np.concatenate([ids, others[~np.isin(others, ids)]])[: brute_coherence.DEPTH]
+                exact = brute_coherence.coherence(tokens, hubs[lens_at], brute.embedding(kind, "cosine"))
+                if not np.isclose(coherence, exact, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
+                    return f"the coherence of {kind} ({lens}, {end})"
+    return None
+
+
+def _is_empty(index: Index, layer: int, kind: str, row: int) -> bool:
+    """Whether lists are those of a vector of zeros: the smallest ids, scores of 0, no coherence."""
+    for lens in index.stored.lenses:
+        for _, _, ids, scores, coherence in _ends(index.shard(layer).vector(kind, row, lens)):
+            if scores.any() or not np.array_equal(ids, np.arange(len(ids))) or not np.isnan(coherence):
+                return False
+    return True
+
+
+def _ends(lists: VectorLists) -> list[tuple[str, int, NDArray[np.integer], NDArray[np.floating], float]]:
+    return [
+        (ENDS[0], 1, lists.top_ids, lists.top_scores, lists.coherence_top),
+        (ENDS[1], -1, lists.bottom_ids, lists.bottom_scores, lists.coherence_bottom),
+    ]

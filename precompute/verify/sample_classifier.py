@@ -1,0 +1,80 @@
+"""Checks the lists of a classification head against the weights: every label, and a sample of the step before."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from precompute.errors import LexiscopeError, ShardDamaged
+from precompute.index.index import Index
+from precompute.shape import ENDS
+from precompute.verify import brute_coherence
+from precompute.verify.brute_force import BruteForce, Float64
+from precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
+from precompute.verify.sums import Result
+from precompute.weights.architectures.base import Model
+from precompute.weights.classifier_head import TENSORS
+from precompute.weights.difference import Difference, Parameters
+
+COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
+
+
+def check_classifier(
+    index: Index, model: Parameters, brute: BruteForce, sample: int, rng: np.random.Generator
+) -> Iterator[Result]:
+    entry = index.manifest.classifier
+    assert entry
+    for kind, count in entry.counts.items():
+        numbers = range(count) if kind == "classifier" else np.sort(rng.choice(count, min(sample, count), False))
+        for number in map(int, numbers):
+            fault: LexiscopeError | None
+            try:
+                wrong = _fault(index, model, brute, kind, number)
+                remedy = f"Delete {index.folder / entry.file} and run `{index.manifest.rebuild_command}` again"
+                fault = ShardDamaged(f"{wrong} is not what the weights give. {remedy}") if wrong else None
+            except ShardDamaged as damage:
+                fault = damage
+            yield f"classification head: {kind} {number}", fault
+
+
+def _fault(index: Index, model: Parameters, brute: BruteForce, kind: str, number: int) -> str | None:
+    """What is wrong with the lists of one vector."""
+    entry, stored = index.manifest.classifier, index.classifier()
+    assert entry
+    tuned, base = (model.tuned, model.base) if isinstance(model, Difference) else (model, None)
+    vector = _row(tuned, kind, number)
+    if base and entry.subtracted:
+        of_base = _row(base, kind, number)
+        vector = (vector - of_base).astype(np.float32)
+        if not _near(float(np.linalg.norm(of_base.astype(np.float64))), stored.base_norm(kind, number) or 0.0):
+            return f"the norm of the base's {kind} {number}"
+    exact = vector.astype(np.float64)
+    for lens in index.stored.lenses:
+        lists = stored.vector(kind, number, lens)
+        scores: Float64 = brute.embedding("ff_key", lens) @ exact  # (d_vocab,)
+        size = float(np.abs(scores).max())
+        coherences = lists.coherence_top, lists.coherence_bottom
+        for end, sign, ids, kept, mean in zip(ENDS, (1, -1), lists.ids, lists.scores, coherences, strict=True):
+            best = sign * np.sort(-sign * scores)[: len(ids)] * -1
+            far = np.maximum(np.abs(scores[ids] - kept), np.abs(best - kept))
+            if (far > LAST_BIT * np.abs(kept) + 1e-12 * size + SMALLEST_FLOAT32).any() or len({*ids}) < len(ids):
+                return f"{kind} {number} ({lens}, {end})"
+            first = brute_coherence.first_tokens(scores[None], sign)[0]
+            no_hubs = np.zeros(len(scores), np.bool_)
+            right = brute_coherence.coherence(first, no_hubs, brute.embedding("ff_key", "cosine"))
+            if not np.isclose(mean, right if exact.any() else np.nan, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
+                return f"the coherence of {kind} {number} ({lens}, {end})"
+        if not _near(float(np.linalg.norm(exact)), lists.norm):
+            return f"the norm of {kind} {number}"
+    return None
+
+
+def _row(model: Model, kind: str, number: int) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """One vector, straight from the checkpoint."""
+    names = [name.format(model.prefix) for name in TENSORS[kind]]
+    name = next(name for name in names if name in model.checkpoint.files)
+    row: np.ndarray[tuple[int], np.dtype[np.float32]] = model.checkpoint.tensor(name)[number].numpy()
+    return row
+
+
+def _near(exact: float, stored: float) -> bool:
+    return abs(stored - exact) <= LAST_BIT * stored + SMALLEST_FLOAT32

@@ -1,0 +1,183 @@
+"""The difference of two checkpoints, tuned - base: to whoever makes lists a model like any other.
+
+Vectors are subtracted from each other and read in the base's embedding. A head's matrix is M_tuned - M_base, never
+multiplied out: its factors stand side by side, so it has twice the d_head.
+"""
+
+import math
+from collections.abc import Iterator
+from copy import copy
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from precompute.errors import BadWeights
+from precompute.index.tokens import token_bytes
+from precompute.rebuild_command import difference_name
+from precompute.shape import DIRECTION_KINDS, Shape
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.directions import Directions, Factors, KeptDirections
+
+# What must be equal for vectors to be subtracted; d_vocab and the tokens are looked at by themselves.
+SAME = ("n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "gated")
+
+
+Float64: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float32] | Float64
+
+ROWS_AT_ONCE = 4096  # of an embedding
+
+
+class Difference:
+    """What a build and a check use of a `Model`, of tuned - base. Biases and norms are left out, as everywhere."""
+
+    def __init__(self, tuned: Model, base: Model, name: str | None = None) -> None:
+        self.tuned, self.base = tuned, base
+        self.shape: Shape = base.shape
+        # where the tuned model came from, under the name of the difference
+        self.checkpoint: Checkpoint = replace(
+            tuned.checkpoint, name=name or difference_name(tuned.checkpoint.name, base.checkpoint.name)
+        )
+        _check_shapes(tuned, base)
+        _check_tokens(tuned, base)
+
+    def tokenizer_file(self) -> Path:
+        return self.base.tokenizer_file()
+
+    @property
+    def W_E(self) -> Tensor:
+        return self.base.W_E  # (d_vocab, d_model)
+
+    @property
+    def W_U(self) -> Tensor:
+        return self.base.W_U  # (d_vocab, d_model)
+
+    def vectors(self, layer: int, kind: str) -> Tensor:
+        """tuned - base, (shape.count(kind), d_model); directions are those of the matrices M_tuned - M_base."""
+        if kind in DIRECTION_KINDS:
+            return self._directions.vectors(layer, kind)
+        return self.tuned.vectors(layer, kind) - self.base.vectors(layer, kind)
+
+    def directions(self, layer: int, matrix: str) -> Directions:
+        """The singular directions of the heads' matrices, and their singular values."""
+        return self._directions.of(layer, matrix)
+
+    def lacks_directions(self, layer: int, kind: str) -> bool:
+        """Whether asking for vectors of this kind means to make directions first."""
+        return kind in DIRECTION_KINDS and self._directions.lacks(layer, kind)
+
+    @cached_property
+    def _directions(self) -> KeptDirections:
+        return KeptDirections(self)
+
+    def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
+        """(d_model, up to 2 d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
+        of_both = zip(*(model.head_factors(layer, matrix) for model in (self.tuned, self.base)), strict=True)
+        for tuned, base in of_both:
+            left, right = subtracted((tuned[0].numpy(), tuned[1].numpy()), (base[0].numpy(), base[1].numpy()))
+            yield torch.from_numpy(left), torch.from_numpy(right)
+
+    def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
+        """A head's matrix is left[h] @ right[h] = M_tuned - M_base: (n_heads, d_model, 2 d_head) and
+        (n_heads, 2 d_head, d_model)."""
+        (left, right), (base_left, base_right) = (model.factors(layer, matrix) for model in (self.tuned, self.base))
+        return torch.cat([left, -base_left], dim=2), torch.cat([right, base_right], dim=1)
+
+    def is_unchanged(self, layer: int) -> bool:
+        """Whether every vector of a layer is the base's, to the bit."""
+        return all(
+            torch.equal(self.tuned.vectors(layer, kind), self.base.vectors(layer, kind))
+            for kind in self.shape.weight_kinds
+        )
+
+    @cached_property
+    def embedding_changes(self) -> dict[str, float]:
+        """|tuned - base| / |base| of W_E, and of W_U where the base has one of its own, over the base's tokens."""
+        tuned = copy(self.tuned)  # whose embedding is not kept in memory
+        changes = {"W_E": _relative_change(tuned.W_E, self.base.W_E)}
+        if not self.shape.tied and not tuned.lacks_unembedding:
+            changes["W_U"] = _relative_change(tuned.W_U, self.base.W_U)
+        return changes
+
+
+Parameters: TypeAlias = Model | Difference  # what lists can be made of
+
+
+def subtracted(tuned: tuple[Floats, Floats], base: tuple[Floats, Floats]) -> tuple[Float64, Float64]:
+    """Factors of the tuned matrix minus the base's.
+
+    L R - L₀ R₀ = (L - L₀) R + L₀ (R - R₀): twice as many columns, and no small difference of large products, which
+    float32 could not tell from 0. Columns that add nothing are left out, so that of an unchanged head one of zeros is
+    left; the others are scaled by powers of two, which is exact, such that both factors have the same size.
+    """
+    (left, right), (base_left, base_right) = (
+        (left.astype(np.float64), right.astype(np.float64)) for left, right in (tuned, base)
+    )
+    x = np.concatenate([left - base_left, base_left], axis=1)  # (d_model, 2 d_head)
+    y = np.concatenate([right, right - base_right], axis=1)
+    kept = x.any(axis=0) & y.any(axis=0)
+    if not kept.any():
+        return np.zeros((len(x), 1)), np.zeros((len(y), 1))
+    x, y = x[:, kept], y[:, kept]
+    sizes = np.linalg.norm(x, axis=0), np.linalg.norm(y, axis=0)
+    power = np.rint(np.log2(sizes[1] / sizes[0]) / 2).astype(np.int32)
+    return np.ascontiguousarray(np.ldexp(x, power)), np.ascontiguousarray(np.ldexp(y, -power))
+
+
+def _relative_change(tuned: Tensor, base: Tensor) -> float:
+    blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(base), ROWS_AT_ONCE)]
+    change = math.hypot(*(_norm(tuned[rows][: len(base[rows])] - base[rows]) for rows in blocks))
+    size = math.hypot(*(_norm(base[rows]) for rows in blocks))
+    return change / size if size else float(change > 0)
+
+
+def _norm(W: Tensor) -> float:
+    return float(torch.linalg.vector_norm(W, dtype=torch.float64))
+
+
+def _check_shapes(tuned: Model, base: Model) -> None:
+    for name in SAME:
+        ours, theirs = (getattr(model.shape, name) for model in (tuned, base))
+        if ours != theirs:
+            raise BadWeights(f"{_asked(tuned, base)}: {name} is {ours} in {_name(tuned)} and {theirs} in {_name(base)}")
+    if tuned.shape.d_vocab < base.shape.d_vocab:
+        raise BadWeights(
+            f"{_asked(tuned, base)}: the embedding has {tuned.shape.d_vocab} rows in {_name(tuned)} and "
+            f"{base.shape.d_vocab} in {_name(base)}, and only the tuned model may have more"
+        )
+
+
+def _check_tokens(tuned: Model, base: Model) -> None:
+    """The base's tokens must be the tuned model's; rows that have no token in the base may have one in the other."""
+    ours, theirs = (token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (tuned, base))
+    n_tokens = max((token for token, raw in enumerate(theirs, 1) if raw), default=0)
+    different = [token for token in range(n_tokens) if ours[token] != theirs[token]]
+    if different:
+        token = different[0]
+        more = f" (and {len(different) - 1} more differ)" if len(different) > 1 else ""
+        raise BadWeights(
+            f"{_asked(tuned, base)}: token {token} is {_shown(ours[token])} in {_name(tuned)} and "
+            f"{_shown(theirs[token])} in {_name(base)}{more}"
+        )
+
+
+def _asked(tuned: Model, base: Model) -> str:
+    return (
+        f"{tuned.checkpoint.source} minus {base.checkpoint.source}: a difference is of two models with the same shapes "
+        "and tokens"
+    )
+
+
+def _name(model: Model) -> str:
+    return model.checkpoint.name
+
+
+def _shown(raw: bytes) -> str:
+    return repr(raw.decode(errors="backslashreplace")) if raw else "missing"

@@ -1,0 +1,140 @@
+"""The singular directions of heads: M = Σ σ_j in_jᵀ out_j, where M is a head's matrix, W_V W_O or W_Q W_Kᵀ.
+
+M is never multiplied out. With its factors L Rᵀ and their QR decompositions Q_L T_L and Q_R T_R, M is
+Q_L (T_L T_Rᵀ) Q_Rᵀ: the singular vectors of the small matrix in brackets, times Q_L and Q_R, are those of M. All of it
+in float64, on one thread, so that equal weights give equal bytes; what is kept is float32.
+
+The sign of a pair (in, out) is open: it is such that, of all products of `out` with the vocabulary, the largest in size
+is positive, of equal ones that of the smallest id. Where σ is rounding, or M has no more, there is no direction: the
+vectors and σ are 0. Of the difference of two heads, whose rank may be twice d_head, the d_head largest are kept.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Protocol, TypeAlias
+
+import torch
+from torch import Tensor
+
+from precompute.shape import DIRECTIONS, SIDES, Shape
+
+Factors: TypeAlias = tuple[Tensor, Tensor]  # (d_model, d) each, float64: a head's matrix is left rightᵀ
+
+FLOAT32_ROUNDING, FLOAT64_ROUNDING = torch.finfo(torch.float32).eps, torch.finfo(torch.float64).eps
+SCORES_AT_ONCE = 1 << 21  # of directions with tokens
+IN_DOUBT = 1e-4  # relative: float32 does not tell which of two scores is larger
+SMALL = 1e-30  # a score that float32 holds with few digits
+EQUAL = 1e-12  # relative: nor does float64
+KEPT_BYTES = 1 << 29
+
+
+@dataclass(frozen=True)
+class Directions:
+    """Of all heads of a layer, head after head, by falling σ."""
+
+    left: Tensor  # (n_heads * d_head, d_model) float32, of length one or 0: `vo_in`, or `qk_query`
+    right: Tensor  # the same: `vo_out`, or `qk_key`
+    singular: Tensor  # (n_heads, d_head) float32
+
+    @property
+    def n_bytes(self) -> int:
+        return self.left.nbytes + self.right.nbytes + self.singular.nbytes
+
+
+class WithHeads(Protocol):
+    """What directions are made from: a model, or a difference of two."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def W_E(self) -> Tensor: ...
+    @property
+    def W_U(self) -> Tensor: ...
+    def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]: ...
+
+
+class KeptDirections:
+    """The directions of a model, each layer's made when it is first asked for; the last ones asked for are kept."""
+
+    def __init__(self, model: WithHeads) -> None:
+        self._model = model
+        self._kept: OrderedDict[tuple[int, str], Directions] = OrderedDict()
+        self._lock = Lock()
+
+    def vectors(self, layer: int, kind: str) -> Tensor:
+        """(n_heads * d_head, d_model)"""
+        matrix = _matrix_of(kind)
+        found = self.of(layer, matrix)
+        return found.left if kind == DIRECTIONS[matrix][0] else found.right
+
+    def of(self, layer: int, matrix: str) -> Directions:
+        with self._lock:
+            if (layer, matrix) not in self._kept:
+                model = self._model
+                W = model.W_U if SIDES[DIRECTIONS[matrix][1]] == "writes" else model.W_E
+                self._kept[layer, matrix] = find_directions(model.head_factors(layer, matrix), W, model.shape.d_head)
+            self._kept.move_to_end((layer, matrix))
+            while len(self._kept) > 1 and sum(kept.n_bytes for kept in self._kept.values()) > KEPT_BYTES:
+                self._kept.popitem(last=False)
+            return self._kept[layer, matrix]
+
+    def lacks(self, layer: int, kind: str) -> bool:
+        """Whether asking for vectors of this kind would mean to make them."""
+        return (layer, _matrix_of(kind)) not in self._kept
+
+
+def _matrix_of(kind: str) -> str:
+    return next(matrix for matrix, kinds in DIRECTIONS.items() if kind in kinds)
+
+
+def find_directions(heads: Iterable[Factors], W: Tensor, d_head: int) -> Directions:
+    """W (d_vocab, d_model) is what `out` is compared with; vectors are given on its device."""
+    with torch.no_grad(), _one_thread():
+        found = [_of_head(*factors, d_head) for factors in heads]
+        left, right, singular = (torch.cat(parts).float() for parts in zip(*found, strict=True))
+    left, right = left.to(W.device), right.to(W.device)
+    with torch.no_grad():
+        sign = _signs(right, W)
+    return Directions(left * sign[:, None], right * sign[:, None], singular.view(-1, d_head))
+
+
+def _of_head(left: Tensor, right: Tensor, d_head: int) -> tuple[Tensor, Tensor, Tensor]:
+    """(d_head, d_model) twice and (d_head,), float64, with any signs; left and right are (d_model, d)."""
+    (Q_left, T_left), (Q_right, T_right) = torch.linalg.qr(left), torch.linalg.qr(right)
+    U, sigma, Vh = torch.linalg.svd(T_left @ T_right.T)
+    rounding = 16 * len(sigma) * FLOAT64_ROUNDING * float(T_left.norm() * T_right.norm())
+    count = int((sigma[:d_head] > max(FLOAT32_ROUNDING * float(sigma[0]), rounding)).sum())
+    ins, outs = torch.zeros(d_head, len(left), dtype=left.dtype), torch.zeros(d_head, len(right), dtype=left.dtype)
+    ins[:count], outs[:count] = (Q_left @ U[:, :count]).T, (Q_right @ Vh[:count].T).T
+    singular = torch.zeros(d_head, dtype=sigma.dtype)
+    singular[:count] = sigma[:count]
+    return ins, outs, singular
+
+
+def _signs(V: Tensor, W: Tensor) -> Tensor:
+    """(n,) of 1 and -1: times these, the largest in size of each row of V Wᵀ is positive."""
+    size = max(1, SCORES_AT_ONCE // max(1, len(V)))
+    extremes = [torch.aminmax(V @ W[start : start + size].T, dim=1) for start in range(0, len(W), size)]
+    largest = torch.stack([each.max for each in extremes]).amax(dim=0)
+    smallest = torch.stack([each.min for each in extremes]).amin(dim=0)
+    sign = torch.where(largest >= -smallest, 1.0, -1.0)
+    sizes = torch.maximum(largest, -smallest)
+    in_doubt = ((largest + smallest).abs() <= IN_DOUBT * sizes) | (sizes < SMALL)
+    for row in torch.nonzero(in_doubt & V.any(dim=1))[:, 0].tolist():
+        scores = torch.cat([part.double() @ V[row].double() for part in torch.split(W, size)])
+        first = torch.nonzero(scores.abs() >= (1 - EQUAL) * scores.abs().max())[0, 0]
+        sign[row] = -1.0 if scores[first] < 0 else 1.0
+    return sign
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

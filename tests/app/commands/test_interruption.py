@@ -1,0 +1,34 @@
+"""Commands that are interrupted leave as a shell expects, wherever the signal reaches them."""
+
+import subprocess
+import sys
+
+import pytest
+
+RUNS = """
+import os, signal
+from app.commands.interruption import exit_on_signals
+with exit_on_signals("All is kept"):
+    try:
+        os.kill(os.getpid(), signal.{name})
+    except KeyboardInterrupt as interrupt:
+        {then}
+"""
+
+
+def outcome(name: str, then: str) -> tuple[int, str]:
+    done = subprocess.run([sys.executable, "-c", RUNS.format(name=name, then=then)], capture_output=True, text=True)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143), ("SIGHUP", 129)])
+@pytest.mark.parametrize("then", ["raise", "raise ValueError('as code in C does') from interrupt"])
+def test_signals(name: str, code: int, then: str) -> None:
+    assert outcome(name, then) == (code, "Stopped. All is kept.\n")
+
+
+def test_other_errors_pass() -> None:
+    run = "from app.commands.interruption import exit_on_signals\nwith exit_on_signals(''): raise ValueError('here')"
+    done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.endswith("ValueError: here\n")

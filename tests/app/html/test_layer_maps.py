@@ -1,0 +1,75 @@
+"""Heat maps of two models' layers: which cell is how dark, how large maps are drawn, where panels of a figure stand."""
+
+import re
+from itertools import combinations
+
+import pytest
+
+from app.html.layer_maps import LARGEST_TABLE, LayerMap, figure, layer_maps
+from app.html.numbers import HEAT_STEPS
+from app.views.comparison import KindView
+from app.views.layer_order import verdict
+
+
+def kind_view(n_a: int, n_b: int, feature_space: bool = True) -> KindView:
+    values = [[0.04 + 0.001 * ((a * 7 + b * 3) % 11) for b in range(n_b)] for a in range(n_a)]
+    diagonal = [(layer, layer) for layer in range(min(n_a, n_b))]
+    return {
+        "similarity": values, "assignment": diagonal,
+        "feature_space": values if feature_space else None, "feature_assignment": diagonal if feature_space else None,
+        "best": [[1.0 if a == b else 0.0 for b in range(n_b)] for a in range(n_a)], "best_layers": diagonal,
+        "same_index": None, "chance": None, "feature_chance": None,
+        "verdict": verdict(diagonal, n_a, n_b), "feature_verdict": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("feature_space", [True, False])
+def test_maps_of_a_kind(feature_space: bool) -> None:
+    maps = layer_maps(kind_view(3, 4, feature_space))
+    assert [each.name for each in maps] == ["similarity", "best", "feature"][: 2 + feature_space]
+    assert maps[0].marked == {(0, 0), (1, 1), (2, 2)}
+
+
+def test_colours_go_from_the_smallest_to_the_largest() -> None:
+    (similar, best, _) = layer_maps(kind_view(3, 4))
+    cells = sorted(value for row in similar.values for value in row)
+    assert (similar.step(cells[0]), similar.step(cells[-1])) == (0, HEAT_STEPS)
+    darkness = [-sum(bytes.fromhex(similar.colour(value)[1:])) for value in cells]
+    assert darkness == sorted(darkness)
+    assert (similar.text(0.0594), best.text(0.984)) == (".059", "98")
+    assert LayerMap("similarity", [[0.5]], [], 0.5, 0.5).step(0.5) == 0  # one number is neither small nor large
+
+
+@pytest.mark.parametrize(("chance", "low"), [(None, 0.04), (0.045, 0.045), (0.01, 0.04), (0.9, 0.04)])
+def test_colours_begin_above_chance(chance: float | None, low: float) -> None:
+    similar = layer_maps({**kind_view(3, 4), "chance": chance})[0]
+    assert similar.low == pytest.approx(low)
+    assert similar.chance == chance
+    assert similar.step(0.0) == 0
+
+
+@pytest.mark.parametrize(("n_a", "n_b"), [(21, 20), (30, 24)])
+def test_a_large_map_is_drawn_whole(n_a: int, n_b: int) -> None:
+    drawn = layer_maps(kind_view(n_a, n_b))[0]
+    assert not drawn.is_table
+    assert n_a * n_b > LARGEST_TABLE
+    squares = {
+        (float(x), float(y)): step
+        for step, path in drawn.squares()
+        for x, y in re.findall(r"M([\d.]+) ([\d.]+)h1v1h-1z", path)
+    }
+    expected = {(b, n_a - 1 - a): drawn.step(drawn.values[a][b]) for a in range(n_a) for b in range(n_b)}
+    assert squares == expected
+
+
+@pytest.mark.parametrize(("n_a", "n_b"), [(1, 1), (6, 12), (12, 6), (30, 30), (96, 80)])
+def test_panels_of_a_figure_do_not_overlap(n_a: int, n_b: int) -> None:
+    made = figure({"ff_key": kind_view(n_a, n_b), "w_o": kind_view(n_a, n_b, False)}, n_a, n_b)
+    assert len(made.panels) == 5
+    width, height = n_b * made.cell, n_a * made.cell
+    for panel in made.panels:
+        assert 0 < panel.x < panel.x + width <= made.width
+        assert 0 < panel.y < panel.y + height <= made.height
+    for one, other in combinations(made.panels, 2):
+        assert abs(one.x - other.x) >= width or abs(one.y - other.y) >= height
+    assert made.every * made.cell >= 10  # numbers at the axes do not run into each other

@@ -1,0 +1,63 @@
+"""The comparisons of a data folder, as they come and go."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from app.library.comparisons import Comparisons
+from app.library.library import Library
+from precompute.errors import ManifestDamaged, NotFound
+from precompute.index.manifest import Manifest
+from tests.support.comparisons import quick_compare
+from tests.support.site import GPT2, LLAMA, copied
+
+
+@pytest.fixture
+def data(site_data: Path, tmp_path: Path) -> Path:
+    return copied(site_data, tmp_path)
+
+
+def test_none(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        comparisons = Comparisons(folder)
+        assert (comparisons.cards(), comparisons.version(), comparisons.of_model(GPT2)) == ((), "", [])
+        with pytest.raises(NotFound, match="compared: none"):
+            comparisons.find(GPT2, LLAMA)
+
+
+def test_one_is_opened_once(data: Path) -> None:
+    comparisons = Comparisons(data, 0.0)
+    assert comparisons.find(GPT2, LLAMA) is comparisons.find(GPT2, LLAMA)
+    (card,) = comparisons.cards()
+    assert (card.a, card.b, card.fault) == (GPT2, LLAMA, None)
+    assert "w_q" in card.kinds
+
+
+def test_changes_are_seen(data: Path) -> None:
+    comparisons = Comparisons(data, 0.0)
+    before, version = comparisons.find(GPT2, LLAMA), comparisons.version()
+    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
+    content = record.read_bytes()
+    record.write_bytes(b"{}")
+    with pytest.raises(ManifestDamaged):
+        comparisons.find(GPT2, LLAMA)
+    assert comparisons.cards()[0].fault
+    assert str(data) not in (comparisons.cards()[0].fault or "")
+    assert comparisons.of_model(GPT2) == []
+    record.write_bytes(content)
+    after = comparisons.find(GPT2, LLAMA)
+    assert after is not before
+    assert comparisons.version() != version
+    shutil.rmtree(data / "vs")
+    assert comparisons.cards() == ()
+
+
+def test_two_ways_count_as_one(data: Path) -> None:
+    """Of a model, the comparison in which it comes first."""
+    ours, theirs = (Path(Manifest.load(data / name).source) for name in (GPT2, LLAMA))
+    quick_compare(theirs, ours, data, kinds=("w_q",))
+    library = Library(data, 0.0)
+    for name in (GPT2, LLAMA):
+        ((side, found),) = library.comparisons_of(library.index(name))
+        assert (side, found.a.model) == ("a", name)

@@ -1,0 +1,198 @@
+"""The page of the paper's measurements: charts with their numbers, sentences, formats, and what it says where there is
+nothing to show."""
+
+import csv
+import io
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from precompute.index.lab_record import LAB, LabRecord
+from precompute.index.manifest import Manifest
+from tests.support.labs import HOSTILE_TEXTS, plausible_lab
+from tests.support.pages import parsed
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, copied, visit
+
+LAB_OF_LLAMA = f"/{LLAMA}/lab"
+COVERING = ("FF keys", "FF values", "w_v", "w_o")
+
+
+@pytest.fixture
+def record(site_data: Path) -> LabRecord:
+    found = LabRecord.load(site_data / LLAMA)
+    assert found
+    return found
+
+
+def test_json_has_what_was_measured_as_it_is_stored(client: TestClient, record: LabRecord) -> None:
+    answer = client.get(f"{LAB_OF_LLAMA}.json").json()
+    stored = record.model_dump(mode="json")
+    assert {name: answer[name] for name in ("similarity", "inverse", "coverage")} == {
+        name: stored[name] for name in ("similarity", "inverse", "coverage")
+    }
+    assert (answer["model"], answer["figure"], answer["fault"]) == (LLAMA, None, "")
+    assert {"matched", "shuffled", "share_15"} <= answer["similarity"]["ff"].keys()
+    assert {"k", "transpose", "pseudo"} <= answer["inverse"]["hidden"].keys()
+    assert {"own", "own_random", "last", "last_random"} <= answer["coverage"]["w_o"].keys()
+
+
+@pytest.mark.parametrize("figure", ["similarity", "inverse", "coverage"])
+def test_one_measurement_alone(client: TestClient, figure: str) -> None:
+    answer = client.get(f"{LAB_OF_LLAMA}.json", params={"figure": figure}).json()
+    assert [name for name in ("similarity", "inverse", "coverage") if answer[name]] == [figure]
+    page = parsed(client.get(LAB_OF_LLAMA, params={"figure": figure}).text)
+    assert {"similarity", "inverse", "coverage"} & {*page.ids()} == {figure}
+    rows = csv.DictReader(io.StringIO(client.get(f"{LAB_OF_LLAMA}.csv", params={"figure": figure}).text))
+    assert {row["figure"] for row in rows} == {figure}
+
+
+def test_the_page_has_a_chart_for_each_subject_with_its_numbers(client: TestClient, record: LabRecord) -> None:
+    text = client.get(LAB_OF_LLAMA).text
+    page = parsed(text)
+    charts = page.all("svg", role="img")
+    assert [chart.attributes["aria-label"].partition(", by")[0] for chart in charts] == [
+        "Mean Sim_100, FF keys and values", "Mean Sim_100, w_v and w_o", "Mean Sim_100, w_q and w_k",
+        "Neurons with 15% of the 100 in common",
+        "keep-k cosine, normal vectors", "keep-k cosine, FF values", "keep-k cosine, hidden states",
+        *(f"R_100 of {name}, own layer’s state" for name in COVERING),
+        *(f"R_100 of {name}, last state" for name in COVERING),
+    ]  # fmt: skip
+    assert record.similarity
+    assert record.similarity.ff
+    assert f'<td class="n">{record.similarity.ff.matched[1]:.4f}' in "".join(text.split("\n"))
+    assert f"/{LLAMA}/layer/1?sort=similarity" in page.links()
+    assert HOSTILE_TEXTS not in text
+    assert "<script>" not in text
+    assert "section 4.1" in text  # of the paper
+
+
+def test_sentences_are_made_of_the_numbers(site_data: Path, tmp_path: Path) -> None:
+    """Numbers that are easy to say: 4% in common against 0.4%, in both layers more than any shuffle."""
+    data = copied(site_data, tmp_path)
+    manifest = Manifest.load(data / LLAMA)
+    changed = json.loads(plausible_lab(manifest).model_dump_json())
+    layers = manifest.shape.n_layers
+    of_ff = changed["similarity"]["ff"]
+    of_ff |= {"matched": [0.04] * layers, "shuffled": [0.004] * layers, "shuffled_high": [0.005] * layers}
+    of_ff |= {"common_15": [0.05] * layers}
+    changed["inverse"]["normal"] |= {"k": [10, 1000, 2000], "transpose": [0.5, 0.83, 0.9], "pseudo": [0.1, 0.1, 0.95]}
+    changed["inverse"]["normal"] |= {"transpose_same": None, "pseudo_same": None}
+    for kind in ("ff_key", "ff_value", "w_v", "w_o"):
+        changed["coverage"][kind] |= {"own": [0.2] * layers, "own_random": [0.15] * layers}
+        changed["coverage"]["lenses"]["cosine"][kind] |= {"own": [0.1] * layers, "own_random": [0.05] * layers}
+    LabRecord.model_validate(changed).save(data / LLAMA)
+    with visit(data, worker="off") as visitor:
+        text = visitor.get(LAB_OF_LLAMA).text
+    assert (
+        f"Under dot: 4.0% in common, 10 times the 0.4% shuffled, more than in any of 10 shuffles in {layers} of" in text
+    )
+    assert "A random state is covered 75% as much under dot and 50% as much under cosine." in text
+    assert "5.0% of the neurons have at least 15% of the 100 in common" in text
+    assert (
+        "0.83 with the transpose and 0.10 with the pseudo-inverse at k = 1,000; the transpose is better up to k = 1,000"
+        in text
+    )
+
+
+def test_csv_has_a_row_for_each_layer_and_each_k(client: TestClient, record: LabRecord) -> None:
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{LAB_OF_LLAMA}.csv").text)))
+    assert record.similarity
+    assert record.similarity.vo
+    vo = [row for row in rows if (row["figure"], row["lens"], row["kind"]) == ("similarity", "dot", "vo")]
+    assert [float(row["matched"]) for row in vo] == pytest.approx([*record.similarity.vo.matched])
+    assert record.inverse
+    assert record.inverse.hidden
+    hidden = [row for row in rows if (row["figure"], row["kind"]) == ("inverse", "hidden")]
+    assert [int(row["k"]) for row in hidden] == [*record.inverse.hidden.k]
+    assert {row["model"] for row in rows} == {LLAMA}
+
+
+def test_markdown_and_latex(client: TestClient) -> None:
+    assert "**keep-k cosine of 300 normal samples**" in client.get(f"{LAB_OF_LLAMA}.md").text
+    assert "keep-k cosine" in client.get(f"{LAB_OF_LLAMA}.tex").text
+
+
+@pytest.mark.parametrize(("query", "charts"), [("", 15), ("?figure=similarity", 4), ("?figure=coverage", 8)])
+def test_a_figure_by_itself(client: TestClient, query: str, charts: int) -> None:
+    answer = client.get(f"{LAB_OF_LLAMA}.svg{query}")
+    assert answer.headers["content-type"].startswith("image/svg+xml")
+    root = ElementTree.fromstring(answer.text)
+    width, height = float(root.attrib["width"]), float(root.attrib["height"])
+    places = [
+        tuple(map(float, group.attrib["transform"].removeprefix("translate(").removesuffix(")").split()))
+        for group in root.iter("{http://www.w3.org/2000/svg}g")
+        if "transform" in group.attrib
+    ]
+    assert all(0 <= x < width and 0 <= y < height for x, y in places)
+    names = [text for text in root.iter("{http://www.w3.org/2000/svg}text") if text.attrib.get("class") == "name"]
+    assert len(names) == charts
+
+
+@pytest.mark.parametrize(("figure", "options"), [
+    ("similarity", ""), ("inverse", " --texts FILE"), ("coverage", " --texts FILE"),
+])  # fmt: skip
+def test_nothing_measured(client: TestClient, figure: str, options: str) -> None:
+    """The page says what it would show, and what measures it."""
+    page = client.get(f"/{GPT2}/lab")
+    assert page.status_code == 200
+    assert f"<code>lexiscope lab {GPT2} --only {figure}{options}</code>" in page.text
+    assert client.get(f"/{GPT2}/lab.json").json()[figure] is None
+    assert "Not measured" in client.get(f"/{GPT2}/lab.svg").text
+    assert client.get(f"/{GPT2}/lab.md").status_code == 200
+
+
+def test_a_difference_has_similarities_and_runs_on_nothing(client: TestClient) -> None:
+    page = client.get(f"/{DIFFERENCE}/lab").text
+    assert "Mean Sim_100, FF keys and values" in page or "Mean Sim_30, FF keys and values" in page
+    assert "runs on nothing" in page
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b"[{", "lab.json is damaged"), (b"", "lab.json is damaged"),
+    ("other weights", "measured of other weights (111111111111)"),
+])  # fmt: skip
+def test_what_cannot_be_shown_is_said(site_data: Path, tmp_path: Path, content: bytes | str, said: str) -> None:
+    data = copied(site_data, tmp_path)
+    other = plausible_lab(Manifest.load(data / LLAMA), weights_sha256="1" * 64).model_dump_json().encode()
+    (data / LLAMA / LAB).write_bytes(content if isinstance(content, bytes) else other)
+    with visit(data, worker="off") as visitor:
+        page = visitor.get(LAB_OF_LLAMA)
+        assert page.status_code == 200
+        assert said in page.text
+        assert str(data) not in page.text
+        answer = visitor.get(f"{LAB_OF_LLAMA}.json").json()
+        assert said in answer["fault"]
+        assert answer["similarity"] is None
+
+
+def test_a_visitor_who_has_it_gets_304_until_something_else_is_measured(site_data: Path, tmp_path: Path) -> None:
+    data = copied(site_data, tmp_path)
+    with visit(data, worker="off") as visitor:
+        first = visitor.get(LAB_OF_LLAMA)
+        asked = {"if-none-match": first.headers["etag"]}
+        assert visitor.get(LAB_OF_LLAMA, headers=asked).status_code == 304
+        plausible_lab(Manifest.load(data / LLAMA), coverage=None).save(data / LLAMA)
+        again = visitor.get(LAB_OF_LLAMA, headers=asked)
+        assert again.status_code == 200
+        assert "--only coverage" in again.text
+
+
+@pytest.mark.parametrize(("path", "status", "said"), [
+    (f"{LAB_OF_LLAMA}.json?figure=all", 422, "figure"),
+    (f"{LAB_OF_LLAMA}.json?figures=inverse", 422, "did you mean figure?"),
+    ("/nothing/lab.json", 404, "no index"), (f"{LAB_OF_LLAMA}.png", 404, ""),
+])  # fmt: skip
+def test_what_no_lab_is(client: TestClient, path: str, status: int, said: str) -> None:
+    answer = client.get(path, headers={"accept": "application/json"})
+    assert answer.status_code == status
+    assert said in answer.json()["error"]["detail"]
+
+
+def test_links_lead_there(client: TestClient) -> None:
+    assert LAB_OF_LLAMA in parsed(client.get(f"/{LLAMA}").text).links()
+    assert "#lab-page" in parsed(client.get("/-/help").text).links()
+    pasted = client.get(f"/{LLAMA}/search", params={"q": f"http://testserver{LAB_OF_LLAMA}?figure=inverse"})
+    assert pasted.headers["location"] == f"{LAB_OF_LLAMA}?figure=inverse"

@@ -1,0 +1,202 @@
+"""An export has every entry of every list, in files that other tools read."""
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from precompute.errors import BuildError, NotFound, ShardDamaged
+from precompute.export import job
+from precompute.export.entries import Entries
+from precompute.export.job import ExportProgress, Options, export
+from precompute.index.index import Index
+from precompute.shape import ENDS, MATRICES, PRESETS
+from tests.support.synthetic import GPT2, make_manifest, rewrite_shard, stored_arrays, write_index
+
+
+def exported(index: Index, folder: Path, **options: Any) -> Path:
+    return export(index, folder, Options(**options), ExportProgress(Console(file=io.StringIO())))
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
+    folder = tmp_path_factory.mktemp("data") / "tiny"
+    write_index(folder, make_manifest(k=5, pairs=6))
+    return Index.open(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(index: Index, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return exported(index, tmp_path_factory.mktemp("lists") / "new" / "lists")
+
+
+def vector_rows(index: Index, kind: str) -> Iterator[tuple[Any, ...]]:
+    """Read list by list, as pages do."""
+    for layer in index.layers:
+        for number in range(index.shape.count(kind)):
+            head, at = (None, number) if kind.startswith("ff") else index.shape.head_and_subhead(kind, number)
+            for lens in index.stored.lenses:
+                lists = index.shard(layer).vector(kind, number, lens)
+                for end, ids, scores in zip(ENDS, lists.ids.tolist(), lists.scores.tolist(), strict=True):
+                    for rank, (token, score) in enumerate(zip(ids, scores, strict=True), 1):
+                        yield layer, head, at, lens, end, rank, token, index.tokens.text(token), score
+
+
+def pair_rows(index: Index, matrix: str) -> Iterator[tuple[Any, ...]]:
+    text = index.tokens.text
+    for layer in index.layers:
+        for head in range(index.shape.n_heads):
+            for lens in index.stored.lenses:
+                for preset in PRESETS:
+                    for end in ENDS:
+                        pairs = index.shard(layer).pairs(matrix, head, lens, preset, end)
+                        listed = zip(pairs.ids.tolist(), pairs.scores.tolist(), strict=True)
+                        for rank, ((one, to), score) in enumerate(listed, 1):
+                            yield layer, head, lens, preset, end, rank, one, text(one), to, text(to), score
+
+
+def test_every_entry_of_every_list(index: Index, folder: Path) -> None:
+    for name in (*index.stored.kinds, *MATRICES):
+        table = pq.read_table(folder / f"{name}.parquet")
+        rows = pair_rows(index, name) if name in MATRICES else vector_rows(index, name)
+        assert [*zip(*(column.to_pylist() for column in table.columns), strict=True)] == [*rows], name
+
+
+def test_a_row_group_for_each_layer(index: Index, folder: Path) -> None:
+    file = pq.ParquetFile(folder / "ff_key.parquet")
+    assert file.metadata.num_row_groups == len(index.layers)
+    assert file.read_row_group(1, ["layer"])["layer"].unique().to_pylist() == [1]
+
+
+def test_other_tools_read_it(index: Index, folder: Path) -> None:
+    path = folder / "ff_value.parquet"
+    expected = [row for row in vector_rows(index, "ff_value") if row[5] == 1 and row[3:5] == ("cosine", "top")]
+    question = "from {} where rank = 1 and lens = 'cosine' and \"end\" = 'top' order by layer, index"
+    with duckdb.connect() as database:
+        assert database.execute(f"select * {question.format(repr(str(path)))}").fetchall() == expected
+    frame = pd.read_parquet(path).query("rank == 1 and lens == 'cosine' and end == 'top'")
+    assert frame["token"].tolist() == [row[7] for row in expected]
+    lazy = pl.scan_parquet(path).filter((pl.col("rank") == 1) & (pl.col("lens") == "cosine") & (pl.col("end") == "top"))
+    assert lazy.collect()["score"].to_list() == [row[8] for row in expected]
+
+
+def test_csv(index: Index, tmp_path: Path) -> None:
+    exported(index, tmp_path, names=("w_q", "vo"), format="csv")
+    for name, rows in (("w_q", vector_rows), ("vo", pair_rows)):
+        frame = pd.read_csv(tmp_path / f"{name}.csv", keep_default_na=False)
+        for read, expected in zip(frame.itertuples(index=False), rows(index, name), strict=True):
+            assert read[:-1] == expected[:-1]
+            assert np.float32(read[-1]) == np.float32(expected[-1])
+
+
+def test_the_manifest_names_every_file(index: Index, folder: Path) -> None:
+    manifest = json.loads((folder / job.MANIFEST).read_bytes())
+    assert (manifest["model"], manifest["build"]) == ("tiny", index.manifest.build)
+    assert manifest["layers"] == [*index.layers]
+    assert {path.name for path in folder.iterdir()} == {job.MANIFEST, *(file["file"] for file in manifest["files"])}
+    for file in manifest["files"]:
+        content = (folder / file["file"]).read_bytes()
+        assert (len(content), hashlib.sha256(content).hexdigest()) == (file["bytes"], file["sha256"])
+        assert pq.ParquetFile(folder / file["file"]).metadata.num_rows == file["rows"]
+
+
+def test_only_what_is_asked_for(index: Index, tmp_path: Path) -> None:
+    exported(index, tmp_path, names=("w_o",), lenses=("cosine",))
+    assert {path.name for path in tmp_path.iterdir()} == {job.MANIFEST, "w_o.parquet"}
+    assert pq.read_table(tmp_path / "w_o.parquet")["lens"].unique().to_pylist() == ["cosine"]
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ({"names": ("ff_up",)}, "'ff_up' is not in this index: there are ff_key"),
+    ({"lenses": ("euclid",)}, "'euclid' is not in this index: there are dot, cosine"),
+])  # fmt: skip
+def test_what_is_not_there(index: Index, tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    with pytest.raises(NotFound, match=said):
+        exported(index, tmp_path / "lists", **options)
+    assert not (tmp_path / "lists").exists()
+
+
+@pytest.mark.parametrize("name", ["ff_key", "qk"])
+def test_a_damaged_layer_is_named_and_no_file_is_half_there(tmp_path: Path, name: str) -> None:
+    source = tmp_path / "tiny"
+    manifest = write_index(source, make_manifest(k=5, pairs=6))
+    arrays = stored_arrays(manifest.stored, seed=1)
+    arrays[f"{name}.scores"][0, ..., 0] = np.nan
+    rewrite_shard(source, manifest, 1, arrays)
+    with pytest.raises(ShardDamaged, match=r"layer-1.safetensors is damaged: .* has a score that is no number"):
+        exported(Index.open(source), tmp_path / "lists", names=(name,))
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+
+
+def test_an_empty_folder_is_taken(index: Index, tmp_path: Path) -> None:
+    exported(index, tmp_path, names=("w_o",))
+    assert (tmp_path / job.MANIFEST).exists()
+
+
+@pytest.mark.parametrize("what", ["a folder", "a file", "a link", "a former export"])
+def test_what_is_there_is_not_touched(index: Index, tmp_path: Path, what: str) -> None:
+    place = tmp_path / "lists"
+    if what == "a folder":
+        place.mkdir()
+        (place / job.MANIFEST).write_text("somebody's")
+    elif what == "a file":
+        place.write_text("somebody's")
+    elif what == "a link":
+        place.symlink_to(tmp_path / "elsewhere")
+    else:
+        exported(index, place, names=("w_o",))
+    before = {path: path.lstat() for path in [*tmp_path.rglob("*")]}
+    with pytest.raises(BuildError, match="lists is there already: give a new folder, or remove it first"):
+        exported(index, place, names=("w_o",))
+    assert {path: path.lstat() for path in [*tmp_path.rglob("*")]} == before
+
+
+@pytest.mark.parametrize("name", ["lists", os.fsdecode(b"\xff")])
+def test_two_at_once(index: Index, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one there stays; the other leaves nothing behind."""
+    of = Entries.of
+    done: list[str] = []
+
+    def first_another(entries: Entries, lists: str, layer: int) -> Any:
+        if not done:
+            done.append(lists)
+            exported(index, tmp_path / name, names=("w_o",))
+        return of(entries, lists, layer)
+
+    monkeypatch.setattr(Entries, "of", first_another)
+    with pytest.raises(BuildError, match="Directory not empty; give another folder"):
+        exported(index, tmp_path / name, names=("w_q",))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert {path.name for path in (tmp_path / name).iterdir()} == {job.MANIFEST, "w_o.parquet"}
+
+
+def test_a_folder_that_cannot_be_made(index: Index, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(BuildError, match="give another folder"):
+        exported(index, tmp_path / "file" / "lists")
+
+
+def test_no_layer_is_ready(tmp_path: Path) -> None:
+    write_index(tmp_path / "tiny", make_manifest(), layers=())
+    with pytest.raises(BuildError, match="no layer of tiny is ready yet"):
+        exported(Index.open(tmp_path / "tiny"), tmp_path / "lists")
+
+
+def test_heads_that_share_keys_are_named_by_the_first(tmp_path: Path) -> None:
+    shape = replace(GPT2, n_kv_heads=1)
+    write_index(tmp_path / "tiny", make_manifest(shape, k=5, pairs=0))
+    index = Index.open(tmp_path / "tiny")
+    exported(index, tmp_path / "lists", names=("w_k",))
+    assert {*pq.read_table(tmp_path / "lists" / "w_k.parquet")["head"].to_pylist()} == {0}

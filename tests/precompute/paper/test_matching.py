@@ -1,0 +1,60 @@
+"""Printed lists in ours: exactly, up to the space, one for one, and what is doubtful apart; against plain counting."""
+
+import itertools
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from precompute.paper.matching import Counted, Place, counted, places
+
+OURS = [(" dog", "Dog"), ("dog", " Dog"), (" cat", " cats"), ("x", "y")]
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ((" dog", "Dog"), Place(1, 1)),
+        (("dog", " Dog"), Place(2, 1)),
+        (("dog", "Dog"), Place(None, 1)),
+        ((" dog", "dog"), Place()),
+        (("Dog", " dog"), Place()),  # the other way round
+        (("cat", " cats"), Place(None, 3)),
+        (("  cat", " cats"), Place()),  # two spaces are one too many
+    ],
+)
+def test_where_one_entry_is(printed: tuple[str, str], expected: Place) -> None:
+    assert places([printed], OURS) == [expected]
+
+
+def test_no_entry_of_ours_stands_for_two() -> None:
+    three = [("dog", "Dog"), (" dog", "Dog"), (" dog", " Dog")]
+    assert [place.up_to_space for place in places(three, OURS)] == [1, 2, None]
+    assert [place.up_to_space for place in places(three, OURS, doubtful={0})] == [None, 1, 2]
+    assert [place.exactly for place in places(three, OURS)] == [None, 1, None]
+
+
+def test_doubtful_ones_and_lost_spaces_are_counted_apart() -> None:
+    printed = [(" dog", "Dog"), ("cat", " cats"), ("x", "y"), ("a", "b")]
+    found = places(printed, OURS, {2})
+    assert counted(found, 10, {2}, {0}) == Counted(
+        exactly=0, exactly_of=2, up_to_space=2, of=3, doubtful=1, doubtful_of=1
+    )
+    assert counted(found, 2) == Counted(exactly=1, exactly_of=4, up_to_space=1, of=4, doubtful=0, doubtful_of=0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equal_to_counting_by_groups(seed: int) -> None:
+    """How many of the printed ones that differ in spaces alone can each have one of ours."""
+    random = np.random.default_rng(seed)
+    every = [
+        (a + x, b + y) for x, y in itertools.product("uvw", "uvw") for a, b in itertools.product(["", " "], [" ", ""])
+    ]
+    ours, printed = (
+        [every[at] for at in random.permutation(len(every))[: random.integers(1, len(every))]] for _ in range(2)
+    )
+    first = int(random.integers(1, len(ours) + 1))
+    found = counted(places(printed, ours), first)
+    groups, own = (Counter((a.strip(), b.strip()) for a, b in each) for each in (printed, ours[:first]))
+    assert found.up_to_space == sum(min(count, own[group]) for group, count in groups.items())
+    assert found.exactly == len({*printed} & {*ours[:first]})
