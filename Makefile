@@ -30,7 +30,7 @@ test: $(READY) ## run all tests, on all cores
 
 quick: $(READY) ## run the tests that take less than a minute together
 	@echo "Running the quick tests"
-	@$(BIN)/python -m pytest $(CORES) -m "not slow and not browser and not demo" $(ARGS)
+	@$(BIN)/python -m pytest $(CORES) -m "not slow and not browser and not demo and not ray" $(ARGS)
 
 lint: $(READY) ## check style, types and which room imports which: ruff, mypy --strict, import-linter
 	@echo "Checking style, types and imports with ruff, mypy --strict and import-linter"

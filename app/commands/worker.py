@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import socket
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -79,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     app = create_worker(engine, checkpoint.name, weights, settings, stop)
     server = make_server(app, settings, grace_seconds=GRACE_SECONDS, keep_alive_seconds=KEEP_ALIVE_SECONDS)
     loaded.set()
-    print(READY if args.child else f"The worker of {checkpoint.name} is at {address} (Ctrl-C ends it)", flush=True)
+    say_line(READY if args.child else f"The worker of {checkpoint.name} is at {address} (Ctrl-C ends it)")
     try:
         server.run(sockets=[listener])
     finally:
@@ -130,4 +131,10 @@ def _say_loading(loaded: threading.Event) -> None:
     from app.workers.process import LOADING
 
     while not loaded.wait(1):
-        print(LOADING, flush=True)
+        say_line(LOADING)
+
+
+def say_line(line: str) -> None:
+    """Writes a line at once: `print` writes its end apart, and another thread's line may come between."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
