@@ -44,8 +44,11 @@ COMMANDS = (
 
 # What the extras in pyproject.toml install, and what a plain install lacks.
 EXTRAS = {
-    **dict.fromkeys(("filelock", "gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch"), "precompute"),
+    **dict.fromkeys(
+        ("filelock", "gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch", "transformers"), "precompute"
+    ),
     "pyarrow": "parquet",
+    "ray": "ray",
 }
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # of what is printed; files say more

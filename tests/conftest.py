@@ -3,6 +3,7 @@ hypothesis takes the same examples in every run, without a time limit, because t
 """
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads of torch would only get in each other's way
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # commands that tests start have it ignored otherwise, under nohup
 
 REAL_MODELS = {"smollm2", "minilm", "sre", "gte_small", "stories", "gpt2_tokens"}  # fixtures
 

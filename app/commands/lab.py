@@ -40,14 +40,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="to run the model on, for coverage and hidden states: a .txt with a text in each line, or a .csv with a "
         "column text",
     )  # fmt: skip
-    parser.add_argument(
-        "--limit", type=options.positive, default=LIMIT, metavar="N",
-        help=f"at most so many texts, evenly spread over the file ({LIMIT})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tokens", type=options.positive, default=LENGTH, metavar="N",
-        help=f"of each text, the rest is left out ({LENGTH})",
-    )  # fmt: skip
+    options.add_text_limits(parser, LIMIT, LENGTH)
     parser.add_argument(
         "--m", type=options.positive, default=ACTIVE, metavar="N",
         help=f"how many vectors count as active; the paper does not say ({ACTIVE})",

@@ -1,4 +1,4 @@
-"""Options that several commands have: where the data is, how to build, and types of numbers for argparse."""
+"""Options that several commands have: where the data is, how to build, how much of texts; types for argparse."""
 
 import argparse
 import os
@@ -70,6 +70,20 @@ def add_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     parser.add_argument("--threads", type=positive, metavar="N", help="on the CPU (default: one per core)")
     parser.add_argument("--force", action="store_true", help="rebuild beside an existing index, then replace it")
+
+
+def add_text_limits(parser: argparse.ArgumentParser, limit: int, length: int) -> None:
+    """How much of a file of texts is read."""
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=limit,
+        metavar="N",
+        help=f"at most so many texts, evenly spread over the file ({limit})",
+    )
+    parser.add_argument(
+        "--tokens", type=positive, default=length, metavar="N", help=f"of each text, the rest is left out ({length})"
+    )
 
 
 def layers(text: str) -> tuple[int, ...]:

@@ -36,14 +36,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="a .txt with a text in each line (next tokens), or a .csv with the columns text,label (B is a classifier)",
     )
     parser.add_argument("--last", type=options.positive, default=LAST, metavar="N", help=f"layers of B ({LAST})")
-    parser.add_argument(
-        "--limit", type=options.positive, default=LIMIT, metavar="N",
-        help=f"at most so many texts, evenly spread over the file ({LIMIT})",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tokens", type=options.positive, default=LENGTH, metavar="N",
-        help=f"of each text, the rest is left out ({LENGTH})",
-    )  # fmt: skip
+    options.add_text_limits(parser, LIMIT, LENGTH)
     options.add_data(parser)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
     parser.set_defaults(run=run)

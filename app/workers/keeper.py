@@ -69,14 +69,14 @@ class Keeper:
 
     def _keep_running(self) -> None:
         pause = FIRST_PAUSE
-        while process := self._start():
-            ready_at = self._watch(process)
+        while not self._closing:
+            ready_at, why = self._run_once()
             if self._closing:
                 return
             if ready_at and time.monotonic() - ready_at >= LONGEST_PAUSE:
                 pause = FIRST_PAUSE
             what = "has ended" if ready_at else "cannot start"
-            reason = f"the worker of {self.model} {what}{process.why_it_ended()}"
+            reason = f"the worker of {self.model} {what}{why}"
             logger.warning("%s; it is started again in %g s", reason, pause)
             self.state = WorkerState(
                 reason=without_folders(reason), failed=not ready_at, retry_at=time.monotonic() + pause
@@ -85,6 +85,14 @@ class Keeper:
             pause = min(2 * pause, LONGEST_PAUSE)
             if ready_at:  # one that could not start will hardly do so now: its reason stays for those who ask
                 self.state = self._loading
+
+    def _run_once(self) -> tuple[float | None, str]:
+        """Starts the worker and returns at its end: the time at which it was ready, if ever, and why it ended."""
+        try:
+            process = self._start()
+        except OSError as error:  # no files or processes are left to this one
+            return None, f": {error.strerror}"
+        return (self._watch(process), process.why_it_ended()) if process else (None, "")
 
     def _start(self) -> WorkerProcess | None:
         with self._lock:

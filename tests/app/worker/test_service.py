@@ -232,9 +232,9 @@ def test_the_worker_ends_with_its_computing_thread(
         assert get(f"{worker}/health").status_code == 200
         started = time.monotonic()
         guilty = post(f"{worker}/seeds", SEEDS)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 25  # and not request_seconds
         assert (guilty.status_code, "retry-after" in guilty.headers) == (500, False)
-        assert failed.wait(5)
+        assert failed.wait(30)
         assert "the computing thread failed: Panic at" in caplog.text
         assert "zebra" not in caplog.text
         health = get(f"{worker}/health")

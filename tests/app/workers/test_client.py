@@ -37,7 +37,7 @@ from tests.support.workers import (
 pytestmark = pytest.mark.slow
 
 PANIC = "a" * 60 + "b"  # what makes the tokenizer of `panicking` panic
-FAST = {"worker_silence": 1.5, "request_seconds": 20, "workers": 1}
+FAST = {"worker_silence": 1.5, "request_seconds": 60, "workers": 1}
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_frozen_and_killed(own: tuple[str, State]) -> None:
     frozen = post(f"{url}/{GPT2}/seeds", SEEDS)
     assert frozen.status_code == 503
     assert int(frozen.headers["retry-after"]) >= 1
-    assert time.monotonic() - started < 15  # worker_silence and a little, not request_seconds
+    assert time.monotonic() - started < 45  # worker_silence and a little, not request_seconds
     assert get(f"{url}/still").text == '"here"'
     recovered(url)
     second = keeper.pid
@@ -257,7 +257,7 @@ def test_a_tokenizer_that_panics(panicking: Path) -> None:
         started = time.monotonic()
         seeds = post(f"{url}/weights/seeds", {**SEEDS, "terms": [{"word": PANIC}]})  # ends the computing thread
         assert seeds.status_code == 500
-        assert time.monotonic() - started < 10
+        assert time.monotonic() - started < 25  # and not request_seconds
         until(lambda: keeper.pid != first)
         until(lambda: post(f"{url}/weights/seeds", SEEDS).status_code == 200)
 
