@@ -411,8 +411,9 @@ def touch(folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [rebuild, touch])
-@pytest.mark.parametrize("page", ["token/40", "ff/0/1", "layer/2", "search"])
-@pytest.mark.parametrize("format", ["", ".json", ".csv"])
+@pytest.mark.parametrize(("page", "format"), [
+    ("token/40", ""), ("ff/0/1", ""), ("layer/2", ""), ("search", ""), ("ff/0/1", ".json"), ("layer/2", ".csv"),
+])  # fmt: skip
 def test_a_page_of_replaced_files(tmp_path: Path, page: str, format: str, change: Callable[[Path], None]) -> None:
     """Over HTTP: nothing of the old ones, and soon what is there now."""
     path = f"/tiny/{page}{format}{'?q=e' if page == 'search' else ''}"
@@ -423,7 +424,7 @@ def test_a_page_of_replaced_files(tmp_path: Path, page: str, format: str, change
         assert visitor.get(path).status_code in (200, 503)  # pages about all layers name those that are missing
         with visit(tmp_path) as other:
             anew = other.get(path)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while (answer := visitor.get(path)).text != anew.text and time.monotonic() < deadline:
             time.sleep(0.01)  # touched files are being checked
         assert (answer.status_code, answer.text) == (anew.status_code, anew.text)
