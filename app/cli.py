@@ -14,6 +14,8 @@ from app.commands import (
     labels,
     models,
     precompute,
+    pull,
+    push,
     reproduce,
     seeds,
     serve,
@@ -38,6 +40,8 @@ COMMANDS = (
     verify,
     labels,
     export,
+    push,
+    pull,
     models,
     worker,
 )  # modules with add_parser(subparsers); they import little until they run
@@ -45,7 +49,7 @@ COMMANDS = (
 # What the extras in pyproject.toml install, and what a plain install lacks.
 EXTRAS = {
     **dict.fromkeys(
-        ("filelock", "gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch", "transformers"), "precompute"
+        ("gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch", "transformers"), "precompute"
     ),
     "pyarrow": "parquet",
     "ray": "ray",
@@ -60,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
         return 1
     _allow_any_text()
+    args = argparse.Namespace()
     try:
         args = make_parser().parse_args(argv)
         code = int(args.run(args))
@@ -71,7 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:
             raise
-        remedy = f"pip install 'lexiscope[{EXTRAS[error.name]}]'"
+        extra = args.extra if "extra" in args else EXTRAS[error.name]  # the smaller one, where a command names it
+        remedy = f"pip install 'lexiscope[{extra}]'"
         _complain(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
     except BrokenPipeError:

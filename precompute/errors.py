@@ -19,6 +19,11 @@ LexiscopeError
 │   ├── BuildRunning             another process is building the same index
 │   ├── OptionsDiffer            the index at that place has other weights or options
 │   └── DiskFull
+├── TravelError                  an index on its way to or from elsewhere: push, pull
+│   ├── NotPublished             no such repository, revision, folder or address, or no index in it
+│   ├── ForeignIndex             what is there cannot be taken for an index, or not for this one
+│   ├── Unreachable              the other side does not answer: the same command goes on later
+│   └── AlteredFile              a file that arrived is not the one that its manifest lists
 ├── ServeError                   the server cannot start: its port is taken, a setting is wrong
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
 └── NotFound                     a model, layer, neuron, head or token that does not exist
@@ -106,6 +111,26 @@ class OptionsDiffer(BuildError):
 
 
 class DiskFull(BuildError):
+    pass
+
+
+class TravelError(LexiscopeError):
+    pass
+
+
+class NotPublished(TravelError):
+    pass
+
+
+class ForeignIndex(TravelError):
+    pass
+
+
+class Unreachable(TravelError):
+    pass
+
+
+class AlteredFile(TravelError):
     pass
 
 

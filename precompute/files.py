@@ -38,7 +38,7 @@ def write_beside(path: Path, pieces: Iterable[bytes | memoryview]) -> tuple[str,
         if sha256_of(beside) != digest.hexdigest():
             raise BuildError(f"{beside} reads back differently from what was written: check the disk, then try again")
         os.replace(beside, path)
-        _flush_folder(path.parent)
+        flush_folder(path.parent)
     except BaseException as error:
         with contextlib.suppress(OSError):
             beside.unlink()
@@ -164,7 +164,7 @@ def _write_error(path: Path, error: OSError) -> BuildError:
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

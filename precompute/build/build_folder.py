@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+import shutil
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from precompute.index.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest, 
 from precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place
+ARRIVING = ".arriving"  # a folder: what `lexiscope pull` has not verified yet
 # .lxs: format 1
 OWN_FILE = re.compile(r"(layer-[0-9]+|vocabulary|neighbours|classifier)(\.g[0-9]+)?\.(safetensors|lxs)")
 
@@ -68,6 +70,7 @@ class BuildFolder:
         for path in self.folder.iterdir():
             if path.suffix == PARTIAL or (OWN_FILE.fullmatch(path.name) and path.name not in listed):
                 path.unlink(missing_ok=True)
+        shutil.rmtree(self.folder / ARRIVING, ignore_errors=True)
         if not unfinished:
             (self.folder / NEXT).unlink(missing_ok=True)
 
@@ -107,7 +110,7 @@ def read_build_state(
     if current.build != new.build:
         raise OptionsDiffer(
             f"{folder} holds another build, from {current.source} ({_difference(current, new)}): add --force to "
-            "replace it, or build elsewhere with --data DIR"
+            "replace it, or choose another --data DIR"
         )
     whole = _without_broken(folder, current.with_changes(source=new.source, minus=new.minus), wanted)
     return _with_unlisted(folder, whole, set(range(new.shape.n_layers)) - current.shards.keys()), MANIFEST

@@ -42,7 +42,7 @@ IDENTITY = (
     "kinds", "minus",
 )  # fmt: skip
 
-_MAX_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 _LARGEST = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
 _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
@@ -246,7 +246,7 @@ class Manifest(_Record):
         path, model = folder / name, folder.name
         missing = f"no index in {folder}: run `lexiscope precompute {model}` to make it"
         try:
-            content, stamp = read_stamped(path, _MAX_BYTES, missing)
+            content, stamp = read_stamped(path, MAX_BYTES, missing)
             _check_format(path, content)
             return cls.parse(content), stamp
         except ValueError as error:
@@ -273,10 +273,10 @@ def read_old_fields(folder: Path) -> Mapping[str, Any]:
     """The fields of a manifest of an older format, unchecked; empty if there is none."""
     try:
         with open_regular(folder / MANIFEST) as file:
-            fields = strict_json(file.read(_MAX_BYTES))
+            fields = strict_json(file.read(MAX_BYTES))
     except (OSError, ValueError):
         return {}
-    return fields if isinstance(fields, dict) and _is_old(fields) else {}
+    return fields if isinstance(fields, dict) and is_old_format(fields) else {}
 
 
 def _shape_defaults() -> dict[str, Any]:
@@ -296,14 +296,14 @@ def _check_format(path: Path, content: bytes) -> None:
             f"{path} has format {version}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or build it anew "
             f"elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
         )
-    if _is_old(fields):
+    if is_old_format(fields):
         raise OldFormat(
             f"{path} was made by an older Lexiscope and has format {version or fields['format_version']!a}; this one "
             f"reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
         )
 
 
-def _is_old(fields: Mapping[str, Any]) -> bool:
+def is_old_format(fields: Mapping[str, Any]) -> bool:
     """Whether these are the fields of an older format's manifest; that of format 1 calls its format otherwise."""
     version = fields.get("format")
     return (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields)

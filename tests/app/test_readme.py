@@ -7,12 +7,16 @@ import pytest
 
 from app.cli import main, make_parser
 from precompute.weights.architectures import supported
+from tests.support.dataset_hub import logged_in
 from tests.support.models import tiny_gpt2
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^(?:\$ )?lexiscope (.+?)(?: +#.*)?$", README, re.MULTILINE)
 QUICK = " --layers 8,10 --k 10 --pairs 12"  # instead of all layers
-NOT_RUN = ("serve", "worker", "seeds demo", "compare", "stitch", "labels", "reproduce", "precompute TUNED")
+NOT_RUN = (
+    "serve", "worker", "seeds demo", "compare", "stitch", "labels", "reproduce", "precompute TUNED", "pull https",
+    "pull /mnt",
+)  # fmt: skip
 RUNNING = [line for line in COMMANDS if not line.startswith(NOT_RUN)]
 
 
@@ -39,11 +43,12 @@ def test_commands_run_in_their_order_and_then_the_code(
 ) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.delenv("LEXISCOPE_DATA", raising=False)
-    for line in RUNNING:
-        words = line.replace("--k 100 --pairs 500", "--k 10 --pairs 12")
-        if words.startswith("precompute") and "--layers" not in words:
-            words += QUICK
-        assert main(words.split()) == 0, (line, capsys.readouterr().err)
+    with logged_in(monkeypatch):
+        for line in RUNNING:
+            words = line.replace("--k 100 --pairs 500", "--k 10 --pairs 12").replace("--layers 8-10", "--layers 8,10")
+            if words.startswith("precompute") and "--layers" not in words:
+                words += QUICK
+            assert main(words.split()) == 0, (line, capsys.readouterr().err)
     (code,) = re.findall(r"^```python\n(.+?)^```$", README, re.MULTILINE | re.DOTALL)
     exec(code, {})
 
@@ -58,7 +63,7 @@ def test_every_option_exists(option: str, capsys: pytest.CaptureFixture[str]) ->
     helps = []
     commands = (
         "precompute", "show", "seeds", "verify", "demo", "serve", "models", "compare", "stitch", "lab", "labels",
-        "export", "reproduce",
+        "export", "reproduce", "push", "pull",
     )  # fmt: skip
     for command in commands:
         with pytest.raises(SystemExit):

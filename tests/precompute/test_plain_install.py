@@ -53,11 +53,30 @@ def test_the_extras_are_known() -> None:
     names = ("precompute", "parquet", "ray")
     known = {name: {module for module, of in EXTRAS.items() if of == name} for name in names}
     assert known == {name: extra(name) for name in names}
+    assert extra("hub") == {"huggingface_hub"} < extra()  # what push and pull name instead
 
 
 def test_an_export_says_what_it_needs(data: Path, tmp_path: Path) -> None:
     _, _, err = run(data, f"export tiny -o {tmp_path / 'lists'}", extra("parquet"))
     assert err.endswith("needs pyarrow, which a plain install leaves out: pip install 'lexiscope[parquet]'\n")
+
+
+@pytest.mark.parametrize("command", ["push tiny me/tiny", "pull me/tiny"])
+def test_a_repository_needs_the_client_of_the_hub_and_no_torch(
+    data: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _, err = run(data, command, extra())
+    assert (code, err.count("\n")) == (1, 1)
+    assert err.endswith("needs huggingface_hub, which a plain install leaves out: pip install 'lexiscope[hub]'\n")
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    code, _, err = run(data, command, extra() - {"huggingface_hub"})
+    assert (code, "The Hub cannot be reached for me/tiny" in err) == (1, True), err
+
+
+def test_a_folder_needs_no_more(data: Path, tmp_path: Path) -> None:
+    code, _, err = run(tmp_path, f"pull {data / 'tiny'}", extra())
+    assert code == 0, err
+    assert (tmp_path / "tiny" / "manifest.json").read_bytes() == (data / "tiny" / "manifest.json").read_bytes()
 
 
 @pytest.mark.parametrize("command", ["precompute demo", "compare demo minilm", "seeds tiny dog", "verify tiny"])

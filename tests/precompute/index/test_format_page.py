@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel
 from safetensors import safe_open
 
-from precompute.build.build_folder import NEXT
+from precompute.build.build_folder import ARRIVING, NEXT
 from precompute.build.lock import LOCK
 from precompute.files import PARTIAL
 from precompute.index import comparison_record as record
@@ -27,6 +27,7 @@ from precompute.lab.sums import PARTIAL_COVERAGE
 from precompute.project import coherence, readability
 from precompute.rebuild_command import COMPARISON, COMPARISONS
 from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
+from precompute.travel.pulled_record import PULLED, PulledRecord
 from precompute.verify import brute_coherence, brute_similarity
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
@@ -104,7 +105,9 @@ def test_container() -> None:
 def test_files_and_fields(tmp_path: Path) -> None:
     names = [row[0] for row in rows(PAGE, "file")]
     listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.classifier_file(1), layout.shard_file(11, 1)]
-    assert names == [MANIFEST, *listed, TOKENIZER, lab_record.LAB]
+    assert names == [MANIFEST, *listed, TOKENIZER, lab_record.LAB, PULLED]
+    assert [row[0] for row in rows(PAGE, "field of pulled.json")] == [*PulledRecord.model_fields]
+    assert f"`{ARRIVING}`" in PAGE
     assert f"`{PARTIAL}`" in PAGE
     fields = fields_of_page()
     write_index(tmp_path, make_manifest(), layers=(0,))

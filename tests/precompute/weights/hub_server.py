@@ -4,6 +4,8 @@ Holds models as {id: {revision: {file name: content}}}, and can answer with any 
 
 import hashlib
 import json
+import ssl
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,15 +37,31 @@ class Hub:
 
     @contextmanager
     def serve(self) -> Iterator[str]:
-        server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": self}))
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
+        with serving_at(type("Handler", (_Handler,), {"hub": self})) as url:
+            yield url
+
+
+@contextmanager
+def serving_at(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """A server on this machine, until the end of the block, and its address."""
+    server = _Server(("127.0.0.1", 0), handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that was killed is no fault of the server."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,0 +1,81 @@
+"""An index in a dataset repository of the Hugging Face Hub, at one commit. The Hub's client does the downloading; it
+begins a file anew after a kill, where within a run it goes on."""
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import huggingface_hub
+from huggingface_hub import constants
+from huggingface_hub.hf_api import RepoSibling
+from huggingface_hub.utils.tqdm import disable_progress_bars
+
+from precompute.errors import AlteredFile, ForeignIndex
+from precompute.index.manifest import FileEntry
+from precompute.travel.hub_errors import in_words
+from precompute.travel.published import Step
+
+DATASET = "dataset"
+_CLIENT_FOLDER = ".cache"  # where the client keeps what it has begun, in the folder it downloads to
+
+
+class IndexOnHub:
+    def __init__(self, repository: str, revision: str | None) -> None:
+        """Asks which commit the revision is now: from here on nothing depends on what others push."""
+        quiet()
+        self.repository = repository
+        with in_words(repository, revision, Path()):
+            info = huggingface_hub.HfApi().dataset_info(repository, revision=revision, files_metadata=True)
+        if not info.sha:
+            raise ForeignIndex(f"The Hub does not say at which commit {repository} is: it is no repository of files")
+        self.commit: str = info.sha
+        self.where = f"{repository} at {self.commit[:12]}"
+        self.files: Mapping[str, RepoSibling] = {file.rfilename: file for file in info.siblings or ()}
+
+    def read(self, name: str, most_bytes: int) -> bytes | None:
+        file = self.files.get(name)
+        if file is None:
+            return None
+        if file.size is not None and file.size > most_bytes:
+            raise ForeignIndex(f"{name} in {self.where} is longer than {most_bytes} bytes: it is no file of an index")
+        with tempfile.TemporaryDirectory(prefix="lexiscope-") as folder:
+            return self._download(name, Path(folder)).read_bytes()
+
+    def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
+        """What the repository says of a file is compared with the manifest before any of it is downloaded."""
+        del step  # the client tells nobody but its own bar
+        file = self.files.get(entry.file)
+        if file is None:
+            raise AlteredFile(f"{self.where} lists {entry.file} in its manifest and does not hold it")
+        if file.size not in (None, entry.bytes) or (file.lfs and file.lfs.sha256 != entry.sha256):
+            raise AlteredFile(f"{entry.file} in {self.where} is not the file that its manifest lists")
+        shutil.rmtree(folder / _CLIENT_FOLDER, ignore_errors=True)  # what a kill left there is of no use to it
+        return self._download(entry.file, folder)
+
+    def holds(self, name: str, content: bytes) -> bool:
+        """Whether a file there has this content, by the hash that the repository has of it."""
+        file = self.files.get(name)
+        if file is None:
+            return False
+        if file.lfs:
+            return file.lfs.sha256 == hashlib.sha256(content).hexdigest()
+        as_git = hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False)
+        return file.blob_id == as_git.hexdigest()
+
+    def close(self) -> None:
+        pass
+
+    def _download(self, name: str, folder: Path) -> Path:
+        with in_words(self.repository, self.commit, folder):
+            path = huggingface_hub.hf_hub_download(
+                self.repository, name, repo_type=DATASET, revision=self.commit, local_dir=folder
+            )
+        return Path(path)
+
+
+def quiet() -> None:
+    """A bar for each file would be drawn over ours, unless the user insists on it (HF_HUB_DISABLE_PROGRESS_BARS)."""
+    if constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
+        disable_progress_bars()

@@ -1,0 +1,117 @@
+"""Gives out the files of a folder, as any web server does, with what can go wrong on the way: a connection that ends in
+the middle, a server that knows no ranges, a redirect, a client that is killed while it reads."""
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from tests.precompute.weights.hub_server import serving_at
+
+PIECE = 1 << 10  # bytes that are written at once
+
+
+class Outgoing:
+    """What happens to the bytes that leave a server; shared by all its connections."""
+
+    def __init__(self) -> None:
+        self.sent = 0  # bytes of all answers
+        self.cut: dict[str, int] = {}  # the next answer with this file ends after so many bytes
+        self._left: int | None = None  # when so many more bytes have been sent, the process below gets a signal
+        self._signal = signal.SIGKILL
+        self._victim: int | None = None
+        self._known = threading.Event()
+
+    def arm(self, n_bytes: int, with_signal: signal.Signals = signal.SIGKILL) -> None:
+        """Before the process is started that `aim` then names."""
+        self._known.clear()
+        self._left, self._signal = n_bytes, with_signal
+
+    def aim(self, pid: int) -> None:
+        self._victim = pid
+        self._known.set()
+
+    def disarm(self) -> None:
+        self._left = None
+
+    def write(self, handler: BaseHTTPRequestHandler, name: str, body: bytes) -> None:
+        """Raises ConnectionError where the answer is to end."""
+        end = self.cut.pop(name, len(body))
+        for start in range(0, min(end, len(body)), PIECE):
+            piece = body[start : min(start + PIECE, end)]
+            handler.wfile.write(piece)
+            self.sent += len(piece)
+            if self._left is not None:
+                self._left -= len(piece)
+                if self._left <= 0:
+                    self._left = None
+                    assert self._known.wait(60)
+                    assert self._victim
+                    os.kill(self._victim, self._signal)
+        if end < len(body):
+            raise ConnectionError("cut on purpose")
+
+
+class StaticServer:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.outgoing = Outgoing()
+        self.ranges = True
+        self.asked: list[tuple[str, str | None]] = []  # paths, and which ranges of them
+        self.statuses: dict[str, int] = {}  # files that answer with an error
+        self.redirects: dict[str, str] = {}  # path -> address
+        self.headers: dict[str, str] = {}
+
+    def names(self) -> list[str]:
+        return [path.rsplit("/", 1)[-1] for path, _ in self.asked]
+
+    @contextmanager
+    def serve(self) -> Iterator[str]:
+        with serving_at(type("Handler", (_Handler,), {"site": self})) as url:
+            yield url
+
+
+class _Handler(BaseHTTPRequestHandler):
+    site: StaticServer
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        site, path = self.site, unquote(self.path).lstrip("/")
+        site.asked.append((path, self.headers.get("Range")))
+        if path in site.redirects:
+            self._answer(302, path, b"", {"Location": site.redirects[path]})
+            return
+        name = path.rsplit("/", 1)[-1]
+        file = site.folder / path
+        if name in site.statuses or not file.is_file():
+            self._answer(site.statuses.get(name, 404), name, b"no")
+            return
+        content = file.read_bytes()
+        span = re.fullmatch(r"bytes=([0-9]+)-", self.headers.get("Range") or "")
+        start = int(span[1]) if span and site.ranges else 0
+        if start >= len(content) > 0:
+            self._answer(416, name, b"")
+        elif start:
+            tail = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+            self._answer(206, name, content[start:], tail)
+        else:
+            self._answer(200, name, content)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+    def _answer(self, status: int, name: str, body: bytes, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        for key, value in {"Content-Length": str(len(body)), **self.site.headers, **(headers or {})}.items():
+            self.send_header(key, value)
+        try:
+            self.end_headers()
+            self.site.outgoing.write(self, name, body)
+        except (ConnectionError, BrokenPipeError):
+            self.close_connection = True
