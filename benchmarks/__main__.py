@@ -24,6 +24,7 @@ from benchmarks import (
     readability,
     server,
     token_page,
+    travel,
     vectors,
 )
 from benchmarks.figures import Figure
@@ -37,7 +38,7 @@ from precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
-    "fairness", "readability", "export",
+    "fairness", "readability", "export", "travel",
 )  # fmt: skip
 TABLES = ("families", "patterns", "bases")
 
@@ -62,6 +63,7 @@ def main() -> None:
             "live": lambda: live.figures(scratch, _demo_tokenizer(args.data)),
             "server": lambda: server.figures(scratch, _demo_tokenizer(args.data)),
             "export": lambda: export.figures(scratch, _demo_tokenizer(args.data)),
+            "travel": lambda: travel.figures(scratch, _demo_tokenizer(args.data)),
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
             "readability": lambda: readability.figures(_demo_index(args.data)),
         }
