@@ -16,6 +16,7 @@ from precompute.plain_text import file_size
 from precompute.travel.published import PublishedIndex
 
 LONGEST_NAME = 96  # characters, as of the names that people give
+MOST_GENERATIONS = 1 << 20
 LONGEST_TOKEN = 256  # bytes, on average: the vocabulary alone does not say how long its file may be
 
 
@@ -64,6 +65,8 @@ def _check_format(fields: object, where: str) -> None:
 def _check_files(manifest: Manifest) -> None:
     """ValueError unless every file has the name and at most the size that such a file can have."""
     stored, shape = manifest.stored, manifest.shape
+    if manifest.generation > MOST_GENERATIONS:  # a rebuild here counts on from it
+        raise ValueError(f"its generation is {manifest.generation}, and can be {MOST_GENERATIONS} at most")
     most_of_shard = shard_size(stored)[0]
     for layer, entry in manifest.shards.items():
         _check(entry, f"layer-{layer}", most_of_shard)
@@ -76,7 +79,7 @@ def _check_files(manifest: Manifest) -> None:
 
 
 def _check(entry: FileEntry, stem: str, most_of_arrays: int) -> None:
-    if not re.fullmatch(rf"{stem}(\.g[1-9][0-9]*)?\.safetensors", entry.file):
+    if not re.fullmatch(rf"{stem}(\.g[1-9][0-9]{{0,7}})?\.safetensors", entry.file):
         raise ValueError(f"the file of {stem} is called {entry.file[:80]!a}")
     most = most_of_arrays + MAX_HEADER + 8
     if entry.bytes > most:

@@ -10,7 +10,7 @@ from pathlib import Path
 import huggingface_hub
 from huggingface_hub import constants
 from huggingface_hub.hf_api import RepoSibling
-from huggingface_hub.utils.tqdm import disable_progress_bars
+from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
 from precompute.errors import AlteredFile, ForeignIndex
 from precompute.index.manifest import FileEntry
@@ -45,14 +45,13 @@ class IndexOnHub:
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
         """What the repository says of a file is compared with the manifest before any of it is downloaded."""
-        del step  # the client tells nobody but its own bar
         file = self.files.get(entry.file)
         if file is None:
             raise AlteredFile(f"{self.where} lists {entry.file} in its manifest and does not hold it")
         if file.size not in (None, entry.bytes) or (file.lfs and file.lfs.sha256 != entry.sha256):
             raise AlteredFile(f"{entry.file} in {self.where} is not the file that its manifest lists")
         shutil.rmtree(folder / _CLIENT_FOLDER, ignore_errors=True)  # what a kill left there is of no use to it
-        return self._download(entry.file, folder)
+        return self._download(entry.file, folder, _bar_that_tells(step, entry.bytes))
 
     def holds(self, name: str, content: bytes) -> bool:
         """Whether a file there has this content, by the hash that the repository has of it."""
@@ -67,12 +66,29 @@ class IndexOnHub:
     def close(self) -> None:
         pass
 
-    def _download(self, name: str, folder: Path) -> Path:
+    def _download(self, name: str, folder: Path, bar: type[tqdm] | None = None) -> Path:
         with in_words(self.repository, self.commit, folder):
             path = huggingface_hub.hf_hub_download(
-                self.repository, name, repo_type=DATASET, revision=self.commit, local_dir=folder
+                self.repository, name, repo_type=DATASET, revision=self.commit, local_dir=folder, tqdm_class=bar
             )
         return Path(path)
+
+
+def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
+    """A bar of the client's that draws nothing: we have our own."""
+
+    class Bar(tqdm):
+        def update(self, n: float | None = 1) -> None:
+            step((n or 0) / n_bytes)
+            super().update(n)
+
+        def update_transfer(self, _: float) -> None:
+            """With this method the client counts what goes over the network here, and not in a second bar."""
+
+        def set_transfer_postfix_str(self, *_: object, **__: object) -> None:
+            pass
+
+    return Bar
 
 
 def quiet() -> None:

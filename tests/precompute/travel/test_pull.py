@@ -21,6 +21,7 @@ from precompute.index.index import Index
 from precompute.index.lab_record import LAB, LabRecord
 from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from precompute.travel.in_folder import IndexInFolder
+from precompute.travel.published import open_published
 from precompute.travel.pull import Options, PullProgress, pull
 from precompute.travel.pulled_record import PULLED
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
@@ -72,6 +73,19 @@ def test_from_anywhere(
     assert stamps == {
         path.name: path.stat().st_mtime_ns for path in (tmp_path / "tiny").iterdir() if path.name != ".lock"
     }
+
+
+@pytest.mark.parametrize("where", ["hub", "web", "folder"])
+def test_the_bar_moves_with_the_bytes(
+    where: str, tiny: Path, web: tuple[StaticServer, str], hub: DatasetHub, tmp_path: Path
+) -> None:
+    publish(hub, tiny)
+    published = open_published({"hub": REPOSITORY, "web": web[1], "folder": str(tiny)}[where])
+    shares: list[float] = []
+    arrived = published.fetch(Manifest.load(tiny).shards[2], tmp_path, shares.append)
+    published.close()
+    assert arrived.read_bytes() == (tiny / SHARD).read_bytes()
+    assert sum(shares) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("asked", [
@@ -272,6 +286,8 @@ TROUBLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "another layer's file": (changed(shards__2__file="layer-1.safetensors"), "the file of layer-2 is called"),
     "absurd size": (changed(shards__2__bytes=1 << 45), r"layer-2\.safetensors is to have 35\.2 TB, and can have"),
     "absurd vocabulary": (changed(vocabulary__bytes=1 << 40), r"vocabulary\.safetensors is to have 1\.1 TB"),
+    "absurd generation": (changed(generation=1 << 24), "its generation is 16777216, and can be 1048576 at most"),
+    "endless file name": (changed(shards__2__file=f"layer-2.g{'9' * 99}.safetensors"), "the file of layer-2 is called"),
     "no size": (changed(shards__2__bytes=0), r"shards\.2\.bytes"),
     "name of a page": (renamed("labels"), "holds an index called 'labels', a name that no model can have"),
     "name of comparisons": (renamed("vs"), "holds an index called 'vs'"),
