@@ -23,6 +23,7 @@ RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^t
 
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY app ./app
+COPY lexiscope ./lexiscope
 COPY precompute ./precompute
 COPY static ./static
 COPY templates ./templates

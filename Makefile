@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-CODE := $(wildcard app precompute tests benchmarks examples)
+CODE := $(wildcard app lexiscope precompute tests benchmarks examples)
 CORES := --numprocesses auto --dist worksteal # a process per core; one that is done takes tests from another
 
 .DEFAULT_GOAL := help

@@ -2,4 +2,10 @@
 
 from setuptools import find_packages, setup
 
-setup(packages=[*find_packages(include=["app", "app.*", "precompute", "precompute.*"]), "app.static", "app.templates"])
+setup(
+    packages=[
+        *find_packages(include=["app", "app.*", "lexiscope", "precompute", "precompute.*"]),
+        "app.static",
+        "app.templates",
+    ]
+)

@@ -30,7 +30,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         help=f"only these lists, of {', '.join(NAMES)} (default: all that are stored)",
     )
     parser.add_argument(
-        "--lenses", type=options.some_of(LENSES), metavar="LENS,...", help="only these (default: all that are stored)"
+        "--lens",
+        "--lenses",
+        dest="lenses",
+        type=options.some_of(LENSES),
+        metavar="LENS,...",
+        help="only these (default: all that are stored)",
     )
     parser.add_argument("--format", choices=("parquet", "csv"), default="parquet", help="of the files (parquet)")
     parser.add_argument(

@@ -20,13 +20,19 @@ Cells = dict[str, Any]
 
 def csv_chunks(tables: Sequence[Table], about: Mapping[str, Any]) -> Iterator[str]:
     """`about` is what the whole file is about, by column."""
-    tables = [table for table in tables if table.audience != "people"]
-    names = _header(tables, about)
-    lines = chain([names], _lines(tables, about, names))
+    names, rows = table_rows(tables, about)
+    lines = chain([names], rows)
     while chunk := list(islice(lines, ROWS_PER_CHUNK)):
         out = io.StringIO()
         csv.writer(out, lineterminator="\r\n").writerows(chunk)
         yield out.getvalue()
+
+
+def table_rows(tables: Sequence[Table], about: Mapping[str, Any]) -> tuple[list[str], Iterator[list[Any]]]:
+    """The names of the columns, and the rows of all tables below each other."""
+    tables = [table for table in tables if table.audience != "people"]
+    names = _header(tables, about)
+    return names, _lines(tables, about, names)
 
 
 def defused(typed: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
 from app.formats.parameter_tables import SCORE
 from app.formats.table import Column, Table, constant, csv_order
+from app.library.card import ModelCard
 from app.views.first_words import FIRST as FIRST_WORDS
 from app.views.home import HomeView
 from app.views.layer import FIRST, LayerView, NeuronRow
@@ -118,7 +119,7 @@ def model_tables(view: ModelView) -> list[Table]:
     ]
 
 
-def home_tables(view: HomeView) -> list[Table]:
+def models_table(models: Iterable[ModelCard]) -> Table:
     columns = (
         Column("model", get=lambda card: card.model),
         Column("architecture", get=lambda card: card.architecture),
@@ -132,13 +133,17 @@ def home_tables(view: HomeView) -> list[Table]:
         Column("tuned", get=lambda card: card.tuned, audience="programs"),
         Column("base", get=lambda card: card.base, heading="less"),
     )
+    return Table("Models", columns, models)
+
+
+def home_tables(view: HomeView) -> list[Table]:
     compared = (
         Column("a", get=lambda card: card.a),
         Column("b", get=lambda card: card.b),
         Column("tokens", "number", get=lambda card: card.tokens, heading="common tokens"),
         Column("kinds", get=lambda card: ", ".join(card.kinds)),
     )
-    tables = [Table("Models", columns, view.models)]
+    tables = [models_table(view.models)]
     if view.comparisons:
         tables.append(Table("Comparisons", compared, view.comparisons, "people"))
     return tables

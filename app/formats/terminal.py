@@ -10,7 +10,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from app.formats.parameter_tables import TOKEN_COLUMNS, pair_columns
-from app.formats.table import Column, Row, beside, ranked, token_texts
+from app.formats.table import Column, Row, Table, beside, ranked, token_texts
 from app.library.comparisons import ComparisonCard
 from app.views.difference import size_text
 from app.views.direction import DirectionView
@@ -57,11 +57,15 @@ def _print_tables(console: Console, view: View) -> None:
 
     if isinstance(view, ViewOfModel):
         _print_difference(console, view)
-    for table in tables(view):
-        if table.audience != "programs":
-            console.print(
-                Text(), Text(plain(table.title), style="bold"), _table(table.columns_for("people"), table.rows)
-            )
+    print_tables(console, [table for table in tables(view) if table.audience != "programs"])
+
+
+def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str] = ()) -> None:
+    """Tables for people, and what stands below them."""
+    for table in tables:
+        console.print(Text(), Text(plain(table.title), style="bold"), _table(table.columns_for("people"), table.rows))
+    for note in notes:
+        console.print(Text(plain(note)))
 
 
 def print_paper(console: Console, view: PaperView, remark: str) -> None:

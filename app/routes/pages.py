@@ -1,7 +1,5 @@
 """The pages of stored lists."""
 
-from dataclasses import replace
-
 from fastapi import APIRouter
 from starlette.responses import Response
 
@@ -9,35 +7,26 @@ from app import addresses
 from app.routes import arguments as arg
 from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, StoredLens
 from app.routes.page_answer import ModelPage, PageRoute, SitePage, page
-from app.routes.readings import read_pairs_again, read_vectors_again, vectors_of
+from app.routes.readings import read_pairs_again, read_vectors_again
 from app.views.classifier import ClassifierView, classifier_view
-from app.views.direction import DirectionView, direction_view
-from app.views.head import HeadView, head_view
+from app.views.direction import DirectionView
+from app.views.head import HeadView
 from app.views.home import HomeView, home_view
-from app.views.labels import labels_of
 from app.views.layer import LayerView, layer_view, token_named
 from app.views.layer_lists import layer_lists_view
-from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
-from app.views.matches import matches_of, version_of_matches
+from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, list_length
+from app.views.matches import version_of_matches
 from app.views.model import ModelView, model_view
-from app.views.neuron import NeuronView, neuron_view
-from app.views.pairs import PairsView, pairs_view
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView
+from app.views.parameter_pages import direction_page, head_page, neuron_page, pairs_page, subhead_page
 from app.views.search import SearchView, search_view, suggest_view, with_labels
-from app.views.subhead import SubheadView, subhead_view
+from app.views.subhead import SubheadView
 from app.views.token import TokenView, token_view
 from precompute.errors import BadRequest
-from precompute.index.index import Index
-from precompute.shape import MATRICES
 
 router = APIRouter(tags=["pages"], route_class=PageRoute)
 model_router = APIRouter(tags=["pages"], route_class=PageRoute)  # the last: its path could be many another
-
-
-def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
-    if k is not None and k > stored > 0:
-        model = index.manifest.model
-        raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")
-    return k or usual
 
 
 @page(router, "/{model:name}/ff/{layer:number}/{neuron:number}", NeuronView)
@@ -49,9 +38,7 @@ async def neuron(
     address = addresses.ff(index.manifest.model, layer, neuron, lens=lens, k=k, reading=reading)
     answer.at(address, also=f"{side} {version_of_matches(library, index)}")
     k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
-    view = neuron_view(index, layer, neuron, lens, k)
-    view = replace(view, labels=labels_of(index, library.labels(index).of_neuron(layer, neuron)))
-    view = replace(view, matches=matches_of(library, index, layer, vectors_of(index, view), lens, bool(answer.hubs)))
+    view = neuron_page(library, index, layer, neuron, lens, k, bool(answer.hubs))
     if reading:
         view = await read_vectors_again(live, answer.request, index, view, reading, k)
     return answer.show("neuron", view, side)
@@ -69,8 +56,7 @@ async def pairs(
     address = addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading)
     answer.at(address, also=side or "")
     k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
-    view = pairs_view(index, matrix, layer, head, lens, preset, k)
-    view = replace(view, labels=labels_of(index, library.labels(index).of_head(layer, head, matrix)))
+    view = pairs_page(library, index, matrix, layer, head, lens, preset, k)
     if reading:
         view = await read_pairs_again(live, answer.request, index, view, reading, k)
     return answer.show("pairs", view, side)
@@ -86,9 +72,7 @@ async def subhead(
     address = addresses.subhead(index.manifest.model, layer, head, subhead, lens=lens, k=k, reading=reading)
     answer.at(address, also=f"{side} {version_of_matches(library, index)}")
     k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
-    view = subhead_view(index, layer, head, subhead, lens, k)
-    view = replace(view, labels=labels_of(index, library.labels(index).of_subhead(layer, head, subhead)))
-    view = replace(view, matches=matches_of(library, index, layer, vectors_of(index, view), lens, bool(answer.hubs)))
+    view = subhead_page(library, index, layer, head, subhead, lens, k, bool(answer.hubs))
     if reading:
         view = await read_vectors_again(live, answer.request, index, view, reading, k)
     return answer.show("subhead", view, side)
@@ -107,9 +91,7 @@ async def direction(
     address = addresses.direction(index.manifest.model, layer, head, direction, lens=lens, k=k, reading=reading)
     answer.at(address, also=f"{side} {version_of_matches(library, index)}")
     k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
-    view = direction_view(index, layer, head, direction, lens, k)
-    view = replace(view, labels=labels_of(index, library.labels(index).of_direction(layer, head, direction)))
-    view = replace(view, matches=matches_of(library, index, layer, vectors_of(index, view), lens, bool(answer.hubs)))
+    view = direction_page(library, index, layer, head, direction, lens, k, bool(answer.hubs))
     if reading:
         view = await read_vectors_again(live, answer.request, index, view, reading, k)
     return answer.show("direction", view, side)
@@ -181,9 +163,7 @@ async def head(
 ) -> Response:  # fmt: skip
     """A head at a glance: its first pairs, and the first tokens of its subheads and singular directions."""
     answer.at(addresses.head(index.manifest.model, layer, head, lens=lens, preset=preset))
-    view = head_view(index, layer, head, lens, preset, answer.hidden_hubs(lens))
-    labels = labels_of(index, library.labels(index).of_head(layer, head, *MATRICES))
-    return answer.show("head", replace(view, labels=labels))
+    return answer.show("head", head_page(library, index, layer, head, lens, preset, bool(answer.hubs)))
 
 
 @page(

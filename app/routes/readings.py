@@ -6,10 +6,11 @@ from typing import TypeVar
 from starlette.requests import Request
 
 from app.views.difference import check_can_run
-from app.views.direction import SIDE_KINDS, DirectionView
+from app.views.direction import DirectionView
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView, with_pairs_reading
-from app.views.subhead import SUBHEAD_KINDS, SubheadView
+from app.views.parameter_pages import vectors_of
+from app.views.subhead import SubheadView
 from app.views.vectors import Reading as VectorsReading
 from app.views.vectors import vector_reading
 from app.workers.client import LiveClient
@@ -52,13 +53,3 @@ def pairs_ask(view: PairsView, reading: Reading, k: int) -> PairsReadingAsk:
             "preset": view.preset, "n": min(k, MAX_PAIRS),
         }
     )  # fmt: skip
-
-
-def vectors_of(index: Index, view: NeuronView | SubheadView | DirectionView) -> dict[str, tuple[str, int]]:
-    """Kind and row of every vector of the page; what is not stored has nothing to be compared with."""
-    stored = index.stored.kinds
-    if isinstance(view, NeuronView):
-        return {name: (f"ff_{name}", view.neuron) for name in ("key", "up", "value") if f"ff_{name}" in stored}
-    named, number = (SIDE_KINDS, view.direction) if isinstance(view, DirectionView) else (SUBHEAD_KINDS, view.subhead)
-    kinds = {name: kind for name, kind in named.items() if kind in stored}
-    return {name: (kind, index.shape.row(kind, view.head, number)) for name, kind in kinds.items()}

@@ -4,7 +4,7 @@ that it writes, or is looked for.
 M = Σ_j σ_j in_jᵀ out_j: VO's direction j reads `in` and writes `out`, σ_j times as long. QK's has a query and a key.
 The two matrices have nothing to do with each other: their directions share a page because they share a number."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -58,8 +58,9 @@ class DirectionView(ViewOfModel):
     reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
     matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with, if asked for
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    near: Annotated[dict[str, list[int]], PAGE_ONLY]  # by matrix: directions whose singular values are nearly the same
-    note: Annotated[str, PAGE_ONLY]
+    near: Annotated[dict[str, list[int]], PAGE_ONLY] = field(default_factory=dict)  # directions whose singular values
+    # are nearly the same, by matrix
+    note: Annotated[str, PAGE_ONLY] = ""
 
     @property
     def vectors(self) -> dict[str, Vector | None]:

@@ -51,7 +51,7 @@ class MatrixGlance:
     bottom: list[TokenPair]
     coherence: float | None
     readability: float | None
-    columns: Annotated[tuple[str, str], PAGE_ONLY]
+    columns: Annotated[tuple[str, str], PAGE_ONLY] = ("from", "to")
     hidden: Hidden
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
@@ -86,9 +86,9 @@ class HeadView(ViewOfModel):
     shuffled: OfMatrices[Shuffled]
     directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]
     change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # by matrix
-    shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY]  # the readable pairs, then the paper's or those of the preset
+    shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY] = ()  # `shown_pairs`
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    note: Annotated[str, PAGE_ONLY]
+    note: Annotated[str, PAGE_ONLY] = ""
 
 
 def head_view(
@@ -125,9 +125,14 @@ def head_view(
         change={matrix: matrix_change(index.shard(layer), matrix, head) for matrix in MATRICES}
         if index.stored.difference
         else None,
-        shown=tuple(pairs for pairs in (words, beside) if pairs),
+        shown=shown_pairs(words, beside),
         note=head_note(index.shape, head),
     )
+
+
+def shown_pairs(readable: HeadPairs | None, beside: HeadPairs | None) -> tuple[HeadPairs, ...]:
+    """What a page shows of them: the readable pairs, then the paper's or those of the preset."""
+    return tuple(pairs for pairs in (readable, beside) if pairs)
 
 
 def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadPairs:

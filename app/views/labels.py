@@ -12,9 +12,9 @@ from app.library.model_labels import ModelLabels
 from app.views.checks import count_pages, page_slice
 from app.views.difference import minus_of
 from app.views.label_lists import InOurs, in_ours
-from app.views.tokens import OMIT_NONE, PAGE_ONLY, ViewOfModel
+from app.views.tokens import OMIT_NONE, ViewOfModel
 from precompute.index.index import Index
-from precompute.index.label_address import LabelAddress
+from precompute.index.label_address import LabelAddress, parse_label_address
 from precompute.index.label_files import FiledLabel
 
 SIZE = 100  # labels on a page of all of them
@@ -49,7 +49,10 @@ class ShownLabel:
             description="Of the label's list, by the lists of ours that it is about: how much of it is there",
         ),
     ] = None
-    place: Annotated[LabelAddress, PAGE_ONLY]
+
+    @property
+    def place(self) -> LabelAddress:
+        return parse_label_address(self.address)
 
     @property
     def ranks(self) -> list[int | None]:
@@ -113,7 +116,6 @@ def shown(index: Index, filed: FiledLabel) -> ShownLabel:
         lens=label.lens if has_list else None,
         preset=label.preset if label.pairs is not None else None,
         in_ours=in_ours(index, label) if has_list else None,
-        place=label.place,
     )
 
 

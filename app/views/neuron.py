@@ -37,8 +37,8 @@ class NeuronView(ViewOfModel):
     shuffled: Annotated[Shuffled | None, NOT_STORED]
     matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with, if asked for
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    telling: Annotated[bool, PAGE_ONLY]  # whether the similarity is large enough to say what it means
-    note: Annotated[str, PAGE_ONLY]
+    telling: Annotated[bool, PAGE_ONLY] = False  # whether the similarity is large enough to say what it means
+    note: Annotated[str, PAGE_ONLY] = ""
 
 
 def neuron_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> NeuronView:

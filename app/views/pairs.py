@@ -31,7 +31,7 @@ class PairsReading:
     top: list[TokenPair]
     bottom: list[TokenPair]
     overlap: float  # Jaccard of this top with the stored one of the same length, preset and lens
-    kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY]  # pairs of either end that the stored end has, too
+    kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY] = frozenset()  # pairs that the stored end has, too
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
 
@@ -45,7 +45,6 @@ class PairsView(ViewOfModel):
     top: list[TokenPair]
     bottom: list[TokenPair]
     reading: Annotated[PairsReading | None, OMIT_NONE] = None  # if asked for
-    columns: Annotated[tuple[str, str], PAGE_ONLY]
     coherence: Coherence
     hidden: Hidden
     norm: Annotated[float | None, OF_DIFFERENCE] = None  # of the head's matrix, Frobenius'
@@ -53,8 +52,12 @@ class PairsView(ViewOfModel):
     change: Annotated[float | None, CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    note: Annotated[str, PAGE_ONLY]
+    note: Annotated[str, PAGE_ONLY] = ""
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        return COLUMNS[self.matrix]
 
 
 def pairs_view(
@@ -82,7 +85,6 @@ def pairs_view(
         preset=preset,
         top=pairs[:n_top],
         bottom=pairs[n_top:],
-        columns=COLUMNS[matrix],
         coherence=(coherence_top, coherence_bottom),
         hidden=0 if preset == "all" else _n_hidden(shard, matrix, head, lens, pairs[:n_top]),
         norm=changed and changed["norm"],

@@ -32,7 +32,7 @@ class SubheadView(ViewOfModel):
     reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
     matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with, if asked for
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    note: Annotated[str, PAGE_ONLY]
+    note: Annotated[str, PAGE_ONLY] = ""
 
 
 def subhead_view(

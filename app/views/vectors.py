@@ -50,7 +50,7 @@ class VectorReading:
     top: list[ScoredToken]
     bottom: list[ScoredToken]
     overlap: float  # Jaccard of this top with the stored one of the same length and lens
-    kept: Annotated[frozenset[int], PAGE_ONLY]  # tokens of this top and bottom that the stored ones have, too
+    kept: Annotated[frozenset[int], PAGE_ONLY] = frozenset()  # tokens that the stored ends have, too
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
 

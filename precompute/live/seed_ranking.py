@@ -1,4 +1,4 @@
-"""Seed words (section 4.1 of the paper): which tokens stand for them, the query they give, and a plain ranking by it.
+"""Seed words (section 4.1 of the paper): the query they give, and a plain ranking by it.
 
 Lens dot, the paper's: q is the weighted mean of the words' centred embeddings, and a vector's score is q · v.
 Lens cosine: the centred embeddings are set to length one first, and the score is q · v / |v|, so that only directions
@@ -11,25 +11,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from tokenizers import Tokenizer
-from tokenizers.models import WordPiece
 
 from precompute.errors import BadRequest, NotFound
-from precompute.index.tokens import CONTINUES
-from precompute.live.wire import Spelling
+from precompute.live.seed_words import Seed as Seed
+from precompute.live.seed_words import find_seed as find_seed
 from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Float32, Float64
 from precompute.shape import SIDES
 from precompute.weights.difference import Parameters
-
-LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
-UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for
-
-
-@dataclass(frozen=True)
-class Seed:
-    word: str
-    tokens: tuple[int, ...]  # the pieces that stand for it
-    weight: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -38,36 +26,6 @@ class Ranked:
     layer: int
     index: int
     score: float
-
-
-def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0, spelling: Spelling = "usual") -> Seed:
-    """One token with a leading space, else one without, else the pieces of the word with a leading space; or the tokens
-    of the word with a space (`spaced`), or without (`bare`), whether they are one or more.
-
-    Some tokenizers put a space before every text themselves: then a word needs no second one. A WordPiece tokenizer
-    does not care about spaces; its pieces (##ing) stand for themselves, although no text is split into one alone.
-    """
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        raise NotFound(f"seed {word!a} is no text (it is not UTF-8): give words such as horse, dog, lion") from None
-    if isinstance(tokenizer.model, WordPiece) and word.strip().startswith(CONTINUES):
-        piece = tokenizer.token_to_id(word.strip())
-        if piece is not None:
-            return Seed(word, (piece,), weight)
-    texts = f" {word.strip()}", word.strip()
-    spaced, bare = (tuple(tokenizer.encode(text, add_special_tokens=False).ids) for text in texts)
-    has_space = bool(bare) and (tokenizer.id_to_token(bare[0]) or "").startswith(LEADING_SPACES)
-    usual = bare if has_space or (len(bare) == 1 and len(spaced) != 1) else spaced
-    tokens = {"usual": usual, "spaced": spaced, "bare": bare}[spelling]
-    if not word.strip() or not tokens:
-        raise NotFound(f"seed {word!r} has no tokens: give words such as horse, dog, lion")
-    unknown = UNKNOWN.intersection(tokenizer.id_to_token(token) or "" for token in tokens) - {word.strip()}
-    if unknown:
-        raise NotFound(
-            f"seed {word!r} is unknown to this vocabulary ({unknown.pop()}): give words such as horse, dog, lion"
-        )
-    return Seed(word, tokens, weight)
 
 
 def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:

@@ -1,0 +1,49 @@
+"""What can go wrong in a notebook only; the rest of the tree is in precompute/errors.py.
+
+LexiscopeError
+├── Unreachable    no server answers at an address, or something else does
+├── NeedsIndex     a question that a server's pages do not answer: it takes the index itself
+└── NeedsPackage   pandas, polars, pyarrow or torch is not installed
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from precompute.errors import BadRequest, LexiscopeError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Unreachable(LexiscopeError):
+    """No server answers at the address, or something that is no Lexiscope does."""
+
+
+class NeedsIndex(LexiscopeError):
+    """Only the index itself can tell, and this model is read from a server."""
+
+
+class NeedsPackage(LexiscopeError):
+    """A package is not installed; the message names it and the command that installs it."""
+
+
+@contextmanager
+def needed_for(what: str, install: str) -> Iterator[None]:
+    """Turns a package that is not there into NeedsPackage."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] in ("app", "precompute", "lexiscope"):
+            raise  # a fault of ours
+        raise NeedsPackage(f"{what} needs {error.name}, which is not installed: pip install {install}") from None
+
+
+def checked(asked: type[M], fields: Mapping[str, Any]) -> M:
+    """What is asked of a model; BadRequest names an argument that is wrong."""
+    try:
+        return asked.model_validate(fields)
+    except ValidationError as error:
+        wrong = [f"{fault['loc'][0]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in error.errors()]
+        raise BadRequest("; ".join(wrong)) from None

@@ -1,0 +1,118 @@
+"""Columns as frames of pandas, polars or Arrow: no entry is looked at one by one.
+
+A column is an array, a `Named` (texts by their numbers) or a list of plain values; names of few sorts, such as lenses,
+become categories, tokens plain strings: whoever compares or joins them need not know of categories."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.notebook.errors import needed_for
+from precompute.export.columns import Columns, Named
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+FEW = 32  # names of which a column makes categories
+
+Nullable: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # numbers, and where there are none
+FrameColumn: TypeAlias = NDArray[Any] | Named | Nullable | list[Any]
+FrameColumns: TypeAlias = Mapping[str, FrameColumn]
+
+
+def stacked(parts: Sequence[Columns]) -> dict[str, FrameColumn]:
+    """Parts below each other. A column that a part does not have (None) has no numbers there."""
+    columns: dict[str, FrameColumn] = {}
+    for name in parts[0] if parts else ():
+        of_parts = [part[name] for part in parts]
+        first = next((column for column in of_parts if column is not None), None)
+        if isinstance(first, Named):
+            numbers = [column.numbers for column in of_parts if isinstance(column, Named)]
+            columns[name] = Named(np.concatenate(numbers), first.names)
+        elif name in NULLABLE:
+            lengths = [len(np.asarray(part["score"])) for part in parts]
+            values = [
+                np.zeros(n, np.uint16) if column is None else np.asarray(column)
+                for column, n in zip(of_parts, lengths, strict=True)
+            ]
+            missing = [np.full(n, column is None) for column, n in zip(of_parts, lengths, strict=True)]
+            columns[name] = np.concatenate(values), np.concatenate(missing)
+        else:
+            columns[name] = np.concatenate([np.asarray(column) for column in of_parts])
+    return columns
+
+
+NULLABLE = ("head",)  # always, so that frames of neurons and of heads can be put together
+
+
+def to_pandas(columns: FrameColumns) -> "pandas.DataFrame":
+    with needed_for("to_pandas()", "pandas"):
+        import pandas as pd
+
+    def series(column: FrameColumn) -> Any:
+        match column:
+            case Named(numbers, names) if len(names) <= FEW:
+                return pd.Categorical.from_codes(numbers, categories=list(names))
+            case Named(numbers, names):
+                return _texts(names)[numbers]
+            case (values, missing):
+                return pd.arrays.IntegerArray(values, missing)
+            case list() if _whole_numbers(column):
+                return pd.array(column, dtype="Int64")
+        return column
+
+    return pd.DataFrame({name: series(column) for name, column in columns.items()})
+
+
+def to_polars(columns: FrameColumns) -> "polars.DataFrame":
+    with needed_for("to_polars()", "polars"):
+        import polars as pl
+
+    def series(name: str, column: FrameColumn) -> Any:
+        match column:
+            case Named(numbers, names):
+                texts = pl.Series(name, list(names), pl.String).gather(numbers.astype(np.uint32))
+                return texts.cast(pl.Enum(list(names))) if len(names) <= FEW else texts
+            case (values, missing):
+                return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(values)).alias(name)).to_series()
+            case list():
+                return pl.Series(name, column, strict=False)
+        return pl.Series(name, column)
+
+    return pl.DataFrame([series(name, column) for name, column in columns.items()])
+
+
+def to_arrow(columns: FrameColumns) -> "pyarrow.Table":
+    with needed_for("to_arrow()", "pyarrow"):
+        import pyarrow as pa
+
+    def array(column: FrameColumn) -> Any:
+        match column:
+            case Named(numbers, names):
+                return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), pa.array(names, pa.string()))
+            case (values, missing):
+                return pa.array(values, mask=missing)
+        return pa.array(column)
+
+    return pa.table({name: array(column) for name, column in columns.items()})
+
+
+def rows_as_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, FrameColumn]:
+    """Of a page's table, which is short."""
+    return {name: [row[at] for row in rows] for at, name in enumerate(names)}
+
+
+def _whole_numbers(values: Sequence[Any]) -> bool:
+    """Whether a column of a page is of whole numbers, some of which are missing: pandas would make them floats."""
+    kinds = {type(value) for value in values}
+    return kinds == {int, type(None)}
+
+
+def _texts(names: Sequence[str]) -> NDArray[np.object_]:
+    texts = np.empty(len(names), object)
+    texts[:] = names
+    return texts

@@ -1,0 +1,202 @@
+"""A model's lists from an index of a data folder, in this process: the views that its pages are made from.
+The weights are loaded when something is asked that takes them."""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from app.addresses import is_reserved
+from app.library.library import Library
+from app.notebook.errors import checked, needed_for
+from app.notebook.source import Lenses, Preset, RunAsk
+from app.views.difference import check_can_run
+from app.views.direction import DirectionView
+from app.views.first_tokens import unbuilt
+from app.views.head import HeadView
+from app.views.hubs import hubs_of, without_hubs
+from app.views.layer import token_named
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView
+from app.views.parameter_pages import direction_page, head_page, neuron_page, pairs_page, subhead_page
+from app.views.prompt import PromptView, prompt_view
+from app.views.search import SearchView, search_view, with_labels
+from app.views.seeds import SeedsView, seeds_view
+from app.views.stored_seeds import stored_seeds_view
+from app.views.subhead import SubheadView
+from app.views.terms import parse_against, parse_off, parse_set, parse_terms, parse_token, write_terms
+from app.views.token import TokenView, token_view
+from app.views.tokens import Token, View, token_of
+from precompute.errors import BadRequest, IndexFault, LexiscopeError, NotFound
+from precompute.index.index import Index
+from precompute.index.manifest import TOKENIZER
+from precompute.live.wire import Lens, Matrix, PromptAsk, SeedsAsk
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from precompute.live.engine import Engine
+
+T = TypeVar("T")
+V = TypeVar("V", bound=View)
+
+
+@lru_cache(32)
+def library_of(data: Path) -> Library:
+    """One for a data folder: its indexes are opened once, and layers that a build finishes are seen."""
+    return Library(data, is_reserved=is_reserved)
+
+
+class LocalSource:
+    """For any number of threads; a model that runs is asked by one at a time."""
+
+    def __init__(self, data: Path, name: str, weights: bool = False, device: str = "auto") -> None:
+        """`weights`: seeds are exact unless asked otherwise. `device`: where the model computes."""
+        self.name = name
+        self.where = str(data / name)
+        self._library = library_of(data)
+        self._weights = weights
+        self._device = device
+        self._engine: Engine | None = None
+        self._engine_lock = threading.Lock()
+
+    def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView:
+        return self._view(
+            lambda index: neuron_page(self._library, index, layer, neuron, lens or index.stored.lens, k, hide_hubs),
+            hide_hubs,
+        )
+
+    def head(self, layer: int, head: int, lens: Lenses, preset: Preset, hide_hubs: bool) -> HeadView:
+        return self._view(
+            lambda index: head_page(self._library, index, layer, head, lens or index.stored.lens, preset, hide_hubs),
+            hide_hubs,
+        )
+
+    def pairs(
+        self, matrix: Matrix, layer: int, head: int, lens: Lenses, preset: Preset, k: int | None, hide_hubs: bool
+    ) -> PairsView:
+        return self._view(
+            lambda index: pairs_page(self._library, index, matrix, layer, head, lens or index.stored.lens, preset, k),
+            hide_hubs,
+        )
+
+    def subhead(self, layer: int, head: int, subhead: int, lens: Lenses, k: int | None, hide_hubs: bool) -> SubheadView:
+        def make(index: Index) -> SubheadView:
+            return subhead_page(self._library, index, layer, head, subhead, lens or index.stored.lens, k, hide_hubs)
+
+        return self._view(make, hide_hubs)
+
+    def direction(
+        self, layer: int, head: int, direction: int, lens: Lenses, k: int | None, hide_hubs: bool
+    ) -> DirectionView:
+        def make(index: Index) -> DirectionView:
+            return direction_page(self._library, index, layer, head, direction, lens or index.stored.lens, k, hide_hubs)
+
+        return self._view(make, hide_hubs)
+
+    def find_token(self, which: str | int) -> Token:
+        """By its id, its exact text, or else a word as people type it."""
+        tokens = self.index().tokens
+        if isinstance(which, int):
+            tokens.raw(which)  # NotFound if there is no such token
+            return token_of(tokens, which)
+        exact = tokens.numbers.get(which)
+        return token_of(tokens, token_named(self.index(), which) if exact is None else exact)
+
+    def places(
+        self, token: int, lens: Lenses, preset: Preset, kind: str | None, page: int, hide_hubs: bool
+    ) -> TokenView:
+        def make(index: Index) -> TokenView:
+            chosen = lens or index.stored.lens
+            return token_view(
+                index, token, chosen, preset, kind, page, hubs=hubs_of(index, chosen) if hide_hubs else frozenset()
+            )
+
+        return self._view(make, hide_hubs)
+
+    def search(self, q: str, lens: Lenses, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
+        def make(index: Index) -> SearchView:
+            chosen = lens or index.stored.lens
+            hubs = hubs_of(index, chosen) if hide_hubs else frozenset()
+            tokenizer = self._library.tokenizer(self.name) if q else None
+            view = search_view(index, q, chosen, kind, page, tokenizer=tokenizer, hubs=hubs)
+            return with_labels(index, view, self._library.labels(index))
+
+        return self._view(make, hide_hubs)
+
+    def seeds(
+        self, words: str, kinds: Sequence[str], lens: Lens, k: int, exact: bool | None
+    ) -> tuple[SeedsView, bool, tuple[int, ...]]:
+        if not (self._weights if exact is None else exact):
+            tokenizer = self._tokenizer()
+            view, missing = self._read(lambda index: stored_seeds_view(index, tokenizer, words, kinds, lens, k))
+            return view, False, missing
+        terms = parse_terms(words)
+        if not terms:
+            raise BadRequest("there are no words: give some such as horse, dog, lion")
+        index = self.index()
+        fields = {"terms": terms, "kinds": tuple(kinds), "n": k, "lens": lens, "unbuilt": unbuilt(index, lens)}
+        ask = checked(SeedsAsk, fields)
+        with self._engine_lock:
+            (answer,) = self._loaded("exact seeds").seeds([ask])
+        if isinstance(answer, LexiscopeError):
+            raise answer
+        return seeds_view(index, write_terms(terms), ",".join(kinds), lens, answer), True, ()
+
+    def run(self, ask: RunAsk) -> PromptView:
+        index = self.index()
+        check_can_run(index)
+        asked = checked(
+            PromptAsk,
+            {
+                "text": ask.text, "panels": ask.panels, "position": ask.position, "layer": ask.layer,
+                "neuron": ask.neuron, "head": ask.head, "convention": ask.convention, "lens": ask.lens,
+                "rows": ask.rows, "k": ask.k, "unbuilt": unbuilt(index, ask.lens),
+                "interventions": (*parse_off(",".join(ask.off)), *parse_set(",".join(ask.set))),
+                "token": ask.token and parse_token(ask.token), "against": parse_against(ask.against),
+            },
+        )  # fmt: skip
+        with self._engine_lock:
+            (answer,) = self._loaded("a run").prompts([asked])
+        if isinstance(answer, LexiscopeError):
+            raise answer
+        return prompt_view(index, asked, ",".join(ask.panels), answer)
+
+    def index(self) -> Index:
+        return self._library.index(self.name)
+
+    def _view(self, make: Callable[[Index], V], hide_hubs: bool) -> V:
+        return self._read(lambda index: without_hubs(index, make(index)) if hide_hubs else make(index))
+
+    def _read(self, make: Callable[[Index], T]) -> T:
+        """Asks a second time where a file was replaced meanwhile: the library then opens it anew."""
+        index = self.index()
+        try:
+            made = make(index)
+            if not index.changed:
+                return made
+        except IndexFault:
+            pass
+        return make(self.index())
+
+    def _tokenizer(self) -> "Tokenizer":
+        if tokenizer := self._library.tokenizer(self.name):
+            return tokenizer
+        index = self.index()
+        raise NotFound(
+            f"{index.folder / TOKENIZER} is missing or another one: `{index.manifest.rebuild_command}` replaces it"
+        )
+
+    def _loaded(self, what: str) -> "Engine":
+        """The model in memory; the lock is held. The very weights of the index, by their hash."""
+        if self._engine is None:
+            with needed_for(what, "'lexiscope[precompute]'"):
+                from app.commands.weights import weights_of_index
+                from precompute.live.engine import Engine
+                from precompute.weights.difference import Difference
+
+                weights = weights_of_index(self.index())
+                source = weights if isinstance(weights, Difference) else weights.checkpoint
+                self._engine = Engine.load(source, self._device)
+        return self._engine

@@ -1,0 +1,260 @@
+"""What a model is asked for, as objects: each holds the view of its page, shows itself as that page's tables do, and
+becomes a frame with the columns of the page's CSV."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import orjson
+
+from app.formats.csv_format import table_rows
+from app.formats.json_format import json_bytes
+from app.formats.table import Table
+from app.formats.tables import about, tables
+from app.notebook import frames
+from app.notebook.show import Shown, view_text
+from app.notebook.source import Lenses, Preset, Source
+from app.views.direction import DirectionView
+from app.views.head import HeadView
+from app.views.neuron import NeuronView
+from app.views.pairs import PairsView
+from app.views.search import SearchView
+from app.views.seeds import SeedsView
+from app.views.subhead import SubheadView
+from app.views.token import TokenView
+from app.views.token_text import visible
+from app.views.tokens import Token as TokenDict
+from app.views.tokens import TokenPair, ViewOfModel
+from app.views.vectors import Vector
+from precompute.index.index import ranges
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+V = TypeVar("V", bound=ViewOfModel)
+FEW_WORDS = 4  # in a line that says what an object is
+
+
+@dataclass(frozen=True, repr=False)
+class Page(Shown, Generic[V]):
+    """A page of the site as an object. `view` is all of it as typed data."""
+
+    view: V
+
+    def json(self) -> dict[str, Any]:
+        """What the page's `.json` has, as plain data."""
+        fields: dict[str, Any] = orjson.loads(json_bytes(self.view))
+        return fields
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """The page's lists as a pandas frame, a row per entry, with the columns of its CSV."""
+        return frames.to_pandas(self._columns())
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The same as a polars frame."""
+        return frames.to_polars(self._columns())
+
+    def _columns(self) -> frames.FrameColumns:
+        names, rows = table_rows(tables(self.view), about(self.view))
+        return frames.rows_as_columns(names, [*rows])
+
+    def _tables(self) -> Sequence[Table]:
+        return tables(self.view)
+
+    def __str__(self) -> str:
+        return view_text(self.view, self._notes())
+
+
+class _OfVectors(Page[V]):
+    """A page whose view has a note for people."""
+
+    def _notes(self) -> Sequence[str]:
+        note: str = getattr(self.view, "note", "")
+        return (note,) if note else ()
+
+    def __str__(self) -> str:
+        return view_text(self.view)  # which has the note
+
+
+class Neuron(_OfVectors[NeuronView]):
+    """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`)."""
+
+    @property
+    def key(self) -> Vector | None:
+        """What it reads; None where the index was built without it."""
+        return self.view.key
+
+    @property
+    def up(self) -> Vector | None:
+        """The second input of a gated neuron; None of others."""
+        return self.view.up
+
+    @property
+    def value(self) -> Vector | None:
+        """What it writes; None where the index was built without it."""
+        return self.view.value
+
+    def _title(self) -> str:
+        return f"neuron L{self.view.layer}N{self.view.neuron} of {self.view.model}, lens {self.view.lens}" + _first(
+            self.value or self.key
+        )
+
+
+class Subhead(_OfVectors[SubheadView]):
+    """One channel of a head: its column of W_Q, W_K and W_V (`q`, `k`, `v`) and its row of W_O (`o`), in `view`."""
+
+    def _title(self) -> str:
+        where = f"L{self.view.layer}H{self.view.head}.{self.view.subhead}"
+        return f"subhead {where} of {self.view.model}, lens {self.view.lens}" + _first(self.view.o or self.view.v)
+
+
+class Direction(_OfVectors[DirectionView]):
+    """A singular direction of a head's matrices: what VO reads and writes along it, and what QK matches, in `view`."""
+
+    @property
+    def vectors(self) -> dict[str, Vector | None]:
+        """`in` and `out` of VO, `query` and `key` of QK."""
+        return self.view.vectors
+
+    def _title(self) -> str:
+        where = f"L{self.view.layer}H{self.view.head}.svd{self.view.direction}"
+        return f"direction {where} of {self.view.model}, lens {self.view.lens}" + _first(self.vectors["out"])
+
+
+class Pairs(_OfVectors[PairsView]):
+    """The token pairs of a head: VO, from what it reads to what it writes; QK, from the query to the key."""
+
+    @property
+    def top(self) -> list[TokenPair]:
+        """The pairs with the largest scores: dicts with `from`, `to` and `score`."""
+        return self.view.top
+
+    @property
+    def bottom(self) -> list[TokenPair]:
+        """Those with the most negative scores."""
+        return self.view.bottom
+
+    def _title(self) -> str:
+        view = self.view
+        first = ", ".join(_pair(pair) for pair in view.top[:FEW_WORDS])
+        where = f"{view.matrix.upper()} pairs of L{view.layer}H{view.head} of {view.model}"
+        return f"{where}, lens {view.lens}, preset {view.preset}" + (f": {first}" if first else "")
+
+
+@dataclass(frozen=True, repr=False)
+class Head(Page[HeadView]):
+    """A head at a glance; its pairs, subheads and directions are asked for by its methods."""
+
+    source: Source
+
+    def vo(
+        self, *, lens: Lenses = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
+    ) -> Pairs:
+        """The pairs of W_V W_O: what the head reads, and what it then writes."""
+        return Pairs(self.source.pairs("vo", self.view.layer, self.view.head, lens or self._lens, preset, k, hide_hubs))
+
+    def qk(
+        self, *, lens: Lenses = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
+    ) -> Pairs:
+        """The pairs of W_Q W_Kᵀ: a query, and the key that it looks for."""
+        return Pairs(self.source.pairs("qk", self.view.layer, self.view.head, lens or self._lens, preset, k, hide_hubs))
+
+    def subhead(self, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
+        """Subhead j of the head."""
+        return Subhead(self.source.subhead(self.view.layer, self.view.head, j, lens or self._lens, k, hide_hubs))
+
+    def direction(self, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
+        """Singular direction j of the head."""
+        return Direction(self.source.direction(self.view.layer, self.view.head, j, lens or self._lens, k, hide_hubs))
+
+    @property
+    def _lens(self) -> Lenses:
+        return "cosine" if self.view.lens == "cosine" else "dot"
+
+    def _title(self) -> str:
+        return f"head L{self.view.layer}H{self.view.head} of {self.view.model}, lens {self.view.lens}"
+
+
+class Places(Page[TokenView]):
+    """Where a token stands: the vectors that read, write, avoid or suppress it, the heads that map it."""
+
+    def _title(self) -> str:
+        token, listed = visible(self.view.token["token"]), sum(role.total for role in self.view.roles)
+        return f"places of {token} in {self.view.model}: {listed} lists, lens {self.view.lens}"
+
+    def _notes(self) -> Sequence[str]:
+        return _missing(self.view.missing)
+
+
+@dataclass(frozen=True, repr=False)
+class Token(Shown):
+    """A token of the vocabulary."""
+
+    id: int
+    text: str
+    source: Source
+
+    def places(
+        self, *, kind: str | None = None, lens: Lenses = None, preset: Preset = "all", page: int = 1,
+        hide_hubs: bool = False,
+    ) -> Places:  # fmt: skip
+        """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
+        return Places(self.source.places(self.id, lens, preset, kind, page, hide_hubs))
+
+    def _title(self) -> str:
+        return f"token {self.id} {visible(self.text)} of {self.source.name}"
+
+    def _tables(self) -> Sequence[Table]:
+        return ()
+
+    def _notes(self) -> Sequence[str]:
+        return (f"{self._title()}: places() tells which lists hold it",)
+
+
+class Search(Page[SearchView]):
+    """Tokens like some words, the parameters that list all of them, and the heads that pair them."""
+
+    def _title(self) -> str:
+        found = f"{self.view.total} parameters, {self.view.pairs_total or 0} pairs"
+        return f"search {self.view.q!r} in {self.view.model}: {found}, lens {self.view.lens}"
+
+    def _notes(self) -> Sequence[str]:
+        return _missing(self.view.missing)
+
+
+@dataclass(frozen=True, repr=False)
+class Seeds(Page[SeedsView]):
+    """The vectors that are about some words, over all layers.
+
+    `exact`: computed from the weights. Otherwise from the stored lists alone: a word counts only where a vector lists
+    it, so vectors that are a little about all words are missed; `missing` are layers that could not be looked at."""
+
+    exact: bool
+    missing: tuple[int, ...] = ()
+
+    def _title(self) -> str:
+        how = "from the weights" if self.exact else "from the stored lists"
+        return f"seeds {self.view.words!r} in {self.view.model}, {how}, lens {self.view.lens}"
+
+    def _notes(self) -> Sequence[str]:
+        if self.exact:
+            return ("Computed from the weights: exact.",)
+        said = (
+            "From the stored lists alone: a word counts where a vector lists it, and nowhere else. "
+            "seeds(..., exact=True) computes the ranking from the weights."
+        )
+        return (said, *_missing(self.missing))
+
+
+def _first(vector: Vector | None) -> str:
+    tokens: Sequence[TokenDict] = vector.top[:FEW_WORDS] if vector else ()
+    return ": " + " ".join(visible(token["token"]) for token in tokens) if tokens else ""
+
+
+def _pair(pair: TokenPair) -> str:
+    return f"{visible(pair['from']['token'])} → {visible(pair['to']['token'])}"
+
+
+def _missing(layers: Sequence[int]) -> tuple[str, ...]:
+    return (f"Layers {ranges(tuple(layers))} are not built or damaged: they may match, too.",) if layers else ()

@@ -1,0 +1,103 @@
+"""How objects of a notebook show themselves: as the tables of their page in HTML, as text elsewhere.
+Tokens are hostile text: the template escapes all of it, and nothing is fetched or run."""
+
+import io
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from rich.console import Console
+
+from app.formats.table import Column, Row, Table, token_texts
+from app.formats.terminal import print_tables, print_view
+from app.html.assets import folder
+from app.html.numbers import number
+from app.views.token_text import visible
+from app.views.tokens import View
+
+TEXT_COLUMNS = 120  # characters in a line of text
+MOST_ROWS = 50  # of a table that is shown; frames have all of them
+
+
+class Shown:
+    """Shows its tables: `_repr_html_` in Jupyter, `str()` as text, and a line as its repr."""
+
+    def _title(self) -> str:
+        """What this is, in a line."""
+        raise NotImplementedError
+
+    def _tables(self) -> Sequence[Table]:
+        raise NotImplementedError
+
+    def _notes(self) -> Sequence[str]:
+        """What stands below the tables."""
+        return ()
+
+    def __repr__(self) -> str:
+        return f"<lexiscope {self._title()}>"
+
+    def __str__(self) -> str:
+        return as_text(self._tables(), self._notes())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._tables(), self._notes())
+
+
+def as_text(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
+    shown = [_short(table) for table in tables if table.audience != "programs"]
+    return _printed(lambda console: print_tables(console, shown, notes))
+
+
+def view_text(view: View, notes: Sequence[str] = ()) -> str:
+    """A view as `lexiscope show` prints it."""
+
+    def print_all(console: Console) -> None:
+        print_view(console, view)
+        print_tables(console, (), notes)
+
+    return _printed(print_all)
+
+
+def _printed(print_to: Callable[[Console], None]) -> str:
+    out = io.StringIO()
+    print_to(Console(file=out, width=TEXT_COLUMNS, highlight=False, color_system=None, force_jupyter=False))
+    return "\n".join(line.rstrip() for line in out.getvalue().strip("\n").splitlines())
+
+
+def as_html(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
+    shown = [
+        {"title": table.title, "columns": table.columns_for("people"), "rows": [*table.rows]}
+        for table in tables
+        if table.audience != "programs"
+    ]
+    return _template().render(tables=shown, notes=notes, most=MOST_ROWS)
+
+
+def _short(table: Table) -> Table:
+    rows = [*table.rows]
+    more = f" (the first {MOST_ROWS} of {len(rows)})" if len(rows) > MOST_ROWS else ""
+    return Table(table.title + more, table.columns, rows[:MOST_ROWS], table.audience)
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(folder("templates")),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["cell"] = _cell
+    return environment.get_template("notebook.html")
+
+
+def _cell(column: Column, row: Row) -> dict[str, Any]:
+    """Tokens, as groups that belong together, or a text."""
+    value = column.value(row)
+    if column.kind in ("text", "number", "ratio"):
+        text = "" if value is None else number(value) if isinstance(value, float) else str(value)
+        return {"text": text, "is_number": column.kind != "text" or isinstance(value, int | float), "groups": ()}
+    groups = [[visible(text) for text in group] for group in token_texts(column, value)]
+    return {"text": "", "is_number": False, "groups": groups}

@@ -1,0 +1,169 @@
+"""Many lists at once: of all vectors of some kinds, or of all heads' pairs, over layers, as one frame."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from app.formats.table import Column, Table
+from app.notebook import frames
+from app.notebook.show import Shown
+from app.notebook.source import Source
+from precompute.errors import BadRequest, IndexFault
+from precompute.export.columns import Columns, Named, pair_columns, vector_columns
+from precompute.index.index import Index, ranges
+from precompute.index.not_stored import check_kinds, check_lens
+from precompute.shape import ENDS, MATRICES, PRESETS
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+FIRST_ROWS = 10  # that a slice shows of itself
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Lists(Shown):
+    """Lists over layers, a row per entry: read when a frame is asked for, and each time anew.
+
+    `names` are kinds of vectors, or one matrix of heads; `layers` those that are read."""
+
+    source: Source
+    names: tuple[str, ...]
+    layers: tuple[int, ...]
+    lenses: tuple[str, ...]
+    ends: tuple[str, ...]
+    presets: tuple[str, ...]
+    k: int | None
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A pandas frame: layer, kind (or matrix), head, index, lens, end, rank, token_id, token, score; of pairs
+        preset, from_id, from, to_id, to instead. Ranks start at 1; `index` numbers neurons, subheads or directions."""
+        return frames.to_pandas(self._columns())
+
+    def to_polars(self) -> "polars.DataFrame":
+        """The same as a polars frame."""
+        return frames.to_polars(self._columns())
+
+    def to_arrow(self) -> "pyarrow.Table":
+        """The same as an Arrow table, with dictionaries of tokens."""
+        return frames.to_arrow(self._columns())
+
+    def _columns(self) -> dict[str, frames.FrameColumn]:
+        """Asks a second time where a file was replaced meanwhile."""
+        try:
+            return self._read()
+        except IndexFault:
+            return self._read()
+
+    def _read(self) -> dict[str, frames.FrameColumn]:
+        index = self.source.index()
+        return frames.stacked([self._part(index, layer, name) for layer in self.layers for name in self.names])
+
+    def _part(self, index: Index, layer: int, name: str) -> Columns:
+        if name in MATRICES:
+            columns = pair_columns(index, name, layer, self.lenses, self.presets, self.ends, self.k)
+        else:
+            columns = vector_columns(index, name, layer, self.lenses, self.ends, self.k)
+        rows = len(np.asarray(columns["score"]))
+        named = Named(np.full(rows, self.names.index(name), np.int8), self.names)
+        first, *rest = columns.items()
+        return dict([first, ("matrix" if name in MATRICES else "kind", named), *rest])
+
+    def _title(self) -> str:
+        entries = "all entries" if self.k is None else f"the first {self.k}"
+        presets = f", preset {'/'.join(self.presets)}" if self.names[0] in MATRICES else ""
+        return (
+            f"{self.source.name}: {', '.join(self.names)} of layers {ranges(self.layers)}, lens "
+            f"{'/'.join(self.lenses)}{presets}, {entries} of {' and '.join(self.ends)}"
+        )
+
+    def _tables(self) -> list[Table]:
+        """The first rows of the first layer."""
+        index = self.source.index()
+        few = replace(self, k=min(self.k or FIRST_ROWS, FIRST_ROWS))
+        columns = few._part(index, self.layers[0], self.names[0])
+        rows = [
+            {name: _value(column, at) for name, column in columns.items()}
+            for at in range(min(FIRST_ROWS, len(np.asarray(columns["score"]))))
+        ]
+        kinds = {"token": "token", "from": "token", "to": "token", "score": "number"}
+        shown = [name for name in columns if name not in ("token_id", "from_id", "to_id") and columns[name] is not None]
+        declared = tuple(Column(name, kinds.get(name, "text")) for name in shown)  # type: ignore[arg-type]
+        return [Table(f"{self._title()}; the first rows, to_pandas() has all", declared, rows)]
+
+
+def _value(column: Any, at: int) -> Any:
+    if isinstance(column, Named):
+        text = column.names[column.numbers[at]]
+        return {"id": int(column.numbers[at]), "token": text} if len(column.names) > frames.FEW else text
+    return None if column is None else column[at].item()
+
+
+def vector_lists(
+    source: Source, kinds: Iterable[str], layers: Iterable[int] | None, lens: str | None, end: str | None, k: int | None
+) -> Lists:
+    """Of these kinds, all of which must be stored."""
+    index = source.index()
+    names = tuple(dict.fromkeys(kinds))
+    for name in names:
+        check_kinds(index, name)
+    if not names or any(name in MATRICES for name in names):
+        raise BadRequest(f"kinds = {names}: give kinds of vectors such as ff_key and ff_value; pairs() has vo and qk")
+    return _lists(source, index, names, layers, lens, end, None, k, index.stored.k)
+
+
+def pair_lists(
+    source: Source,
+    matrix: str,
+    layers: Iterable[int] | None,
+    lens: str | None,
+    preset: str | None,
+    end: str | None,
+    k: int | None,
+) -> Lists:
+    index = source.index()
+    if matrix not in MATRICES:
+        raise BadRequest(f"matrix = {matrix!r}: there are {' and '.join(MATRICES)}")
+    check_kinds(index, matrix)
+    return _lists(source, index, (matrix,), layers, lens, end, preset, k, index.stored.pairs)
+
+
+def _lists(
+    source: Source, index: Index, names: tuple[str, ...], layers: Iterable[int] | None, lens: str | None,
+    end: str | None, preset: str | None, k: int | None, stored: int,
+) -> Lists:  # fmt: skip
+    chosen_lens = index.stored.lens if lens is None else lens
+    if chosen_lens != "both":
+        check_lens(index, chosen_lens)
+    if k is not None and not 1 <= k <= stored:
+        raise BadRequest(f"k = {k}: lists of {source.name} hold {stored} entries, so k goes from 1 to {stored}")
+    return Lists(
+        source=source,
+        names=names,
+        layers=_layers(index, layers),
+        lenses=index.stored.lenses if chosen_lens == "both" else (chosen_lens,),
+        ends=_one_or_all("end", end, ENDS),
+        presets=_one_or_all("preset", preset, PRESETS),
+        k=k,
+    )
+
+
+def _layers(index: Index, asked: Iterable[int] | None) -> tuple[int, ...]:
+    """All that are ready, where none are named; a damaged one is an error, since a frame must be whole."""
+    for fault in index.faults.values() if asked is None else ():
+        raise type(fault)(str(fault))
+    layers = index.layers if asked is None else tuple([asked] if isinstance(asked, int) else asked)
+    if not layers:
+        raise BadRequest(f"there are no layers to read: ready are {ranges(index.layers)}")
+    for layer in layers:
+        index.shard(layer)  # NotBuilt, NotFound or ShardDamaged
+    return tuple(dict.fromkeys(layers))
+
+
+def _one_or_all(what: str, asked: str | None, known: Sequence[str]) -> tuple[str, ...]:
+    if asked is not None and asked not in known:
+        raise BadRequest(f"{what} = {asked!r}: there are {', '.join(known)}")
+    return tuple(known) if asked is None else (asked,)

@@ -1,0 +1,126 @@
+"""The lists of one layer as columns of numpy, a row per entry: of a kind of vectors, or of the pairs of heads.
+
+Lists that say nothing have no rows: those of vectors that did not change in a difference, and of directions that a head
+does not have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.files import damaged
+from precompute.index.index import Index
+from precompute.index.list_checks import SIGNS, fault, unsound
+from precompute.index.shard_reader import Shard, position
+from precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """Texts, each as its number among `names`: a name or a token stands in memory once, however many rows have it."""
+
+    numbers: Array
+    names: Sequence[str]
+
+
+Column: TypeAlias = Array | Named | None  # None: this list has no such number
+Columns: TypeAlias = Mapping[str, Column]  # all of one length, but for None
+
+
+def vector_columns(
+    index: Index, kind: str, layer: int, lenses: Sequence[str], ends: Sequence[str] = ENDS, k: int | None = None
+) -> Columns:
+    """The first k entries of every list; `head` is None of neurons, and of heads that share vectors the first."""
+    shape, shard = index.shape, index.shard(layer)
+    lens_at, end_at = _places("lens", lenses, index.stored.lenses), _places("end", ends, ENDS)
+    ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, L, 2, k)
+    bad = unsound(ids, scores * SIGNS, shape.d_vocab)
+    if bad.any():
+        at = tuple(np.argwhere(bad)[0])
+        raise _damaged(shard, f"{kind} {at[0]}", ids[at], scores[at] * SIGNS[at[-1]], shape.d_vocab)
+    numbers = np.arange(len(ids), dtype=np.uint32)
+    if index.stored.difference or kind in DIRECTION_KINDS:
+        numbers = numbers[shard.all_norms(kind) > 0]
+    ids, scores = (part[numbers][:, :, end_at, :k] for part in (ids, scores))  # (n, L, E, k)
+    vector, lens, end, rank = _axes(ids.shape)
+    heads, in_head = _heads(index, kind, len(shard.all_norms(kind)))
+    return {
+        "layer": np.full(ids.size, layer, np.uint16),
+        "head": None if heads is None else heads[numbers][vector],
+        "index": in_head[numbers][vector],
+        "lens": Named(lens.astype(np.int8), lenses),
+        "end": Named(end.astype(np.int8), ends),
+        "rank": (rank + 1).astype(np.uint16),
+        "token_id": ids.reshape(-1).astype(np.uint32),
+        "token": Named(ids.reshape(-1), index.tokens.texts),
+        "score": scores.reshape(-1),
+    }
+
+
+def pair_columns(
+    index: Index,
+    matrix: str,
+    layer: int,
+    lenses: Sequence[str],
+    presets: Sequence[str] = PRESETS,
+    ends: Sequence[str] = ENDS,
+    k: int | None = None,
+) -> Columns:
+    """The first k pairs of every head's lists."""
+    shard, stored, d_vocab = index.shard(layer), index.stored, index.shape.d_vocab
+    lens_at, preset_at = _places("lens", lenses, stored.lenses), _places("preset", presets, PRESETS)
+    end_at = _places("end", ends, ENDS)
+    chosen: Any = (slice(None), *np.ix_(lens_at, preset_at, end_at))
+    ids, scores, counts = (
+        shard.array(f"{matrix}.{part}")[chosen] for part in ("ids", "scores", "count")
+    )  # (n_heads, L, P, E, pairs, 2), (n_heads, L, P, E, pairs), (n_heads, L, P, E)
+    if counts.size and counts.max() > stored.pairs:
+        raise damaged(shard.file.path, f"is damaged: {matrix} claims {counts.max()} pairs in a list")
+    there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, L, P, E, pairs)
+    signs = SIGNS[end_at]
+    bad = unsound(ids, scores * signs, d_vocab, there)
+    if bad.any():
+        at = tuple(np.argwhere(bad)[0])
+        falling = (scores[at] * signs[at[-1]])[: counts[at]]
+        raise _damaged(shard, f"{matrix} of head {at[0]}", ids[at][: counts[at]], falling, d_vocab)
+    there[..., stored.pairs if k is None else k :] = False
+    head, lens, preset, end, rank = (axis[there.reshape(-1)] for axis in _axes(there.shape))
+    first, second = ids[there].T
+    return {
+        "layer": np.full(len(head), layer, np.uint16),
+        "head": head.astype(np.uint16),
+        "lens": Named(lens.astype(np.int8), lenses),
+        "preset": Named(preset.astype(np.int8), presets),
+        "end": Named(end.astype(np.int8), ends),
+        "rank": (rank + 1).astype(np.uint32),
+        "from_id": first.astype(np.uint32),
+        "from": Named(first, index.tokens.texts),
+        "to_id": second.astype(np.uint32),
+        "to": Named(second, index.tokens.texts),
+        "score": scores[there],
+    }
+
+
+def _places(what: str, names: Sequence[str], known: Sequence[str]) -> list[int]:
+    return [position(what, name, known) for name in names]
+
+
+def _axes(shape: tuple[int, ...]) -> list[Array]:
+    """Of every entry of an array, in order: where it stands along each axis."""
+    return [np.broadcast_to(axis, shape).reshape(-1) for axis in np.ogrid[tuple(map(slice, shape))]]
+
+
+def _heads(index: Index, kind: str, n: int) -> tuple[Array | None, Array]:
+    """The head of every vector of a kind, None of neurons, and its number there."""
+    if kind.startswith("ff_"):
+        return None, np.arange(n, dtype=np.uint32)
+    heads, numbers = np.array([index.shape.head_and_subhead(kind, row) for row in range(n)]).T
+    return heads.astype(np.uint16), numbers.astype(np.uint32)
+
+
+def _damaged(shard: Shard, what: str, ids: Array, falling: Array, d_vocab: int) -> Exception:
+    return damaged(shard.file.path, f"is damaged: {what} {fault(ids, falling, d_vocab)}")
