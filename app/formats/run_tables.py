@@ -9,7 +9,7 @@ from app.views.attribution import PartTerm
 from app.views.prompt import Predicted, PromptView
 from app.views.token_text import visible
 
-SHOWN_HEADS = 40  # of attention, by how much they look at one place
+SHOWN_HEADS = 25  # of attention, by how much they look at one place
 
 
 def panel_tables(view: PromptView, panel: str) -> list[Table]:
@@ -41,7 +41,7 @@ def _prediction(view: PromptView) -> list[Table]:
 
 
 def _evolution(view: PromptView) -> list[Table]:
-    """At the position that is looked at; frames have all positions."""
+    """At the position that is looked at, after each layer, from the last one down; frames have every step."""
     if view.evolution is None or view.position is None:
         return []
     at = view.position
@@ -53,26 +53,30 @@ def _evolution(view: PromptView) -> list[Table]:
         Column("rank", "number", get=lambda step: step["answer_rank"][at], heading="its rank"),
     )
     title = f"{view.model}, what the stream would predict at {_token(view, at)}, position {at}"
-    return [Table(title, columns, view.evolution)]
+    steps = [step for step in view.evolution if step["after"] != "attention"]
+    return [Table(title, columns, steps[::-1])]
 
 
 def _attention(view: PromptView) -> list[Table]:
-    """Where each head looks most from the position that is looked at."""
+    """Where each head looks most from the position that is looked at, but for the first token: most heads look there
+    while they have nothing to do."""
     if view.attention is None or view.position is None:
         return []
     rows: list[dict[str, Any]] = []
     for head in view.attention:
         weights = head["weights"][view.position]
-        to = max(range(len(weights)), key=weights.__getitem__)
+        to = max(range(min(1, len(weights) - 1), len(weights)), key=weights.__getitem__)
         rows.append({**head, "to": to, "token": view.tokens[to], "weight": weights[to]})
     rows.sort(key=lambda row: -row["weight"])
     columns = (
         Column("layer", "number"), Column("head", "number"), Column("to", "number", heading="position"),
         Column("token", "token", heading="looks at"), Column("weight", "number"),
     )  # fmt: skip
-    some = f" ({SHOWN_HEADS} of {len(rows)} heads)" if len(rows) > SHOWN_HEADS else ""
-    title = f"{view.model}, where heads look from {_token(view, view.position)}, position {view.position}{some}"
-    return [Table(title, columns, rows[:SHOWN_HEADS])]
+    some = f"; {SHOWN_HEADS} of {len(rows)} heads" if len(rows) > SHOWN_HEADS else ""
+    where = f"from {_token(view, view.position)}, position {view.position}"
+    return [
+        Table(f"{view.model}, where heads look {where} (not at the first token{some})", columns, rows[:SHOWN_HEADS])
+    ]
 
 
 def _neurons(view: PromptView) -> list[Table]:

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 V = TypeVar("V", bound=View)
 
+TRIES = 3  # to read an index whose files are being replaced
+
 
 @lru_cache(32)
 def library_of(data: Path) -> Library:
@@ -97,12 +99,12 @@ class LocalSource:
 
     def find_token(self, which: str | int) -> Token:
         """By its id, its exact text, or else a word as people type it."""
-        tokens = self.index().tokens
+        tokens = self._index().tokens
         if isinstance(which, int):
             tokens.raw(which)  # NotFound if there is no such token
             return token_of(tokens, which)
         exact = tokens.numbers.get(which)
-        return token_of(tokens, token_named(self.index(), which) if exact is None else exact)
+        return token_of(tokens, token_named(self._index(), which) if exact is None else exact)
 
     def places(
         self, token: int, lens: Lenses, preset: Preset, kind: str | None, page: int, hide_hubs: bool
@@ -130,12 +132,12 @@ class LocalSource:
     ) -> tuple[SeedsView, bool, tuple[int, ...]]:
         if not (self._weights if exact is None else exact):
             tokenizer = self._tokenizer()
-            view, missing = self._read(lambda index: stored_seeds_view(index, tokenizer, words, kinds, lens, k))
+            view, missing = self.read(lambda index: stored_seeds_view(index, tokenizer, words, kinds, lens, k))
             return view, False, missing
         terms = parse_terms(words)
         if not terms:
             raise BadRequest("there are no words: give some such as horse, dog, lion")
-        index = self.index()
+        index = self._index()
         fields = {"terms": terms, "kinds": tuple(kinds), "n": k, "lens": lens, "unbuilt": unbuilt(index, lens)}
         ask = checked(SeedsAsk, fields)
         with self._engine_lock:
@@ -145,7 +147,7 @@ class LocalSource:
         return seeds_view(index, write_terms(terms), ",".join(kinds), lens, answer), True, ()
 
     def run(self, ask: RunAsk) -> PromptView:
-        index = self.index()
+        index = self._index()
         check_can_run(index)
         asked = checked(
             PromptAsk,
@@ -163,27 +165,27 @@ class LocalSource:
             raise answer
         return prompt_view(index, asked, ",".join(ask.panels), answer)
 
-    def index(self) -> Index:
+    def read(self, make: Callable[[Index], T]) -> T:
+        """Asks again where a file was replaced meanwhile: the library then checks it and opens it anew."""
+        for _ in range(TRIES - 1):
+            try:
+                made = make(index := self._index())
+                if not index.changed:
+                    return made
+            except IndexFault:
+                self._library.wait_for_checks(self.name)
+        return make(self._index())
+
+    def _index(self) -> Index:
         return self._library.index(self.name)
 
     def _view(self, make: Callable[[Index], V], hide_hubs: bool) -> V:
-        return self._read(lambda index: without_hubs(index, make(index)) if hide_hubs else make(index))
-
-    def _read(self, make: Callable[[Index], T]) -> T:
-        """Asks a second time where a file was replaced meanwhile: the library then opens it anew."""
-        index = self.index()
-        try:
-            made = make(index)
-            if not index.changed:
-                return made
-        except IndexFault:
-            pass
-        return make(self.index())
+        return self.read(lambda index: without_hubs(index, make(index)) if hide_hubs else make(index))
 
     def _tokenizer(self) -> "Tokenizer":
         if tokenizer := self._library.tokenizer(self.name):
             return tokenizer
-        index = self.index()
+        index = self._index()
         raise NotFound(
             f"{index.folder / TOKENIZER} is missing or another one: `{index.manifest.rebuild_command}` replaces it"
         )
@@ -196,7 +198,7 @@ class LocalSource:
                 from precompute.live.engine import Engine
                 from precompute.weights.difference import Difference
 
-                weights = weights_of_index(self.index())
+                weights = weights_of_index(self._index())
                 source = weights if isinstance(weights, Difference) else weights.checkpoint
                 self._engine = Engine.load(source, self._device)
         return self._engine

@@ -174,7 +174,7 @@ class Model(Shown):
         end: End | None,
         k: int | None,
     ) -> Lists:
-        stored = self.source.index().stored.kinds
+        stored = self.source.read(lambda index: index.stored.kinds)
         named = [kinds] if isinstance(kinds, str) else kinds
         of_prefix = tuple(kind for kind in SIDES if kind.startswith(prefix))
         chosen = tuple(kind for kind in of_prefix if kind in stored) or of_prefix if named is None else tuple(named)

@@ -15,7 +15,7 @@ from app.notebook.server import ServerSource, Site, is_address, split_address
 from app.notebook.show import Shown
 from precompute.errors import NotFound
 from precompute.index.data_folder import open_model as open_index
-from precompute.index.manifest import has_manifest
+from precompute.index.manifest import MODEL_NAME, has_manifest, model_name
 
 Place: TypeAlias = str | os.PathLike[str]
 
@@ -62,12 +62,16 @@ def open_model(model: Place, data: Place | None, weights: bool, device: str) -> 
         return Model(_server_source(asked))
     folder = data_folder(data)
     path = Path(asked).expanduser()
-    is_path = has_manifest(path) and not has_manifest(folder / asked)
-    if is_path:
+    if not _is_built(folder, asked) and has_manifest(path):
         path = path.resolve()
         folder, asked = path.parent, path.name
     index = open_index(folder, asked)  # NotFound says which there are
     return Model(LocalSource(folder.resolve(), index.manifest.model, weights, device))
+
+
+def _is_built(data: Path, asked: str) -> bool:
+    name = model_name(asked)
+    return bool(MODEL_NAME.fullmatch(name)) and has_manifest(data / name)
 
 
 def list_models(where: Place | None) -> Models:

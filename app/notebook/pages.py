@@ -2,7 +2,7 @@
 becomes a frame with the columns of the page's CSV."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import orjson
@@ -12,7 +12,7 @@ from app.formats.json_format import json_bytes
 from app.formats.table import Table
 from app.formats.tables import about, tables
 from app.notebook import frames
-from app.notebook.show import Shown, view_text
+from app.notebook.show import Shown, as_text, view_text
 from app.notebook.source import Lenses, Preset, Source
 from app.views.direction import DirectionView
 from app.views.head import HeadView
@@ -171,6 +171,17 @@ class Head(Page[HeadView]):
     @property
     def _lens(self) -> Lenses:
         return "cosine" if self.view.lens == "cosine" else "dot"
+
+    def _tables(self) -> Sequence[Table]:
+        """Its pairs: subheads and directions are many, and have objects of their own."""
+        glance = tables(replace(self.view, subheads=None, directions=None))
+        return [table for table in glance if table.audience != "programs" and [*table.rows]]
+
+    def _notes(self) -> Sequence[str]:
+        return (self.view.note,) if self.view.note else ()
+
+    def __str__(self) -> str:
+        return as_text(self._tables(), self._notes())
 
     def _title(self) -> str:
         return f"head L{self.view.layer}H{self.view.head} of {self.view.model}, lens {self.view.lens}"

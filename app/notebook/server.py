@@ -3,7 +3,8 @@
 import json
 import threading
 import time
-from collections.abc import Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -91,6 +92,7 @@ class Site:
         with self._lock:
             if self._client is None:
                 self._client = httpx2.Client(timeout=SECONDS, headers={"accept": "application/json"})
+                weakref.finalize(self, self._client.close)
         try:
             answer = self._client.get(address, follow_redirects=True)
         except httpx2.TimeoutException:
@@ -171,7 +173,7 @@ class ServerSource:
             set=_joined(ask.set), token=ask.token, against=ask.against,
         )  # fmt: skip
 
-    def index(self) -> Index:
+    def read(self, make: Callable[[Index], V]) -> V:  # noqa: ARG002
         raise NeedsIndex(
             f"lists of {self.name} over layers take the index itself, and this model is read from "
             f"{self._site.origin}. Build it here or copy its folder, and open that; single neurons, heads, tokens, "

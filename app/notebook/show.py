@@ -17,7 +17,7 @@ from app.views.token_text import visible
 from app.views.tokens import View
 
 TEXT_COLUMNS = 120  # characters in a line of text
-MOST_ROWS = 50  # of a table that is shown; frames have all of them
+MOST_ROWS = 25  # of a table that is shown; frames have all of them
 
 
 class Shown:
@@ -67,17 +67,23 @@ def _printed(print_to: Callable[[Console], None]) -> str:
 
 def as_html(tables: Sequence[Table], notes: Sequence[str] = ()) -> str:
     shown = [
-        {"title": table.title, "columns": table.columns_for("people"), "rows": [*table.rows]}
+        {"title": table.title, "columns": _columns(table, rows := [*table.rows]), "rows": rows}
         for table in tables
         if table.audience != "programs"
     ]
     return _template().render(tables=shown, notes=notes, most=MOST_ROWS)
 
 
+def _columns(table: Table, rows: Sequence[Row]) -> list[Column]:
+    """Those that have something in some row."""
+    columns = table.columns_for("people")
+    return [column for column in columns if not rows or any(column.value(row) is not None for row in rows)]
+
+
 def _short(table: Table) -> Table:
     rows = [*table.rows]
     more = f" (the first {MOST_ROWS} of {len(rows)})" if len(rows) > MOST_ROWS else ""
-    return Table(table.title + more, table.columns, rows[:MOST_ROWS], table.audience)
+    return Table(table.title + more, tuple(_columns(table, rows)), rows[:MOST_ROWS])
 
 
 @cache

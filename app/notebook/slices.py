@@ -10,7 +10,7 @@ from app.formats.table import Column, Table
 from app.notebook import frames
 from app.notebook.show import Shown
 from app.notebook.source import Source
-from precompute.errors import BadRequest, IndexFault
+from precompute.errors import BadRequest
 from precompute.export.columns import Columns, Named, pair_columns, vector_columns
 from precompute.index.index import Index, ranges
 from precompute.index.not_stored import check_kinds, check_lens
@@ -52,15 +52,11 @@ class Lists(Shown):
         return frames.to_arrow(self._columns())
 
     def _columns(self) -> dict[str, frames.FrameColumn]:
-        """Asks a second time where a file was replaced meanwhile."""
-        try:
-            return self._read()
-        except IndexFault:
-            return self._read()
-
-    def _read(self) -> dict[str, frames.FrameColumn]:
-        index = self.source.index()
-        return frames.stacked([self._part(index, layer, name) for layer in self.layers for name in self.names])
+        return self.source.read(
+            lambda index: frames.stacked(
+                [self._part(index, layer, name) for layer in self.layers for name in self.names]
+            )
+        )
 
     def _part(self, index: Index, layer: int, name: str) -> Columns:
         if name in MATRICES:
@@ -82,9 +78,8 @@ class Lists(Shown):
 
     def _tables(self) -> list[Table]:
         """The first rows of the first layer."""
-        index = self.source.index()
         few = replace(self, k=min(self.k or FIRST_ROWS, FIRST_ROWS))
-        columns = few._part(index, self.layers[0], self.names[0])
+        columns = self.source.read(lambda index: few._part(index, self.layers[0], self.names[0]))
         rows = [
             {name: _value(column, at) for name, column in columns.items()}
             for at in range(min(FIRST_ROWS, len(np.asarray(columns["score"]))))
@@ -106,7 +101,7 @@ def vector_lists(
     source: Source, kinds: Iterable[str], layers: Iterable[int] | None, lens: str | None, end: str | None, k: int | None
 ) -> Lists:
     """Of these kinds, all of which must be stored."""
-    index = source.index()
+    index = source.read(lambda index: index)
     names = tuple(dict.fromkeys(kinds))
     for name in names:
         check_kinds(index, name)
@@ -124,7 +119,7 @@ def pair_lists(
     end: str | None,
     k: int | None,
 ) -> Lists:
-    index = source.index()
+    index = source.read(lambda index: index)
     if matrix not in MATRICES:
         raise BadRequest(f"matrix = {matrix!r}: there are {' and '.join(MATRICES)}")
     check_kinds(index, matrix)

@@ -1,9 +1,9 @@
 """Where a model's lists come from: the views of its pages, whoever makes them. An index in this process and a server
 are such sources, and nobody who asks one can tell them apart, but for the errors that say so."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from app.addresses import CONVENTION
 from app.views.direction import DirectionView
@@ -20,6 +20,7 @@ from app.views.tokens import Token
 from precompute.index.index import Index
 from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
 
+T = TypeVar("T")
 Preset: TypeAlias = Literal["all", "distinct", "words"]
 Lenses: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
 
@@ -84,5 +85,5 @@ class Source(Protocol):
 
     def run(self, ask: RunAsk) -> PromptView: ...
 
-    def index(self) -> Index:
-        """The index itself, for lists over layers; NeedsIndex of a server."""
+    def read(self, make: Callable[[Index], T]) -> T:
+        """What is made from the index itself: lists over layers; NeedsIndex of a server."""

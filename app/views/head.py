@@ -79,9 +79,7 @@ class HeadView(ViewOfModel):
     vo: Annotated[MatrixGlance | None, NOT_STORED]
     qk: Annotated[MatrixGlance | None, NOT_STORED]
     readable: Annotated[HeadPairs | None, READABLE]
-    paper: Annotated[
-        HeadPairs | None, OMIT_NONE
-    ]  # lens dot, all pairs, where the page shows them and vo, qk are others
+    paper: Annotated[HeadPairs | None, OMIT_NONE] = None  # dot, all pairs, if the page shows them and vo, qk are others
     subheads: Annotated[list[SubheadRow] | None, NOT_STORED]
     shuffled: OfMatrices[Shuffled]
     directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]

@@ -26,7 +26,7 @@ class NeuronView(ViewOfModel):
     lens: str
     key: Annotated[Vector | None, NOT_STORED]
     value: Annotated[Vector | None, NOT_STORED]
-    up: Annotated[Vector | None, OMIT_NONE]  # only where neurons are gated, and it is stored
+    up: Annotated[Vector | None, OMIT_NONE] = None  # only where neurons are gated, and it is stored
     similarity: Annotated[float | None, NOT_STORED]  # of the key's top with the value's top
     similarity_bottom: Annotated[float | None, NOT_STORED]  # and with its bottom
     reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for

@@ -1,0 +1,54 @@
+"""Models of the site's data folder as a notebook opens them, and a server over the same folder."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import lexiscope
+from tests.support.site import DIFFERENCE, GPT2, LLAMA
+
+if TYPE_CHECKING:
+    from tests.support.workers import HeldEngine
+
+
+@pytest.fixture
+def gpt2(site_data: Path) -> lexiscope.Model:
+    return lexiscope.open(GPT2, data=site_data)
+
+
+@pytest.fixture
+def llama(site_data: Path) -> lexiscope.Model:
+    return lexiscope.open(LLAMA, data=site_data)
+
+
+@pytest.fixture
+def difference(site_data: Path) -> lexiscope.Model:
+    return lexiscope.open(DIFFERENCE, data=site_data)
+
+
+@pytest.fixture(scope="session")
+def site_url(site_data: Path) -> Iterator[str]:
+    """The site at an address, without a worker."""
+    from app.server import create_app
+    from app.settings import Settings
+    from tests.support.workers import listening
+
+    with listening(create_app(Settings(data=site_data, worker="off"))) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def live_url(site_data: Path, loaded: "tuple[HeldEngine, str]") -> Iterator[str]:
+    """The site at an address, with a worker for GPT2."""
+    from app.server import create_app
+    from app.settings import Settings
+    from tests.support.workers import listening, worker_app
+
+    engine, weights = loaded
+    with (
+        listening(worker_app(engine, GPT2, weights)) as worker,
+        listening(create_app(Settings(data=site_data, worker_url=f"{GPT2}={worker}"))) as url,
+    ):
+        yield url

@@ -1,0 +1,237 @@
+"""What a notebook is given is what the site's pages have: from an index in this process, and from a server."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx2
+import pandas as pd
+import pytest
+
+import lexiscope
+from app.notebook.pages import Page
+from precompute.index.index import Index
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT, copied
+from tests.support.synthetic import add_layer, make_manifest, write_index
+
+if TYPE_CHECKING:
+    from starlette.testclient import TestClient
+
+Ask = Callable[[lexiscope.Model], Page[Any]]
+
+# By the address of a page: what a notebook asks for.
+ASKS: dict[str, Ask] = {
+    f"/{GPT2}/ff/1/3.json": lambda m: m.neuron(1, 3),
+    f"/{LLAMA}/ff/1/3.json?lens=cosine&k=8&hubs=hide": lambda m: m.neuron(1, 3, lens="cosine", k=8, hide_hubs=True),
+    f"/{DIFFERENCE}/ff/1/0.json": lambda m: m.neuron(1, 0),
+    f"/{LLAMA}/head/1/2.json": lambda m: m.head(1, 2),
+    f"/{LLAMA}/head/1/2.json?lens=cosine&preset=words": lambda m: m.head(1, 2, lens="cosine", preset="words"),
+    f"/{DIFFERENCE}/head/1/3.json": lambda m: m.head(1, 3),
+    f"/{LLAMA}/head/1/2/vo.json?lens=cosine&preset=words&k=10": lambda m: m.head(1, 2, lens="cosine").vo(
+        preset="words", k=10
+    ),
+    f"/{DIFFERENCE}/head/1/2/qk.json?preset=distinct": lambda m: m.head(1, 2).qk(preset="distinct"),
+    f"/{LLAMA}/head/1/2/sub/0.json": lambda m: m.subhead(1, 2, 0),
+    f"/{GPT2}/head/1/0/sub/1.json?lens=cosine": lambda m: m.head(1, 0, lens="cosine").subhead(1),
+    f"/{LLAMA}/head/1/2/svd/0.json": lambda m: m.direction(1, 2, 0),
+    f"/{DIFFERENCE}/head/1/3/svd/0.json?k=5": lambda m: m.head(1, 3).direction(0, k=5),
+    f"/{LLAMA}/token/{SCRIPT}.json": lambda m: m.token(SCRIPT).places(),
+    f"/{LLAMA}/token/{SCRIPT}.json?kind=ff_key&page=1": lambda m: m.token(SCRIPT).places(kind="ff_key"),
+    f"/{LLAMA}/search.json?q=e": lambda m: m.search("e"),
+    f"/{LLAMA}/search.json?q=greyhounds": lambda m: m.search("greyhounds"),
+    f"/{GPT2}/search.json?q=dog+lion&lens=cosine": lambda m: m.search("dog", "lion", lens="cosine"),
+}
+
+
+def model_of(address: str) -> str:
+    return address.split("/")[1]
+
+
+@pytest.mark.parametrize("address", ASKS)
+def test_numbers_are_those_of_the_page(site_data: Path, client: "TestClient", address: str) -> None:
+    model = lexiscope.open(model_of(address), data=site_data)
+    assert ASKS[address](model).json() == client.get(address).json()
+
+
+@pytest.mark.parametrize("address", ASKS)
+def test_a_server_gives_the_same(site_data: Path, site_url: str, address: str) -> None:
+    here = ASKS[address](lexiscope.open(model_of(address), data=site_data))
+    there = ASKS[address](lexiscope.open(f"{site_url}/{model_of(address)}"))
+    assert there.json() == here.json()
+    assert [(t.title, t.audience) for t in there._tables()] == [(t.title, t.audience) for t in here._tables()]
+    pd.testing.assert_frame_equal(there.to_pandas(), here.to_pandas())
+
+
+@pytest.mark.parametrize("address", ASKS)
+def test_a_frame_has_what_the_csv_has(site_data: Path, client: "TestClient", address: str) -> None:
+    page = ASKS[address](lexiscope.open(model_of(address), data=site_data))
+    frame, path = page.to_pandas(), address.replace(".json", ".csv")
+    if "token/" in address or "search" in address:  # a CSV has all pages
+        path = ""
+    header = client.get(path).text.partition("\r\n")[0].split(",") if path else frame.columns.tolist()
+    assert frame.columns.tolist() == header
+    polars = page.to_polars()
+    assert polars.columns == frame.columns.tolist()
+    for name in frame:
+        assert polars[name].to_list() == [None if pd.isna(value) else value for value in frame[name]], name
+
+
+def test_tokens_by_their_exact_text(llama: lexiscope.Model, site_data: Path) -> None:
+    """Of several with the same text, the first."""
+    texts = Index.open(site_data / LLAMA).tokens.texts
+    for token in range(0, len(texts), 7):
+        assert (found := llama.token(texts[token])).text == texts[token]
+        assert found.id == texts.index(texts[token])
+
+
+@pytest.mark.parametrize("which", [" dog", "dog", "Dog ", "DOGS", "<script>", SCRIPT])
+def test_tokens_as_people_type_them(llama: lexiscope.Model, site_url: str, which: str | int) -> None:
+    here, there = llama.token(which), lexiscope.open(f"{site_url}/{LLAMA}").token(which)
+    assert (there.id, there.text) == (here.id, here.text)
+    assert which == SCRIPT or here.text.strip().lower() == str(which).strip().lower()
+
+
+def test_a_name_a_path_and_an_address(site_data: Path, site_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(site_data.parent)
+    asked = (GPT2, site_data / GPT2, f"{site_url}/{GPT2}", f"{site_url}/{GPT2}/", f"data/{GPT2}")
+    views = [lexiscope.open(where).neuron(1, 3).json() for where in asked]
+    assert all(view == views[0] for view in views)
+    assert lexiscope.models().names == lexiscope.models(site_url).names == lexiscope.models(site_data).names
+    assert [*lexiscope.models(site_url)] == [*lexiscope.models(site_data)]
+
+
+def test_the_data_folder_of_the_environment(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LEXISCOPE_DATA", str(site_data))
+    assert lexiscope.open(LLAMA).name == LLAMA
+    assert LLAMA in lexiscope.models().names
+
+
+@pytest.mark.parametrize(("ask", "error", "said"), [
+    (lambda m: m.neuron(1, 999_999), lexiscope.NotFound, "neuron 999999"),
+    (lambda m: m.neuron(0, 1), lexiscope.NotBuilt, "layer 0 of tiny-gpt2 is not built yet"),
+    (lambda m: m.neuron(1, 1, k=10_000), lexiscope.BadRequest, "k = 10000"),
+    (lambda m: m.head(1, 77), lexiscope.NotFound, "head 77"),
+    (lambda m: m.token("zxqj"), lexiscope.NotFound, "'zxqj' is none of tiny-gpt2"),
+    (lambda m: m.token(10**8), lexiscope.NotFound, "token 100000000"),
+    (lambda m: m.search("x" * 300), lexiscope.BadRequest, "a search of 300 characters"),
+    (lambda m: m.search("dog", kind="w_x"), lexiscope.LexiscopeError, "kind"),
+    (lambda m: m.seeds("dog", kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
+    (lambda m: m.seeds("dog", k=0), lexiscope.BadRequest, "k = 0"),
+])  # fmt: skip
+@pytest.mark.parametrize("where", ["here", "server"])
+def test_what_is_not_there(
+    gpt2: lexiscope.Model, site_url: str, ask: Ask, error: type[Exception], said: str, where: str
+) -> None:
+    model = gpt2 if where == "here" else lexiscope.open(f"{site_url}/{GPT2}")
+    with pytest.raises(error, match=said):
+        ask(model)
+
+
+def test_models_that_are_not_there(site_data: Path, site_url: str) -> None:
+    with pytest.raises(lexiscope.NotFound, match=rf"no index of 'gpt3' .*built: .*{GPT2}"):
+        lexiscope.open("gpt3", data=site_data)
+    with pytest.raises(lexiscope.NotFound, match=rf"no model 'gpt3' at .*: there are .*/{GPT2}"):
+        lexiscope.open(f"{site_url}/gpt3")
+    with pytest.raises(lexiscope.NotFound, match=rf"names no model: there are .*/{GPT2}"):
+        lexiscope.open(site_url)
+    with pytest.raises(lexiscope.BadRequest, match=r"such as http://127.0.0.1:8000/gpt2"):
+        lexiscope.open(f"{site_url}/{GPT2}/ff/1/3")
+
+
+def test_a_server_that_is_not_there() -> None:
+    with pytest.raises(lexiscope.Unreachable, match=r"no server answers at http://127.0.0.1:9 .*lexiscope serve"):
+        lexiscope.open("http://127.0.0.1:9/gpt2")
+
+
+def test_something_else_answers() -> None:
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse, PlainTextResponse
+    from starlette.routing import Route
+
+    from tests.support.workers import listening
+
+    routes = [
+        Route("/index.json", lambda _: JSONResponse({"models": [{"model": "gpt2", "faults": []}]})),
+        Route("/gpt2/ff/0/0.json", lambda _: JSONResponse({"model": "gpt2"})),
+        Route("/gpt2/ff/0/1.json", lambda _: PlainTextResponse("no", 502)),
+    ]
+    with listening(Starlette(routes=routes)) as url:
+        model = lexiscope.open(f"{url}/gpt2")
+        with pytest.raises(lexiscope.Unreachable, match=r"something else than this version .*build: Field required"):
+            model.neuron(0, 0)
+        with pytest.raises(lexiscope.Unreachable, match=r"status 502, and not as Lexiscope does"):
+            model.neuron(0, 1)
+
+
+def test_what_only_the_index_can_tell(site_url: str) -> None:
+    model = lexiscope.open(f"{site_url}/{GPT2}")
+    with pytest.raises(lexiscope.NeedsIndex, match=r"take the index itself, and this model is read from http"):
+        model.neurons()
+    with pytest.raises(lexiscope.NeedsIndex, match="take the index itself"):
+        model.pairs("vo")
+    with pytest.raises(lexiscope.NeedsIndex, match="leave out exact=False"):
+        model.seeds("dog", exact=False)
+
+
+def test_a_server_without_a_worker(site_url: str) -> None:
+    model = lexiscope.open(f"{site_url}/{GPT2}")
+    with pytest.raises(lexiscope.NotFound, match="live pages are off"):
+        model.run("the dog")
+
+
+def test_an_index_without_pairs_and_with_one_lens(tmp_path: Path) -> None:
+    write_index(tmp_path / "tiny", make_manifest(pairs=0, lenses=("cosine",), kinds=("ff_key", "ff_value")))
+    model = lexiscope.open("tiny", data=tmp_path)
+    assert model.neuron(0, 1).view.lens == "cosine"
+    with pytest.raises(lexiscope.NotStored, match="lens dot of tiny: not stored in this index"):
+        model.neuron(0, 1, lens="dot")
+    with pytest.raises(lexiscope.NotStored, match="lens dot of tiny: not stored in this index"):
+        model.neurons(lens="dot")
+    with pytest.raises(lexiscope.NotStored, match="pairs of heads"):
+        model.pairs("vo")
+    with pytest.raises(lexiscope.NotStored, match="pairs of heads"):
+        model.head(0, 0)
+    with pytest.raises(lexiscope.NotStored, match="w_o"):
+        model.subheads(kinds=["w_o"])
+    with pytest.raises(lexiscope.NotStored, match="w_q"):
+        model.subheads()
+
+
+def test_a_file_that_is_replaced_while_threads_read(site_data: Path, tmp_path: Path) -> None:
+    data = copied(site_data, tmp_path)
+    model = lexiscope.open(LLAMA, data=data)
+    before, shard = model.neuron(1, 3).json(), data / LLAMA / "layer-1.safetensors"
+    replaced = threading.Event()
+
+    def read() -> bool:
+        while not replaced.is_set():
+            assert model.neuron(1, 3).json() == before
+        return model.neuron(1, 3).json() == before and len(model.neurons(1, k=2).to_pandas()) > 0
+
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read) for _ in range(3)]
+        shard.with_suffix(".new").write_bytes(shard.read_bytes())
+        shard.with_suffix(".new").replace(shard)
+        replaced.set()
+        assert all(reader.result(120) for reader in readers)
+
+
+def test_layers_appear_while_a_build_goes_on(tmp_path: Path) -> None:
+    manifest = write_index(tmp_path / "tiny", make_manifest(), layers=(3,))
+    model = lexiscope.open("tiny", data=tmp_path)
+    with pytest.raises(lexiscope.NotBuilt, match="layer 1 of tiny is not built yet"):
+        model.neuron(1, 0)
+    add_layer(tmp_path / "tiny", manifest, 1).save(tmp_path / "tiny")
+    deadline = time.monotonic() + 60
+    while model.neurons().layers != (1, 3):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert model.neuron(1, 0).view.layer == 1
+
+
+def test_addresses_of_pages_exist(client: "TestClient") -> None:
+    """The client of JSON is of the contract: every address it builds is one of the site's own."""
+    assert all(client.get(address).status_code == httpx2.codes.OK for address in ASKS)
