@@ -19,6 +19,7 @@ from benchmarks import (
     index,
     large,
     live,
+    notebook,
     pairs,
     patterns,
     readability,
@@ -38,7 +39,7 @@ from precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
-    "fairness", "readability", "export", "travel",
+    "fairness", "readability", "export", "travel", "notebook",
 )  # fmt: skip
 TABLES = ("families", "patterns", "bases")
 
@@ -64,6 +65,7 @@ def main() -> None:
             "server": lambda: server.figures(scratch, _demo_tokenizer(args.data)),
             "export": lambda: export.figures(scratch, _demo_tokenizer(args.data)),
             "travel": lambda: travel.figures(scratch, _demo_tokenizer(args.data)),
+            "notebook": lambda: notebook.figures(scratch, _demo_tokenizer(args.data)),
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
             "readability": lambda: readability.figures(_demo_index(args.data)),
         }

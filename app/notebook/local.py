@@ -28,7 +28,8 @@ from app.views.subhead import SubheadView
 from app.views.terms import parse_against, parse_off, parse_set, parse_terms, parse_token, write_terms
 from app.views.token import TokenView, token_view
 from app.views.tokens import Token, View, token_of
-from precompute.errors import BadRequest, IndexFault, LexiscopeError, NotFound
+from app.workers.errors import TooLarge
+from precompute.errors import BadRequest, IndexFault, LexiscopeError
 from precompute.index.index import Index
 from precompute.index.manifest import TOKENIZER
 from precompute.live.wire import Lens, Matrix, PromptAsk, SeedsAsk
@@ -62,6 +63,10 @@ class LocalSource:
         self._device = device
         self._engine: Engine | None = None
         self._engine_lock = threading.Lock()
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return self._index().layers
 
     def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView:
         return self._view(
@@ -160,7 +165,10 @@ class LocalSource:
             },
         )  # fmt: skip
         with self._engine_lock:
-            (answer,) = self._loaded("a run").prompts([asked])
+            engine = self._loaded("a run")
+            if (tokens := engine.token_count(ask.text)) > engine.n_positions:
+                raise TooLarge(f"this text has {tokens} tokens: {self.name} has {engine.n_positions} positions")
+            (answer,) = engine.prompts([asked])
         if isinstance(answer, LexiscopeError):
             raise answer
         return prompt_view(index, asked, ",".join(ask.panels), answer)
@@ -186,7 +194,7 @@ class LocalSource:
         if tokenizer := self._library.tokenizer(self.name):
             return tokenizer
         index = self._index()
-        raise NotFound(
+        raise IndexFault(
             f"{index.folder / TOKENIZER} is missing or another one: `{index.manifest.rebuild_command}` replaces it"
         )
 

@@ -36,6 +36,11 @@ class Model(Shown):
         """As on the home page."""
         return self.source.name
 
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The layers that are ready, from the lowest on; a build may be adding more."""
+        return self.source.layers
+
     def neuron(
         self, layer: int, neuron: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
     ) -> Neuron:

@@ -111,6 +111,10 @@ class ServerSource:
         self.where = f"{site.origin}/{quote(name)}"
         self._site = site
 
+    @property
+    def layers(self) -> tuple[int, ...]:
+        return next((card.layers for card in self._site.models() if card.model == self.name), ())
+
     def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView:
         return self._get(NeuronView, f"ff/{layer}/{neuron}", hide_hubs, lens=lens, k=k)
 

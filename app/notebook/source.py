@@ -54,6 +54,10 @@ class Source(Protocol):
     def where(self) -> str:
         """For people: the folder of the index, or the address of the server."""
 
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Those that are ready."""
+
     def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView: ...
 
     def head(self, layer: int, head: int, lens: Lenses, preset: Preset, hide_hubs: bool) -> HeadView: ...

@@ -1,7 +1,7 @@
 """The lists of one layer as columns of numpy, a row per entry: of a kind of vectors, or of the pairs of heads.
 
-Lists that say nothing have no rows: those of vectors that did not change in a difference, and of directions that a head
-does not have."""
+Lists that say nothing have no rows: those of vectors and heads that did not change in a difference, and of directions
+that a head does not have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -80,6 +80,8 @@ def pair_columns(
     )  # (n_heads, L, P, E, pairs, 2), (n_heads, L, P, E, pairs), (n_heads, L, P, E)
     if counts.size and counts.max() > stored.pairs:
         raise damaged(shard.file.path, f"is damaged: {matrix} claims {counts.max()} pairs in a list")
+    if stored.difference:
+        counts = np.where((shard.all_matrix_norms(matrix)[0] > 0)[:, None, None, None], counts, 0)
     there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, L, P, E, pairs)
     signs = SIGNS[end_at]
     bad = unsound(ids, scores * signs, d_vocab, there)

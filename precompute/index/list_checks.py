@@ -36,7 +36,8 @@ def unsound(
     follows |= (falling[..., after] == falling[..., before]) & (entries[..., after] > entries[..., before])
     right = known & np.isfinite(falling)
     right[..., 1:] &= follows
-    return ~np.all(right if there is None else right | ~there, axis=-1)
+    wrong: NDArray[np.bool_] = ~np.all(right if there is None else right | ~there, axis=-1)
+    return wrong
 
 
 def _all(flags: NDArray[np.bool_]) -> bool:

@@ -21,13 +21,13 @@ def test_a_clone_has_them_beside_the_packages() -> None:
 @pytest.mark.slow
 def test_the_wheel_has_every_package_and_every_file(tmp_path: Path) -> None:
     source, built = tmp_path / "source", tmp_path / "built"
-    for folder_name in ("app", "precompute", "static", "templates"):
+    for folder_name in ("app", "lexiscope", "precompute", "static", "templates"):
         shutil.copytree(ROOT / folder_name, source / folder_name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     expected = {
         str(path.relative_to(source) if folder_name not in ASSETS else "app" / path.relative_to(source))
-        for folder_name in ("app", "precompute", "static", "templates")
+        for folder_name in ("app", "lexiscope", "precompute", "static", "templates")
         for path in (source / folder_name).rglob("*")
         if path.is_file()
     }

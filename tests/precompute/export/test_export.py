@@ -17,12 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from app.cli import main
 from precompute.errors import BuildError, NotFound, ShardDamaged
 from precompute.export import job
 from precompute.export.entries import Entries
 from precompute.export.job import ExportProgress, Options, export
 from precompute.index.index import Index
 from precompute.shape import ENDS, MATRICES, PRESETS
+from tests.support.differences import DIFFERENCE
 from tests.support.synthetic import GPT2, make_manifest, rewrite_shard, stored_arrays, write_index
 
 
@@ -200,3 +202,40 @@ def test_heads_that_share_keys_are_named_by_the_first(tmp_path: Path) -> None:
     index = Index.open(tmp_path / "tiny")
     exported(index, tmp_path / "lists", names=("w_k",))
     assert {*pq.read_table(tmp_path / "lists" / "w_k.parquet")["head"].to_pylist()} == {0}
+
+
+def test_what_did_not_change_is_left_out(difference_data: Path, tmp_path: Path) -> None:
+    """Its page says that there is nothing to list."""
+    index = Index.open(difference_data / DIFFERENCE)
+    exported(index, tmp_path / "lists", names=("ff_value", "vo", "vo_in"))
+    shards = {layer: index.shard(layer) for layer in index.layers}
+    changed = {
+        "ff_value": [(layer, at) for layer in shards for at in np.flatnonzero(shards[layer].all_norms("ff_value"))],
+        "vo": [(layer, head) for layer in shards for head in np.flatnonzero(shards[layer].all_matrix_norms("vo")[0])],
+    }
+    for name, number in (("ff_value", "index"), ("vo", "head")):
+        table = pq.read_table(tmp_path / "lists" / f"{name}.parquet")
+        assert {*zip(table["layer"].to_pylist(), table[number].to_pylist(), strict=True)} == {*changed[name]}
+        assert len(changed[name]) < index.shape.n_layers * (index.shape.d_mlp if name != "vo" else index.shape.n_heads)
+    norms = sum(int((shard.all_norms("vo_in") > 0).sum()) for shard in shards.values())
+    per_vector = len(index.stored.lenses) * len(ENDS) * index.stored.k
+    assert pq.ParquetFile(tmp_path / "lists" / "vo_in.parquet").metadata.num_rows == norms * per_vector
+
+
+def test_lists_that_are_all_empty(difference_data: Path, tmp_path: Path) -> None:
+    """A layer in which nothing changed has a row group without rows."""
+    index = Index.open(difference_data / DIFFERENCE)
+    exported(index, tmp_path / "lists", names=("ff_value",))
+    file = pq.ParquetFile(tmp_path / "lists" / "ff_value.parquet")
+    assert file.metadata.num_row_groups == len(index.layers)
+    assert 0 in [file.metadata.row_group(at).num_rows for at in range(len(index.layers))]
+
+
+@pytest.mark.parametrize("option", ["--lens", "--lenses"])
+def test_the_command_takes_a_lens(index: Index, tmp_path: Path, option: str) -> None:
+    data, lists = str(index.folder.parent), tmp_path / "lists"
+    assert main(["export", "tiny", "--data", data, "-o", str(lists), "--kinds", "w_o,vo", option, "dot"]) == 0
+    assert {path.name for path in lists.iterdir()} == {job.MANIFEST, "w_o.parquet", "vo.parquet"}
+    assert pq.read_table(lists / "vo.parquet")["lens"].unique().to_pylist() == ["dot"]
+    columns = pq.ParquetFile(lists / "vo.parquet").metadata.row_group(0)
+    assert {columns.column(at).compression for at in range(columns.num_columns)} == {"ZSTD"}

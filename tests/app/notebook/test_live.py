@@ -1,0 +1,123 @@
+"""Runs and exact seeds in a notebook: here with the weights, from a server by its JSON, equal to each other."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lexiscope
+from tests.support.site import GPT2, TEXT
+
+pytestmark = pytest.mark.slow
+
+PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")
+
+
+@pytest.fixture(scope="module")
+def with_weights(site_data: Path) -> lexiscope.Model:
+    return lexiscope.open(GPT2, data=site_data, weights=True, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def run(with_weights: lexiscope.Model) -> lexiscope.Run:
+    return lexiscope.run(with_weights, TEXT)
+
+
+def close(one: Any, other: Any) -> bool:
+    """Equal, but for the last digits of numbers: engines of other threads add up in another order."""
+    if isinstance(one, float) and isinstance(other, float):
+        return one == pytest.approx(other, rel=1e-4, abs=1e-5)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[name], other[name]) for name in one)
+    if isinstance(one, list):
+        return len(one) == len(other) and all(map(close, one, other))
+    return bool(one == other)
+
+
+def test_a_run_has_all_panels(run: lexiscope.Run, live_url: str) -> None:
+    there = lexiscope.run(f"{live_url}/{GPT2}", TEXT)
+    assert close(run.json(), there.json())
+    assert run.view.panel == ",".join(PANELS)
+    assert "".join(token["token"] for token in run.tokens).strip() == TEXT
+    for panel in PANELS:
+        shown = getattr(run, panel)
+        assert shown.data == run.json()[panel]
+        assert shown._repr_html_().count("<table>") >= 1
+        assert str(shown)
+        assert set(shown.to_pandas()["panel"]) <= set(run.to_pandas()["panel"])
+        assert len(shown.to_pandas())
+    assert set(run.to_pandas()["panel"]) >= {*PANELS, "prediction", "tokens"}
+
+
+def test_the_prediction_is_shown(run: lexiscope.Run) -> None:
+    first = run.prediction[0]
+    assert f"{first['p']:.3f}" in str(run)  # type: ignore[typeddict-item]
+    assert "prediction" in run._repr_html_()
+    assert "which predicts" in repr(run)
+
+
+@pytest.mark.parametrize("arguments", [
+    {"panels": ["evolution"]},
+    {"panels": "neurons", "position": 1, "layer": 1, "neuron": 3, "lens": "cosine"},
+    {"panels": ["patterns"], "rows": "tokens", "head": 1, "convention": "exact", "k": 3},
+    {"panels": ["evolution"], "off": ["1.3", "1.h1"], "set": ["2.4:2.5"]},
+    {"panels": ["attribution"], "token": "dog", "against": "lion"},
+])  # fmt: skip
+def test_arguments_mean_the_same_here_and_there(
+    with_weights: lexiscope.Model, live_url: str, arguments: dict[str, Any]
+) -> None:
+    there = lexiscope.open(f"{live_url}/{GPT2}").run(TEXT, **arguments)
+    assert close(with_weights.run(TEXT, **arguments).json(), there.json())
+
+
+def test_a_long_text_is_packed(with_weights: lexiscope.Model, live_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.notebook.server.LONG_TEXT", 10)
+    text = "the dög and the lion <&> "
+    there = lexiscope.open(f"{live_url}/{GPT2}").run(text, panels=["evolution"])
+    assert there.view.text == text
+    assert close(with_weights.run(text, panels=["evolution"]).json(), there.json())
+
+
+@pytest.mark.parametrize(("arguments", "error", "said"), [
+    ({"text": ""}, lexiscope.BadRequest, "there is no text"),
+    ({"panels": ["dreams"]}, lexiscope.BadRequest, "panel 'dreams': there are evolution"),
+    ({"k": 1000}, lexiscope.BadRequest, "k = "),
+    ({"text": "the dog " * 99}, lexiscope.LiveError, r"this text has \d+ tokens: tiny-gpt2 has 64 positions"),
+    ({"layer": 77}, lexiscope.LexiscopeError, "77"),
+    ({"off": ["x"]}, lexiscope.BadRequest, "x"),
+])  # fmt: skip
+def test_what_cannot_be_run(
+    with_weights: lexiscope.Model, arguments: dict[str, Any], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        with_weights.run(**{"text": TEXT, **arguments})
+
+
+def test_a_panel_that_was_not_asked_for(with_weights: lexiscope.Model) -> None:
+    run = with_weights.run(TEXT, panels=["coverage"])
+    assert run.coverage.data
+    with pytest.raises(lexiscope.BadRequest, match=r"no evolution: it was asked for coverage"):
+        _ = run.evolution
+
+
+def test_a_difference_cannot_run(difference: lexiscope.Model) -> None:
+    with pytest.raises(lexiscope.NotFound, match="is a difference of two models"):
+        difference.run(TEXT)
+
+
+def test_exact_seeds_are_those_of_the_page(with_weights: lexiscope.Model, live_url: str) -> None:
+    here, there = with_weights.seeds("dog", "lion", k=7), lexiscope.open(f"{live_url}/{GPT2}").seeds("dog", "lion", k=7)
+    assert (here.exact, there.exact) == (True, True)
+    assert close(here.json(), there.json())
+    assert "from the weights" in repr(here)
+    assert "Computed from the weights" in str(here)
+
+
+def test_seeds_from_lists_unless_the_weights_are_asked_for(
+    gpt2: lexiscope.Model, with_weights: lexiscope.Model
+) -> None:
+    assert not gpt2.seeds("dog").exact
+    assert not with_weights.seeds("dog", exact=False).exact
+    weighted = with_weights.seeds("dog - lion", "2*horse", k=3, kind=["ff_key", "w_o"], lens="cosine")
+    assert [seed.weight for seed in weighted.view.seeds] == [1, -1, 2]
+    assert {result["kind"] for result in weighted.view.results} <= {"ff_key", "w_o"}

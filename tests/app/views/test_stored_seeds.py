@@ -1,0 +1,80 @@
+"""Seeds from stored lists: by brute force over the lists, and against the weights where these can be compared."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.commands.seeds import tokenizer_of
+from app.commands.weights import weights_of_index
+from app.views.stored_seeds import stored_seeds_view
+from precompute.errors import BadRequest, NotFound
+from precompute.index.index import Index
+from precompute.live.seed_ranking import find_seed, rank_by_seeds
+from precompute.shape import ENDS
+from tests.support.site import DIFFERENCE, GPT2, LLAMA
+
+
+def listed_score(index: Index, kind: str, layer: int, row: int, lens: str, token: int) -> float | None:
+    lists = index.shard(layer).vector(kind, row, lens)
+    if lists.norm == 0:
+        return None
+    for end in range(len(ENDS)):
+        if token in (ids := lists.ids[end].tolist()):
+            score = float(lists.scores[end][ids.index(token)])
+            return score / lists.norm if lens == "cosine" else score
+    return None
+
+
+@pytest.mark.parametrize("lens", ["dot", "cosine"])
+@pytest.mark.parametrize(("model", "kinds"), [
+    (GPT2, ["ff_value"]), (LLAMA, ["ff_key", "w_o"]), (DIFFERENCE, ["ff_value", "vo_out"]),
+])  # fmt: skip
+def test_by_brute_force(site_data: Path, model: str, kinds: list[str], lens: str) -> None:
+    index = Index.open(site_data / model)
+    tokenizer = tokenizer_of(index)
+    seeds = [find_seed(tokenizer, "dog"), find_seed(tokenizer, "lion", -2.0), find_seed(tokenizer, "unheardof")]
+    view, missing = stored_seeds_view(index, tokenizer, "dog - 2*lion + unheardof", kinds, lens, 1000)
+    expected = {}
+    for kind in kinds:
+        for layer in index.layers:
+            for row in range(index.shape.count(kind)):
+                found = [[listed_score(index, kind, layer, row, lens, t) for t in seed.tokens] for seed in seeds]
+                if any(score is not None for scores in found for score in scores):
+                    scores = [float(np.mean([score or 0 for score in scores])) for scores in found]
+                    expected[kind, layer, row] = (scores[0] - 2 * scores[1] + scores[2]) / 4, scores
+    results = {(r["kind"], r["layer"], r["index"]): (r["score"], [*r["scores"]]) for r in view.results}
+    assert results.keys() == expected.keys()
+    assert len(results) > 3
+    for place, (score, scores) in results.items():
+        assert [score, *scores] == pytest.approx([expected[place][0], *expected[place][1]], rel=1e-5, abs=1e-7)
+    assert [r["score"] for r in view.results] == sorted((r["score"] for r in view.results), reverse=True)
+    assert missing == tuple(layer for layer in range(index.shape.n_layers) if layer not in index.layers)
+    assert (
+        view.results[: len(expected) // 2]
+        == stored_seeds_view(index, tokenizer, "dog - 2*lion + unheardof", kinds, lens, len(expected) // 2)[0].results
+    )
+
+
+def test_cosines_are_those_of_the_weights(site_data: Path) -> None:
+    index = Index.open(site_data / GPT2)
+    tokenizer = tokenizer_of(index)
+    seed = find_seed(tokenizer, "dog")
+    assert len(seed.tokens) == 1
+    model = weights_of_index(index)
+    ranked = rank_by_seeds(model, [seed], ["ff_value"], 10**6, "cosine")
+    exact = {(each.layer, each.index): each.score for each in ranked}
+    view, _ = stored_seeds_view(index, tokenizer, "dog", ["ff_value"], "cosine", 1000)
+    assert view.results
+    for result in view.results:
+        assert result["score"] == pytest.approx(exact[result["layer"], result["index"]], rel=1e-5)
+    best = [(each.layer, each.index) for each in ranked if each.layer in index.layers and each.score > 0][:3]
+    assert [(r["layer"], r["index"]) for r in view.results[:3]] == best  # who lists it most is whom it is most like
+
+
+def test_words_that_are_none(site_data: Path) -> None:
+    index = Index.open(site_data / GPT2)
+    with pytest.raises(BadRequest, match="there are no words"):
+        stored_seeds_view(index, tokenizer_of(index), "", ["ff_value"], "dot", 5)
+    with pytest.raises(NotFound, match="kind 'ff_up'"):
+        stored_seeds_view(index, tokenizer_of(index), "dog", ["ff_up"], "dot", 5)
