@@ -3,6 +3,7 @@
 import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index as whole  # of numpy, too, as frames have them
 from typing import Literal, TypeAlias
 
 from app.addresses import SEED_KIND
@@ -45,29 +46,29 @@ class Model(Shown):
         self, layer: int, neuron: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
     ) -> Neuron:
         """What a neuron reads (key, and up where neurons are gated) and what it writes (value)."""
-        return Neuron(self.source.neuron(layer, neuron, lens, k, hide_hubs))
+        return Neuron(self.source.neuron(whole(layer), whole(neuron), lens, k, hide_hubs))
 
     def head(
         self, layer: int, head: int, *, lens: Lenses = None, preset: Preset = "all", hide_hubs: bool = False
     ) -> Head:
         """A head at a glance, with methods for its pairs: vo() and qk()."""
-        return Head(self.source.head(layer, head, lens, preset, hide_hubs), self.source)
+        return Head(self.source.head(whole(layer), whole(head), lens, preset, hide_hubs), self.source)
 
     def subhead(
         self, layer: int, head: int, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
     ) -> Subhead:
         """Channel j of a head: its column of W_Q, W_K, W_V and its row of W_O."""
-        return Subhead(self.source.subhead(layer, head, j, lens, k, hide_hubs))
+        return Subhead(self.source.subhead(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
 
     def direction(
         self, layer: int, head: int, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
     ) -> Direction:
         """Singular direction j of a head's matrices, from the largest on."""
-        return Direction(self.source.direction(layer, head, j, lens, k, hide_hubs))
+        return Direction(self.source.direction(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
 
     def token(self, which: str | int) -> Token:
         """A token by its id, its exact text (" dog"), or a word as on the site (dog)."""
-        found = self.source.find_token(which)
+        found = self.source.find_token(which if isinstance(which, str) else whole(which))
         return Token(found["id"], found["token"], self.source)
 
     def search(
@@ -199,7 +200,9 @@ class Model(Shown):
 
 
 def _layers(layers: int | Iterable[int] | None) -> tuple[int, ...] | None:
-    return None if layers is None else (layers,) if isinstance(layers, int) else tuple(layers)
+    if layers is None:
+        return None
+    return tuple(map(whole, layers)) if isinstance(layers, Iterable) else (whole(layers),)
 
 
 def _kinds(kind: str | Iterable[str]) -> tuple[str, ...]:

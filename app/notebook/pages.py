@@ -3,6 +3,7 @@ becomes a frame with the columns of the page's CSV."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import index as whole  # of numpy, too, as frames have them
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import orjson
@@ -162,11 +163,13 @@ class Head(Page[HeadView]):
 
     def subhead(self, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
         """Subhead j of the head."""
-        return Subhead(self.source.subhead(self.view.layer, self.view.head, j, lens or self._lens, k, hide_hubs))
+        at = self.view.layer, self.view.head, whole(j)
+        return Subhead(self.source.subhead(*at, lens or self._lens, k, hide_hubs))
 
     def direction(self, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
         """Singular direction j of the head."""
-        return Direction(self.source.direction(self.view.layer, self.view.head, j, lens or self._lens, k, hide_hubs))
+        at = self.view.layer, self.view.head, whole(j)
+        return Direction(self.source.direction(*at, lens or self._lens, k, hide_hubs))
 
     @property
     def _lens(self) -> Lenses:

@@ -49,8 +49,8 @@ def test_commands_run_in_their_order_and_then_the_code(
             if words.startswith("precompute") and "--layers" not in words:
                 words += QUICK
             assert main(words.split()) == 0, (line, capsys.readouterr().err)
-    (code,) = re.findall(r"^```python\n(.+?)^```$", README, re.MULTILINE | re.DOTALL)
-    exec(code, {})
+    for code in re.findall(r"^```python\n(.+?)^```$", README, re.MULTILINE | re.DOTALL):
+        exec(code, {})
 
 
 @pytest.mark.parametrize("line", sorted({*COMMANDS} - {*RUNNING}))

@@ -12,9 +12,10 @@ import pytest
 from tests.support.site import LLAMA
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "notebook" / "first_look.ipynb"
-PARAMETERS = (
-    'MODEL = "{model}"\nLAYER, NEURON, HEAD = 1, 3, 2\nWORDS = ["horse", "dog", "lion"]\nTEXT = "the dog and"\n'
-)
+PARAMETERS = f"""MODEL, LAYER, NEURON, HEAD = "{LLAMA}", 1, 3, 2
+WORDS = ["horse", "dog", "lion"]
+TEXT = "the dog and"
+"""
 
 
 def test_it_is_committed_without_outputs() -> None:
@@ -31,7 +32,7 @@ def test_it_runs(site_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     notebook: Any = nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert code[0].source.startswith('MODEL = "demo"')
-    code[0].source = PARAMETERS.format(model=LLAMA)
+    code[0].source = PARAMETERS
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
     shown = [output.data for cell in code for output in cell.outputs if output.output_type == "execute_result"]
     tables = [data["text/html"] for data in shown if "text/html" in data]

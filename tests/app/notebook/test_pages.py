@@ -130,6 +130,16 @@ def test_what_is_not_there(
         ask(model)
 
 
+def test_numbers_of_numpy(llama: lexiscope.Model, site_url: str) -> None:
+    """As frames have them."""
+    frame = llama.neurons(1, k=1).to_pandas()
+    layer, neuron = frame.loc[9, ["layer", "index"]]
+    expected = llama.neuron(int(layer), int(neuron)).json()
+    for model in (llama, lexiscope.open(f"{site_url}/{LLAMA}")):
+        assert model.neuron(layer, neuron).json() == expected
+        assert model.token(frame["token_id"][3]).id == int(frame["token_id"][3])
+
+
 def test_models_that_are_not_there(site_data: Path, site_url: str) -> None:
     with pytest.raises(lexiscope.NotFound, match=rf"no index of 'gpt3' .*built: .*{GPT2}"):
         lexiscope.open("gpt3", data=site_data)
