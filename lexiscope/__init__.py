@@ -12,7 +12,7 @@ The names in `__all__` are all there are. Importing it takes neither torch nor p
 exact search or a frame needs them. Errors are LexiscopeErrors, whose message says what would work."""
 
 import os
-from typing import Any
+from typing import Unpack
 
 from app.notebook.errors import NeedsIndex, NeedsPackage, Unreachable
 from app.notebook.model import Model
@@ -20,6 +20,7 @@ from app.notebook.opening import Models, list_models, open_model
 from app.notebook.pages import Direction, Head, Neuron, Pairs, Places, Search, Seeds, Subhead, Token
 from app.notebook.run import PanelOfRun, Run
 from app.notebook.slices import Lists
+from app.notebook.source import RunArguments
 from app.workers.errors import LiveError
 from precompute.errors import (
     BadRequest,
@@ -83,6 +84,6 @@ def models(where: str | os.PathLike[str] | None = None) -> Models:
     return list_models(where)
 
 
-def run(model: Model | str, text: str, **arguments: Any) -> Run:
+def run(model: Model | str, text: str, **arguments: Unpack[RunArguments]) -> Run:
     """Runs a model on a text: `Model.run`, whose arguments it takes. A name is opened first."""
     return (model if isinstance(model, Model) else open(model)).run(text, **arguments)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from app.addresses import is_reserved
 from app.library.library import Library
 from app.notebook.errors import checked, needed_for
-from app.notebook.source import Lenses, Preset, RunAsk
+from app.notebook.source import AskedLens, Preset, RunAsk
 from app.views.difference import check_can_run
 from app.views.direction import DirectionView
 from app.views.first_tokens import unbuilt
@@ -29,6 +29,7 @@ from app.views.terms import parse_against, parse_off, parse_set, parse_terms, pa
 from app.views.token import TokenView, token_view
 from app.views.tokens import Token, View, token_of
 from app.workers.errors import TooLarge
+from app.workers.protocol import weights_name
 from precompute.errors import BadRequest, IndexFault, LexiscopeError
 from precompute.index.index import Index
 from precompute.index.manifest import TOKENIZER
@@ -61,41 +62,43 @@ class LocalSource:
         self._library = library_of(data)
         self._weights = weights
         self._device = device
-        self._engine: Engine | None = None
+        self._engine: tuple[str, Engine] | None = None  # with the weights' name
         self._engine_lock = threading.Lock()
 
     @property
     def layers(self) -> tuple[int, ...]:
         return self._index().layers
 
-    def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView:
+    def neuron(self, layer: int, neuron: int, lens: AskedLens, k: int | None, hide_hubs: bool) -> NeuronView:
         return self._view(
             lambda index: neuron_page(self._library, index, layer, neuron, lens or index.stored.lens, k, hide_hubs),
             hide_hubs,
         )
 
-    def head(self, layer: int, head: int, lens: Lenses, preset: Preset, hide_hubs: bool) -> HeadView:
+    def head(self, layer: int, head: int, lens: AskedLens, preset: Preset, hide_hubs: bool) -> HeadView:
         return self._view(
             lambda index: head_page(self._library, index, layer, head, lens or index.stored.lens, preset, hide_hubs),
             hide_hubs,
         )
 
     def pairs(
-        self, matrix: Matrix, layer: int, head: int, lens: Lenses, preset: Preset, k: int | None, hide_hubs: bool
+        self, matrix: Matrix, layer: int, head: int, lens: AskedLens, preset: Preset, k: int | None, hide_hubs: bool
     ) -> PairsView:
         return self._view(
             lambda index: pairs_page(self._library, index, matrix, layer, head, lens or index.stored.lens, preset, k),
             hide_hubs,
         )
 
-    def subhead(self, layer: int, head: int, subhead: int, lens: Lenses, k: int | None, hide_hubs: bool) -> SubheadView:
+    def subhead(
+        self, layer: int, head: int, subhead: int, lens: AskedLens, k: int | None, hide_hubs: bool
+    ) -> SubheadView:
         def make(index: Index) -> SubheadView:
             return subhead_page(self._library, index, layer, head, subhead, lens or index.stored.lens, k, hide_hubs)
 
         return self._view(make, hide_hubs)
 
     def direction(
-        self, layer: int, head: int, direction: int, lens: Lenses, k: int | None, hide_hubs: bool
+        self, layer: int, head: int, direction: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> DirectionView:
         def make(index: Index) -> DirectionView:
             return direction_page(self._library, index, layer, head, direction, lens or index.stored.lens, k, hide_hubs)
@@ -112,7 +115,7 @@ class LocalSource:
         return token_of(tokens, token_named(self._index(), which) if exact is None else exact)
 
     def places(
-        self, token: int, lens: Lenses, preset: Preset, kind: str | None, page: int, hide_hubs: bool
+        self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool
     ) -> TokenView:
         def make(index: Index) -> TokenView:
             chosen = lens or index.stored.lens
@@ -122,7 +125,7 @@ class LocalSource:
 
         return self._view(make, hide_hubs)
 
-    def search(self, q: str, lens: Lenses, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
+    def search(self, q: str, lens: AskedLens, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
         def make(index: Index) -> SearchView:
             chosen = lens or index.stored.lens
             hubs = hubs_of(index, chosen) if hide_hubs else frozenset()
@@ -146,7 +149,7 @@ class LocalSource:
         fields = {"terms": terms, "kinds": tuple(kinds), "n": k, "lens": lens, "unbuilt": unbuilt(index, lens)}
         ask = checked(SeedsAsk, fields)
         with self._engine_lock:
-            (answer,) = self._loaded("exact seeds").seeds([ask])
+            (answer,) = self._loaded(index, "exact seeds").seeds([ask])
         if isinstance(answer, LexiscopeError):
             raise answer
         return seeds_view(index, write_terms(terms), ",".join(kinds), lens, answer), True, ()
@@ -165,7 +168,7 @@ class LocalSource:
             },
         )  # fmt: skip
         with self._engine_lock:
-            engine = self._loaded("a run")
+            engine = self._loaded(index, "a run")
             if (tokens := engine.token_count(ask.text)) > engine.n_positions:
                 raise TooLarge(f"this text has {tokens} tokens: {self.name} has {engine.n_positions} positions")
             (answer,) = engine.prompts([asked])
@@ -198,15 +201,18 @@ class LocalSource:
             f"{index.folder / TOKENIZER} is missing or another one: `{index.manifest.rebuild_command}` replaces it"
         )
 
-    def _loaded(self, what: str) -> "Engine":
-        """The model in memory; the lock is held. The very weights of the index, by their hash."""
-        if self._engine is None:
+    def _loaded(self, index: Index, what: str) -> "Engine":
+        """The model in memory, of the very weights of the index, by their hash; the lock is held."""
+        manifest = index.manifest
+        wanted = weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None)
+        if self._engine is None or self._engine[0] != wanted:
+            self._engine = None  # before another is loaded
             with needed_for(what, "'lexiscope[precompute]'"):
                 from app.commands.weights import weights_of_index
                 from precompute.live.engine import Engine
                 from precompute.weights.difference import Difference
 
-                weights = weights_of_index(self._index())
+                weights = weights_of_index(index)
                 source = weights if isinstance(weights, Difference) else weights.checkpoint
-                self._engine = Engine.load(source, self._device)
-        return self._engine
+                self._engine = wanted, Engine.load(source, self._device)
+        return self._engine[1]

@@ -12,7 +12,7 @@ from app.notebook.pages import Direction, Head, Neuron, Search, Seeds, Subhead, 
 from app.notebook.run import Run, run_model
 from app.notebook.show import Shown
 from app.notebook.slices import Lists, pair_lists, vector_lists
-from app.notebook.source import Lenses, Preset, RunAsk, Source
+from app.notebook.source import AskedLens, Preset, RunAsk, Source
 from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
 from precompute.errors import BadRequest
 from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
@@ -43,25 +43,25 @@ class Model(Shown):
         return self.source.layers
 
     def neuron(
-        self, layer: int, neuron: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
+        self, layer: int, neuron: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Neuron:
         """What a neuron reads (key, and up where neurons are gated) and what it writes (value)."""
         return Neuron(self.source.neuron(whole(layer), whole(neuron), lens, k, hide_hubs))
 
     def head(
-        self, layer: int, head: int, *, lens: Lenses = None, preset: Preset = "all", hide_hubs: bool = False
+        self, layer: int, head: int, *, lens: AskedLens = None, preset: Preset = "all", hide_hubs: bool = False
     ) -> Head:
         """A head at a glance, with methods for its pairs: vo() and qk()."""
         return Head(self.source.head(whole(layer), whole(head), lens, preset, hide_hubs), self.source)
 
     def subhead(
-        self, layer: int, head: int, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
+        self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Subhead:
         """Channel j of a head: its column of W_Q, W_K, W_V and its row of W_O."""
         return Subhead(self.source.subhead(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
 
     def direction(
-        self, layer: int, head: int, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False
+        self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Direction:
         """Singular direction j of a head's matrices, from the largest on."""
         return Direction(self.source.direction(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
@@ -72,7 +72,7 @@ class Model(Shown):
         return Token(found["id"], found["token"], self.source)
 
     def search(
-        self, *words: str, lens: Lenses = None, kind: str | None = None, page: int = 1, hide_hubs: bool = False
+        self, *words: str, lens: AskedLens = None, kind: str | None = None, page: int = 1, hide_hubs: bool = False
     ) -> Search:
         """Tokens like these words, the parameters that list all of them, the heads that pair one or two."""
         return Search(self.source.search(_query(words), lens, kind, page, hide_hubs))

@@ -14,7 +14,7 @@ from app.formats.table import Table
 from app.formats.tables import about, tables
 from app.notebook import frames
 from app.notebook.show import Shown, as_text, view_text
-from app.notebook.source import Lenses, Preset, Source
+from app.notebook.source import AskedLens, Preset, Source
 from app.views.direction import DirectionView
 from app.views.head import HeadView
 from app.views.neuron import NeuronView
@@ -150,29 +150,29 @@ class Head(Page[HeadView]):
     source: Source
 
     def vo(
-        self, *, lens: Lenses = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
+        self, *, lens: AskedLens = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
         """The pairs of W_V W_O: what the head reads, and what it then writes."""
         return Pairs(self.source.pairs("vo", self.view.layer, self.view.head, lens or self._lens, preset, k, hide_hubs))
 
     def qk(
-        self, *, lens: Lenses = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
+        self, *, lens: AskedLens = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
         """The pairs of W_Q W_Kᵀ: a query, and the key that it looks for."""
         return Pairs(self.source.pairs("qk", self.view.layer, self.view.head, lens or self._lens, preset, k, hide_hubs))
 
-    def subhead(self, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
+    def subhead(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
         """Subhead j of the head."""
         at = self.view.layer, self.view.head, whole(j)
         return Subhead(self.source.subhead(*at, lens or self._lens, k, hide_hubs))
 
-    def direction(self, j: int, *, lens: Lenses = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
+    def direction(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
         """Singular direction j of the head."""
         at = self.view.layer, self.view.head, whole(j)
         return Direction(self.source.direction(*at, lens or self._lens, k, hide_hubs))
 
     @property
-    def _lens(self) -> Lenses:
+    def _lens(self) -> AskedLens:
         return "cosine" if self.view.lens == "cosine" else "dot"
 
     def _tables(self) -> Sequence[Table]:
@@ -210,7 +210,7 @@ class Token(Shown):
     source: Source
 
     def places(
-        self, *, kind: str | None = None, lens: Lenses = None, preset: Preset = "all", page: int = 1,
+        self, *, kind: str | None = None, lens: AskedLens = None, preset: Preset = "all", page: int = 1,
         hide_hubs: bool = False,
     ) -> Places:  # fmt: skip
         """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""

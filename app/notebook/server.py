@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 from app.library.card import ModelCard
 from app.notebook.errors import NeedsIndex, Unreachable
 from app.notebook.read_view import read_view
-from app.notebook.source import Lenses, Preset, RunAsk
+from app.notebook.source import AskedLens, Preset, RunAsk
 from app.packed_text import pack
 from app.views.direction import DirectionView
 from app.views.head import HeadView
@@ -115,22 +115,24 @@ class ServerSource:
     def layers(self) -> tuple[int, ...]:
         return next((card.layers for card in self._site.models() if card.model == self.name), ())
 
-    def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView:
+    def neuron(self, layer: int, neuron: int, lens: AskedLens, k: int | None, hide_hubs: bool) -> NeuronView:
         return self._get(NeuronView, f"ff/{layer}/{neuron}", hide_hubs, lens=lens, k=k)
 
-    def head(self, layer: int, head: int, lens: Lenses, preset: Preset, hide_hubs: bool) -> HeadView:
+    def head(self, layer: int, head: int, lens: AskedLens, preset: Preset, hide_hubs: bool) -> HeadView:
         return self._get(HeadView, f"head/{layer}/{head}", hide_hubs, lens=lens, preset=preset)
 
     def pairs(
-        self, matrix: Matrix, layer: int, head: int, lens: Lenses, preset: Preset, k: int | None, hide_hubs: bool
+        self, matrix: Matrix, layer: int, head: int, lens: AskedLens, preset: Preset, k: int | None, hide_hubs: bool
     ) -> PairsView:
         return self._get(PairsView, f"head/{layer}/{head}/{matrix}", hide_hubs, lens=lens, preset=preset, k=k)
 
-    def subhead(self, layer: int, head: int, subhead: int, lens: Lenses, k: int | None, hide_hubs: bool) -> SubheadView:
+    def subhead(
+        self, layer: int, head: int, subhead: int, lens: AskedLens, k: int | None, hide_hubs: bool
+    ) -> SubheadView:
         return self._get(SubheadView, f"head/{layer}/{head}/sub/{subhead}", hide_hubs, lens=lens, k=k)
 
     def direction(
-        self, layer: int, head: int, direction: int, lens: Lenses, k: int | None, hide_hubs: bool
+        self, layer: int, head: int, direction: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> DirectionView:
         return self._get(DirectionView, f"head/{layer}/{head}/svd/{direction}", hide_hubs, lens=lens, k=k)
 
@@ -149,11 +151,11 @@ class ServerSource:
         return tokens[0]
 
     def places(
-        self, token: int, lens: Lenses, preset: Preset, kind: str | None, page: int, hide_hubs: bool
+        self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool
     ) -> TokenView:
         return self._get(TokenView, f"token/{token}", hide_hubs, lens=lens, preset=preset, kind=kind, page=page)
 
-    def search(self, q: str, lens: Lenses, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
+    def search(self, q: str, lens: AskedLens, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
         return self._get(SearchView, "search", hide_hubs, q=q, lens=lens, kind=kind, page=page)
 
     def seeds(

@@ -1,9 +1,9 @@
 """Where a model's lists come from: the views of its pages, whoever makes them. An index in this process and a server
 are such sources, and nobody who asks one can tell them apart, but for the errors that say so."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from app.addresses import CONVENTION
 from app.views.direction import DirectionView
@@ -22,7 +22,7 @@ from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
 
 T = TypeVar("T")
 Preset: TypeAlias = Literal["all", "distinct", "words"]
-Lenses: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
+AskedLens: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +45,24 @@ class RunAsk:
     against: str = "mean"
 
 
+class RunArguments(TypedDict, total=False):
+    """The same for those who call `run`: what is not given has the default of RunAsk."""
+
+    panels: Iterable[Panel] | None
+    position: int | None
+    layer: int | None
+    head: int | None
+    neuron: int | None
+    lens: Lens
+    convention: Convention
+    rows: PatternRows
+    k: int
+    off: Sequence[str]
+    set: Sequence[str]
+    token: str | None
+    against: str
+
+
 class Source(Protocol):
     @property
     def name(self) -> str:
@@ -58,29 +76,29 @@ class Source(Protocol):
     def layers(self) -> tuple[int, ...]:
         """Those that are ready."""
 
-    def neuron(self, layer: int, neuron: int, lens: Lenses, k: int | None, hide_hubs: bool) -> NeuronView: ...
+    def neuron(self, layer: int, neuron: int, lens: AskedLens, k: int | None, hide_hubs: bool) -> NeuronView: ...
 
-    def head(self, layer: int, head: int, lens: Lenses, preset: Preset, hide_hubs: bool) -> HeadView: ...
+    def head(self, layer: int, head: int, lens: AskedLens, preset: Preset, hide_hubs: bool) -> HeadView: ...
 
     def pairs(
-        self, matrix: Matrix, layer: int, head: int, lens: Lenses, preset: Preset, k: int | None, hide_hubs: bool
+        self, matrix: Matrix, layer: int, head: int, lens: AskedLens, preset: Preset, k: int | None, hide_hubs: bool
     ) -> PairsView: ...
 
     def subhead(
-        self, layer: int, head: int, subhead: int, lens: Lenses, k: int | None, hide_hubs: bool
+        self, layer: int, head: int, subhead: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> SubheadView: ...
 
     def direction(
-        self, layer: int, head: int, direction: int, lens: Lenses, k: int | None, hide_hubs: bool
+        self, layer: int, head: int, direction: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> DirectionView: ...
 
     def find_token(self, which: str | int) -> Token: ...
 
     def places(
-        self, token: int, lens: Lenses, preset: Preset, kind: str | None, page: int, hide_hubs: bool
+        self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool
     ) -> TokenView: ...
 
-    def search(self, q: str, lens: Lenses, kind: str | None, page: int, hide_hubs: bool) -> SearchView: ...
+    def search(self, q: str, lens: AskedLens, kind: str | None, page: int, hide_hubs: bool) -> SearchView: ...
 
     def seeds(
         self, words: str, kinds: Sequence[str], lens: Lens, k: int, exact: bool | None

@@ -1,11 +1,15 @@
 """Runs and exact seeds in a notebook: here with the weights, from a server by its JSON, equal to each other."""
 
+import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lexiscope
+from tests.support.builds import quick_build
+from tests.support.models import tiny_gpt2
 from tests.support.site import GPT2, TEXT
 
 pytestmark = pytest.mark.slow
@@ -121,3 +125,22 @@ def test_seeds_from_lists_unless_the_weights_are_asked_for(
     weighted = with_weights.seeds("dog - lion", "2*horse", k=3, kind=["ff_key", "w_o"], lens="cosine")
     assert [seed.weight for seed in weighted.view.seeds] == [1, -1, 2]
     assert {result["kind"] for result in weighted.view.results} <= {"ff_key", "w_o"}
+
+
+def test_an_index_of_other_weights_runs_those(tmp_path: Path) -> None:
+    """Built anew under the same name, while the model of the former is in memory."""
+    folders = []
+    for seed in (1, 2):
+        source = tiny_gpt2(tmp_path / f"source-{seed}" / "tiny", n_layers=1, n_heads=1, d_model=8, d_mlp=6, seed=seed)
+        folders.append(quick_build(source, tmp_path / f"data-{seed}"))
+    data = folders[0].parent
+    model = lexiscope.open("tiny", data=data, device="cpu")
+    first = model.run("the dog", panels=["evolution"]).prediction
+    shutil.rmtree(folders[0])
+    shutil.copytree(folders[1], folders[0])
+    expected = lexiscope.open(folders[1], device="cpu").run("the dog", panels=["evolution"]).prediction
+    deadline = time.monotonic() + 60
+    while (found := model.run("the dog", panels=["evolution"]).prediction) == first:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert found == expected

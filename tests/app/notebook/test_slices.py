@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lexiscope
@@ -56,6 +56,7 @@ def rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True), key=repr)
 
 
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(sorted(TINY)), kinds=st.sets(st.sampled_from([*SIDES]), min_size=1, max_size=3),
     layers=st.sets(st.integers(0, 2), min_size=1), lens=st.sampled_from([*LENSES, "both"]),
@@ -80,6 +81,7 @@ def test_frames_of_vectors(
         assert rows(frame) == sorted(expected, key=repr)
 
 
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(sorted(TINY)), matrix=st.sampled_from(MATRICES), layer=st.integers(0, 2),
     lens=st.sampled_from(LENSES), preset=st.sampled_from([*PRESETS, None]), end=st.sampled_from([*ENDS, None]),
