@@ -4,6 +4,7 @@ A column is an array, a `Named` (texts by their numbers) or a list of plain valu
 become categories, tokens plain strings: whoever compares or joins them need not know of categories."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -17,9 +18,17 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-FEW = 32  # names of which a column makes categories
+NULLABLE = ("head",)  # always, so that frames of neurons and of heads can be put together
 
-Nullable: TypeAlias = tuple[NDArray[Any], NDArray[np.bool_]]  # numbers, and where there are none
+
+@dataclass(frozen=True, eq=False)
+class Nullable:
+    """Numbers, and where there are none."""
+
+    numbers: NDArray[Any]
+    missing: NDArray[np.bool_]
+
+
 FrameColumn: TypeAlias = NDArray[Any] | Named | Nullable | list[Any]
 FrameColumns: TypeAlias = Mapping[str, FrameColumn]
 
@@ -32,7 +41,7 @@ def stacked(parts: Sequence[Columns]) -> dict[str, FrameColumn]:
         first = next((column for column in of_parts if column is not None), None)
         if isinstance(first, Named):
             numbers = [column.numbers for column in of_parts if isinstance(column, Named)]
-            columns[name] = Named(np.concatenate(numbers), first.names)
+            columns[name] = Named(np.concatenate(numbers), first.names, first.tokens)
         elif name in NULLABLE:
             lengths = [len(np.asarray(part["score"])) for part in parts]
             values = [
@@ -40,13 +49,10 @@ def stacked(parts: Sequence[Columns]) -> dict[str, FrameColumn]:
                 for column, n in zip(of_parts, lengths, strict=True)
             ]
             missing = [np.full(n, column is None) for column, n in zip(of_parts, lengths, strict=True)]
-            columns[name] = np.concatenate(values), np.concatenate(missing)
+            columns[name] = Nullable(np.concatenate(values), np.concatenate(missing))
         else:
             columns[name] = np.concatenate([np.asarray(column) for column in of_parts])
     return columns
-
-
-NULLABLE = ("head",)  # always, so that frames of neurons and of heads can be put together
 
 
 def to_pandas(columns: FrameColumns) -> "pandas.DataFrame":
@@ -55,12 +61,12 @@ def to_pandas(columns: FrameColumns) -> "pandas.DataFrame":
 
     def series(column: FrameColumn) -> Any:
         match column:
-            case Named(numbers, names) if len(names) <= FEW:
-                return pd.Categorical.from_codes(numbers, categories=list(names))
-            case Named(numbers, names):
+            case Named(numbers, names, tokens=True):
                 return _texts(names)[numbers]
-            case (values, missing):
-                return pd.arrays.IntegerArray(values, missing)
+            case Named(numbers, names):
+                return pd.Categorical.from_codes(numbers, categories=list(names))
+            case Nullable(numbers, missing):
+                return pd.arrays.IntegerArray(numbers, missing)
             case list() if _whole_numbers(column):
                 return pd.array(column, dtype="Int64")
         return column
@@ -74,11 +80,11 @@ def to_polars(columns: FrameColumns) -> "polars.DataFrame":
 
     def series(name: str, column: FrameColumn) -> Any:
         match column:
-            case Named(numbers, names):
+            case Named(numbers, names, tokens):
                 texts = pl.Series(name, list(names), pl.String).gather(numbers.astype(np.uint32))
-                return texts.cast(pl.Enum(list(names))) if len(names) <= FEW else texts
-            case (values, missing):
-                return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(values)).alias(name)).to_series()
+                return texts if tokens else texts.cast(pl.Enum(list(names)))
+            case Nullable(numbers, missing):
+                return pl.select(pl.when(pl.Series(~missing)).then(pl.Series(numbers)).alias(name)).to_series()
             case list():
                 return pl.Series(name, column, strict=False)
         return pl.Series(name, column)
@@ -94,8 +100,8 @@ def to_arrow(columns: FrameColumns) -> "pyarrow.Table":
         match column:
             case Named(numbers, names):
                 return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), pa.array(names, pa.string()))
-            case (values, missing):
-                return pa.array(values, mask=missing)
+            case Nullable(numbers, missing):
+                return pa.array(numbers, mask=missing)
         return pa.array(column)
 
     return pa.table({name: array(column) for name, column in columns.items()})

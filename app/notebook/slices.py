@@ -93,7 +93,7 @@ class Lists(Shown):
 def _value(column: Any, at: int) -> Any:
     if isinstance(column, Named):
         text = column.names[column.numbers[at]]
-        return {"id": int(column.numbers[at]), "token": text} if len(column.names) > frames.FEW else text
+        return {"id": int(column.numbers[at]), "token": text} if column.tokens else text
     return None if column is None else column[at].item()
 
 

@@ -25,6 +25,7 @@ class Named:
 
     numbers: Array
     names: Sequence[str]
+    tokens: bool = False  # of the vocabulary, in which several tokens may have the same text; else names are few
 
 
 Column: TypeAlias = Array | Named | None  # None: this list has no such number
@@ -56,7 +57,7 @@ def vector_columns(
         "end": Named(end.astype(np.int8), ends),
         "rank": (rank + 1).astype(np.uint16),
         "token_id": ids.reshape(-1).astype(np.uint32),
-        "token": Named(ids.reshape(-1), index.tokens.texts),
+        "token": Named(ids.reshape(-1), index.tokens.texts, tokens=True),
         "score": scores.reshape(-1),
     }
 
@@ -100,9 +101,9 @@ def pair_columns(
         "end": Named(end.astype(np.int8), ends),
         "rank": (rank + 1).astype(np.uint32),
         "from_id": first.astype(np.uint32),
-        "from": Named(first, index.tokens.texts),
+        "from": Named(first, index.tokens.texts, tokens=True),
         "to_id": second.astype(np.uint32),
-        "to": Named(second, index.tokens.texts),
+        "to": Named(second, index.tokens.texts, tokens=True),
         "score": scores[there],
     }
 

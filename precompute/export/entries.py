@@ -28,7 +28,7 @@ class Entries:
         match column:
             case None:
                 return pa.nulls(rows, pa.uint16())
-            case Named(numbers, names) if names is self.index.tokens.texts:
+            case Named(numbers, _, tokens=True):
                 return pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), self._tokens)
             case Named(numbers, names):
                 return pa.DictionaryArray.from_arrays(pa.array(numbers), pa.array(names))

@@ -34,6 +34,7 @@ ASKS: dict[str, Ask] = {
         preset="words", k=10
     ),
     f"/{DIFFERENCE}/head/1/2/qk.json?preset=distinct": lambda m: m.head(1, 2).qk(preset="distinct"),
+    f"/{LLAMA}/head/1/2/vo.json?k=1": lambda m: m.head(1, 2).vo(k=1),  # a frame of two rows
     f"/{LLAMA}/head/1/2/sub/0.json": lambda m: m.subhead(1, 2, 0),
     f"/{GPT2}/head/1/0/sub/1.json?lens=cosine": lambda m: m.head(1, 0, lens="cosine").subhead(1),
     f"/{LLAMA}/head/1/2/svd/0.json": lambda m: m.direction(1, 2, 0),
