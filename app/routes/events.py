@@ -17,8 +17,9 @@ from app.routes.live_arguments import PromptArguments
 from app.routes.live_pages import prompt_address, prompt_ask, prompt_formats
 from app.routes.page_answer import ModelPage, PageAnswer
 from app.routes.readings import pairs_ask
+from app.views.checks import list_length
 from app.views.difference import check_can_run
-from app.views.lengths import PAIR_ENTRIES, list_length
+from app.views.lengths import PAIR_ENTRIES
 from app.views.pairs import pairs_view, with_pairs_reading
 from app.views.prompt import prompt_view
 from app.views.tokens import View

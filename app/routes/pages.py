@@ -8,13 +8,14 @@ from app.routes import arguments as arg
 from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, StoredLens
 from app.routes.page_answer import ModelPage, PageRoute, SitePage, page
 from app.routes.readings import read_pairs_again, read_vectors_again
+from app.views.checks import list_length
 from app.views.classifier import ClassifierView, classifier_view
 from app.views.direction import DirectionView
 from app.views.head import HeadView
 from app.views.home import HomeView, home_view
 from app.views.layer import LayerView, layer_view, token_named
 from app.views.layer_lists import layer_lists_view
-from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, list_length
+from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
 from app.views.matches import version_of_matches
 from app.views.model import ModelView, model_view
 from app.views.neuron import NeuronView
@@ -37,10 +38,10 @@ async def neuron(
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     address = addresses.ff(index.manifest.model, layer, neuron, lens=lens, k=k, reading=reading)
     answer.at(address, also=f"{side} {version_of_matches(library, index)}")
-    k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
     view = neuron_page(library, index, layer, neuron, lens, k, bool(answer.hubs))
     if reading:
-        view = await read_vectors_again(live, answer.request, index, view, reading, k)
+        length = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
+        view = await read_vectors_again(live, answer.request, index, view, reading, length)
     return answer.show("neuron", view, side)
 
 
@@ -55,10 +56,10 @@ async def pairs(
     model = index.manifest.model
     address = addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading)
     answer.at(address, also=side or "")
-    k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
     view = pairs_page(library, index, matrix, layer, head, lens, preset, k)
     if reading:
-        view = await read_pairs_again(live, answer.request, index, view, reading, k)
+        length = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
+        view = await read_pairs_again(live, answer.request, index, view, reading, length)
     return answer.show("pairs", view, side)
 
 
@@ -71,10 +72,10 @@ async def subhead(
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
     address = addresses.subhead(index.manifest.model, layer, head, subhead, lens=lens, k=k, reading=reading)
     answer.at(address, also=f"{side} {version_of_matches(library, index)}")
-    k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
     view = subhead_page(library, index, layer, head, subhead, lens, k, bool(answer.hubs))
     if reading:
-        view = await read_vectors_again(live, answer.request, index, view, reading, k)
+        length = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
+        view = await read_vectors_again(live, answer.request, index, view, reading, length)
     return answer.show("subhead", view, side)
 
 
@@ -90,10 +91,10 @@ async def direction(
     alike, and have nothing else in common."""
     address = addresses.direction(index.manifest.model, layer, head, direction, lens=lens, k=k, reading=reading)
     answer.at(address, also=f"{side} {version_of_matches(library, index)}")
-    k = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
     view = direction_page(library, index, layer, head, direction, lens, k, bool(answer.hubs))
     if reading:
-        view = await read_vectors_again(live, answer.request, index, view, reading, k)
+        length = list_length(index, k, VECTOR_ENTRIES, index.manifest.k)
+        view = await read_vectors_again(live, answer.request, index, view, reading, length)
     return answer.show("direction", view, side)
 
 

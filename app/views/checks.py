@@ -35,3 +35,11 @@ def count_pages(total: int, page: int, size: int | None) -> int:
 
 def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
+    """How many entries of each list are shown; BadRequest where so many are not stored."""
+    if k is not None and k > stored > 0:
+        model = index.manifest.model
+        raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")
+    return k or usual

@@ -1,8 +1,5 @@
 """How much of a list a page shows: the usual length, the others on offer, and the one that reaches a rank."""
 
-from precompute.errors import BadRequest
-from precompute.index.index import Index
-
 VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50
 SEED_RESULTS = 50  # vectors that are about seed words
@@ -20,11 +17,3 @@ def reaching(rank: int, usual: int, stored: int) -> int | None:
     if rank <= usual:
         return None
     return next((k for k in offered(usual, stored) if k >= rank), stored)
-
-
-def list_length(index: Index, k: int | None, usual: int, stored: int) -> int:
-    """How many entries of each list are shown; BadRequest where so many are not stored."""
-    if k is not None and k > stored > 0:
-        model = index.manifest.model
-        raise BadRequest(f"k = {k}: lists of {model} hold {stored} entries, so k goes from 1 to {stored}")
-    return k or usual

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from app.views.checks import list_length
 from app.views.direction import SIDE_KINDS, DirectionView, direction_view
 from app.views.head import HeadView, head_view
 from app.views.hubs import hubs_of
 from app.views.labels import labels_of
-from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, list_length
+from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
 from app.views.matches import VectorMatch, matches_of
 from app.views.neuron import NeuronView, neuron_view
 from app.views.pairs import PairsView, pairs_view

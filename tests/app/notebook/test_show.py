@@ -94,6 +94,15 @@ def test_what_is_not_shown_is_said(model: lexiscope.Model) -> None:
     assert f"{MOST_ROWS} of 30 rows are shown: to_pandas() has all." in long._repr_html_()
 
 
+def test_a_list_of_nothing_says_so(difference: lexiscope.Model) -> None:
+    unchanged = difference.neuron(1, 0)
+    assert unchanged.value
+    assert unchanged.value.unchanged
+    html = unchanged._repr_html_()
+    assert "<table>" not in html
+    assert html.count(": nothing to list.") == 3  # key, up and value
+
+
 def test_seeds_say_where_they_come_from(gpt2: lexiscope.Model) -> None:
     seeds = gpt2.seeds("dog")
     assert not seeds.exact
