@@ -182,8 +182,8 @@ class ServerSource:
     def read(self, make: Callable[[Index], V]) -> V:  # noqa: ARG002
         raise NeedsIndex(
             f"lists of {self.name} over layers take the index itself, and this model is read from "
-            f"{self._site.origin}. Build it here or copy its folder, and open that; single neurons, heads, tokens, "
-            "searches, seeds and runs work from here"
+            f"{self._site.origin}. `lexiscope pull` or `lexiscope precompute` brings it here; single neurons, heads, "
+            "tokens, searches, seeds and runs work without"
         )
 
     def _get(self, view: type[V], path: str, hide_hubs: bool, live: bool = False, **query: Any) -> V:
