@@ -28,7 +28,7 @@ SHORTER = """() => {
 def test_page(visit: OpenTab, path: str) -> None:
     page = visit(color_scheme="light", viewport={"width": 1280, "height": 900}).go(path)
     assert page.evaluate(SHIFTS) < 0.01
-    page.evaluate(SHORTER)  # the API's page has a hundred sections from one template, and axe half a minute to read them
+    page.evaluate(SHORTER)  # the API's page has a hundred sections of one template, which take axe half a minute
     check_in_light_and_dark(page)
 
 
