@@ -3,17 +3,21 @@ All are shown at /-/settings and listed in the README."""
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from precompute.errors import ServeError
 
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
 PREFIX = "LEXISCOPE_"
 PRIVATE = "private"  # marks a setting whose value is nobody's business but the operator's
 HIDDEN = "(set, not shown)"
+SHORTEST_TOKEN = 16  # characters: nobody guesses it
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
 
 
@@ -27,8 +31,18 @@ def public_origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if url else ""
 
 
+def header_token(token: SecretStr) -> SecretStr:
+    """What can stand in a header, and is long enough."""
+    if token and not re.fullmatch(rf"[!-~]{{{SHORTEST_TOKEN},}}", token.get_secret_value()):
+        raise ValueError(
+            f"give {SHORTEST_TOKEN} or more letters, digits and signs of ASCII without spaces, such as `openssl rand "
+            "-hex 32` prints"
+        )
+    return token
+
+
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True)
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, env_ignore_empty=True, hide_input_in_errors=True)
 
     data: Annotated[Path, PRIVATE] = Field(
         default=Path("data"), description="the folder with the indexes, one folder per model"
@@ -86,7 +100,13 @@ class Settings(BaseSettings):
     worker_url: Annotated[str, PRIVATE] = Field(
         default="",
         description="workers that run elsewhere, instead of own ones: model=http://host:port for each, comma "
-        "separated, or one address for all; unix:/path for a socket",
+        "separated, or one address for all; unix:/path for a socket. A model may have several, of which the least busy "
+        "is asked",
+    )
+    worker_token: Annotated[SecretStr, PRIVATE, AfterValidator(header_token)] = Field(
+        default=SecretStr(""),
+        description="a secret of at least 16 characters that the server and the workers of worker_url share: a worker "
+        "that has one refuses whoever does not send it; unset, whoever reaches a worker may use it",
     )
     workers: int = Field(
         default=4,
@@ -139,9 +159,15 @@ def load(**chosen: Any) -> Settings:
         return Settings(**{name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
         wrong = "; ".join(
-            f"{PREFIX}{str(fault['loc'][0]).upper()} = {fault['input']!r}: {fault['msg']}" for fault in error.errors()
+            f"{PREFIX}{str(fault['loc'][0]).upper()}{_shown_input(fault)}: {fault['msg']}" for fault in error.errors()
         )
         raise ServeError(f"a setting has a value it cannot have: {wrong}") from None
+
+
+def _shown_input(fault: "ErrorDetails") -> str:
+    """What stands there, unless it is a secret."""
+    secret = Settings.model_fields[str(fault["loc"][0])].annotation is SecretStr
+    return "" if secret else f" = {fault['input']!r}"
 
 
 def described(settings: Settings) -> list[dict[str, Any]]:
@@ -149,7 +175,7 @@ def described(settings: Settings) -> list[dict[str, Any]]:
     values = settings.model_dump(mode="json")
     rows = []
     for name, field in Settings.model_fields.items():
-        default = str(field.default) if isinstance(field.default, Path) else field.default
+        default = str(field.default) if isinstance(field.default, Path | SecretStr) else field.default
         hidden = PRIVATE in field.metadata and values[name] != default
         rows.append(
             {

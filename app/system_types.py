@@ -17,7 +17,7 @@ class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
     labels: tuple[str, ...]  # what is wrong with files of labels, for people
-    workers: dict[str, str]  # by model, of those that this server runs: ready, loading or down
+    workers: dict[str, str]  # by model: ready, loading or down; elsewhere also unchecked, or refused for its token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from app.settings import Settings
 from app.worker.faults import add_fault_handlers, fault_page, make_fault
 from app.worker.limits import Limits
 from app.worker.progress import ProgressReports
+from app.worker.token import TokenCheck, knows_token
 from app.worker.worker import Waiter, Worker
 from app.workers.disconnect import cancel_on_disconnect
 from app.workers.protocol import OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Ask
@@ -44,13 +45,17 @@ def create_worker(
     engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_failure: Callable[[], None] = lambda: None
 ) -> ASGIApp:
     """`on_failure` is called when the worker can compute no more and should end."""
-    worker = Worker(engine, model, weights_sha256, Limits.of(settings), on_failure)
+    return worker_service(Worker(engine, model, weights_sha256, Limits.of(settings), on_failure), settings)
+
+
+def worker_service(worker: Worker, settings: Settings) -> ASGIApp:
     metrics = Metrics()
     app = FastAPI(
         openapi_url=None, lifespan=lambda _: worker.running(), redirect_slashes=False,
         telemetry={"tracing": False, "metrics": False, "logs": False},
     )  # fmt: skip
     app.state.worker = worker
+    app.state.token = token = settings.worker_token.get_secret_value()
     app.include_router(router)
     add_fault_handlers(app)
 
@@ -58,7 +63,7 @@ def create_worker(
     async def show_metrics() -> Response:
         return Response(metrics.text(), headers=NO_STORE, media_type=MEDIA_TYPE)
 
-    wrapped: ASGIApp = BodyLimit(app, settings.body_limit, settings.body_seconds)
+    wrapped: ASGIApp = BodyLimit(TokenCheck(app, token), settings.body_limit, settings.body_seconds)
     wrapped = Failures(wrapped, fault_page)
     return RequestLog(wrapped, metrics, settings.access_log)
 
@@ -179,8 +184,9 @@ async def events(waiter: Waiter, worker: Worker) -> AsyncIterator[ServerSentEven
 
 
 @router.get("/health", name="/health")
-async def health(worker: TheWorker) -> Response:
-    return Response(worker.health().model_dump_json(), headers=NO_STORE, media_type="application/json")
+async def health(worker: TheWorker, request: Request) -> Response:
+    found = worker.health(knows_token(request, request.app.state.token))
+    return Response(found.model_dump_json(), headers=NO_STORE, media_type="application/json")
 
 
 router.include_router(asks)

@@ -101,8 +101,8 @@ class Worker:
     def seconds_left(self, waiter: Waiter) -> float:
         return max(0.0, waiter.arrived + self._limits.seconds - time.monotonic())
 
-    def health(self) -> Health:
-        """LiveDown if it can compute no more."""
+    def health(self, may_ask: bool = True) -> Health:
+        """LiveDown if it can compute no more. `may_ask`: whether whoever wants to know may ask for more."""
         if self._failure:
             raise LiveDown(f"the computing thread has ended ({type(self._failure).__name__}): the worker ends as well")
         busy = [lane.busy_seconds for lane in self._lanes if lane.busy_seconds is not None]
@@ -113,6 +113,7 @@ class Worker:
             queue=sum(lane.waiting for lane in self._lanes),
             busy=bool(busy),
             busy_seconds=max(busy, default=0.0),
+            may_ask=may_ask,
         )
 
     @contextmanager

@@ -1,6 +1,7 @@
 """Where workers listen, and the connections to them, which are kept open between requests."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 UNIX = "unix:"
 CONNECTIONS = 1000  # at once; a worker refuses what is beyond its queue much earlier
 CONNECT_SECONDS = 5
+ENTRIES = re.compile(r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))")  # between two of a setting
+PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # such as an application of Ray Serve has
 KEEP_SECONDS = 30  # less than the worker keeps them (commands/worker.py), so that none is closed as it is used
 
 
@@ -48,18 +51,20 @@ class Connections:
                 await client.aclose()
 
 
-def parse_worker_urls(setting: str) -> dict[str, WorkerAddress]:
-    """The setting worker_url by model; "" stands for every model."""
-    addresses: dict[str, WorkerAddress] = {}
-    for entry in filter(None, (entry.strip() for entry in setting.split(","))):
-        model, equals, url = entry.rpartition("=")
-        if model in addresses or (equals and not model):
-            raise ServeError(f"the setting worker_url names {model!r} twice, or with no model before =: {setting!r}")
-        addresses[model.strip()] = WorkerAddress(_checked_url(url.strip()))
+def parse_worker_urls(setting: str) -> dict[str, tuple[WorkerAddress, ...]]:
+    """The setting worker_url by model, which may have several workers; "" stands for every model."""
+    addresses: dict[str, tuple[WorkerAddress, ...]] = {}
+    for entry in filter(None, ENTRIES.split(setting.strip())):
+        model, equals, url = (part.strip() for part in entry.rpartition("="))
+        address = WorkerAddress(_checked_url(url))
+        if address in addresses.get(model, ()) or (equals and not model):
+            raise ServeError(
+                f"the setting worker_url names the address {url!r} twice for {model or 'every model'!r}, or with no "
+                f"model before =: {setting!r}"
+            )
+        addresses[model] = (*addresses.get(model, ()), address)
     if "" in addresses and len(addresses) > 1:
-        raise ServeError(
-            f"the setting worker_url is one address for all models, or model=address for each: {setting!r}"
-        )
+        raise ServeError(f"the setting worker_url is addresses for all models, or model=address for each: {setting!r}")
     return addresses
 
 
@@ -69,27 +74,44 @@ def _checked_url(url: str) -> str:
     try:
         split = urlsplit(url)
         good = split.scheme in ("http", "https") and split.hostname and "@" not in split.netloc and split.port != 0
-        good = good and split.path in ("", "/") and not split.query
+        good = good and PATH.fullmatch(split.path) and not split.query and not split.fragment
     except ValueError:
         good = False
     if not good:
         raise ServeError(
-            f"the setting worker_url holds {url!r}, which is no address of a worker: give http://host:port or "
-            "unix:/path"
+            f"the setting worker_url holds {url!r}, which is no address of a worker: give http://host:port, with a "
+            "path if it has one, or unix:/path"
         )
     return url.rstrip("/")
+
+
+def plain_client(address: WorkerAddress, timeout: float, headers: dict[str, str]) -> "httpx2.Client":
+    """A client for a thread."""
+    import httpx2
+
+    transport = httpx2.HTTPTransport(uds=_socket(address), trust_env=False)
+    return httpx2.Client(
+        transport=transport, base_url=_base_url(address), timeout=timeout, headers=headers, trust_env=False
+    )
 
 
 def _new_client(address: WorkerAddress, patience: float) -> "httpx2.AsyncClient":
     import httpx2  # not needed until a live page is asked for
 
-    socket = address.url.removeprefix(UNIX) if address.url.startswith(UNIX) else None
     limits = httpx2.Limits(
         max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=KEEP_SECONDS
     )
     return httpx2.AsyncClient(
-        transport=httpx2.AsyncHTTPTransport(uds=socket, limits=limits, trust_env=False),
-        base_url="http://worker" if socket else address.url,
+        transport=httpx2.AsyncHTTPTransport(uds=_socket(address), limits=limits, trust_env=False),
+        base_url=_base_url(address),
         timeout=httpx2.Timeout(patience, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         trust_env=False,
     )
+
+
+def _socket(address: WorkerAddress) -> str | None:
+    return address.url.removeprefix(UNIX) if address.url.startswith(UNIX) else None
+
+
+def _base_url(address: WorkerAddress) -> str:
+    return "http://worker" if _socket(address) else address.url

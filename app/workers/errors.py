@@ -3,9 +3,13 @@
 LexiscopeError (precompute/errors.py)
 └── LiveError
     ├── LiveOff      404  there is no worker, because of a setting or because torch is not installed
-    ├── LiveDown     503  the worker starts, has died, or has other weights
-    ├── LiveFull     503  too many wait already
-    ├── TimedOut     503  it took longer than request_seconds, or the worker is frozen
+    ├── LiveDown     503  the worker starts, or cannot be used
+    │   ├── LiveFull          too many wait already
+    │   ├── TimedOut          it took longer than request_seconds
+    │   │   └── WorkerSilent  the worker is frozen
+    │   ├── WorkerGone        it cannot be reached, or has died
+    │   ├── OtherWeights      it has others than the index
+    │   └── TokenRefused      it does not know this server
     ├── TooLarge     413  over a limit; the message has the number
     ├── LiveFailed   500  a fault of the program in the worker; its log says more
     └── VisitorGone  499  nobody reads the answer
@@ -43,6 +47,28 @@ class LiveFull(LiveDown):
 
 
 class TimedOut(LiveDown):
+    pass
+
+
+class WorkerSilent(TimedOut):
+    pass
+
+
+class WorkerGone(LiveDown):
+    """`answered`: there was a connection, so that somebody may still be there. `replica`: what died stands behind the
+    address, at which somebody answers in its place, as Ray Serve does."""
+
+    def __init__(self, message: str, retry_after: int = 10, *, answered: bool = False, replica: bool = False) -> None:
+        super().__init__(message, retry_after)
+        self.answered = answered
+        self.replica = replica
+
+
+class OtherWeights(LiveDown):
+    pass
+
+
+class TokenRefused(LiveDown):
     pass
 
 
@@ -87,7 +113,7 @@ def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
         case 408 | 504:
             return TimedOut(fault.detail, retry_after or 10)
         case 409:
-            return LiveDown(fault.detail, retry_after or 10)
+            return OtherWeights(fault.detail, retry_after or 10)
         case status if 400 <= status < 500:
             return BadRequest(fault.detail)
         case _:

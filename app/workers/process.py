@@ -84,7 +84,7 @@ class WorkerProcess:
         if not self.ready:
             return time.monotonic() - self._last_heard < max(silence, LOADING_SILENCE)
         health = check_health(self._socket, silence)
-        return health is not None and health.busy_seconds < 2 * self._settings.request_seconds + silence
+        return health is not None and not is_stuck(health, self._settings)
 
     def terminate(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -115,7 +115,8 @@ class WorkerProcess:
 
     def _environment(self) -> dict[str, str]:
         passed_on = {PREFIX + name.upper(): str(getattr(self._settings, name)) for name in PASSED_ON}
-        return {**passed_on, "PYTHONUNBUFFERED": "1"}
+        # Nobody but this user reaches the socket: the token is for workers elsewhere.
+        return {**passed_on, f"{PREFIX}WORKER_TOKEN": "", "PYTHONUNBUFFERED": "1"}
 
     def _read_output(self) -> None:
         assert self._process.stdout
@@ -130,6 +131,11 @@ class WorkerProcess:
                     logger.warning("worker of %s: %s", self._model, line)
         self._closed_output = True
         self._on_change()
+
+
+def is_stuck(health: Health, settings: Settings) -> bool:
+    """Whether a worker computes for longer than anybody waits."""
+    return health.busy_seconds >= 2 * settings.request_seconds + settings.worker_silence
 
 
 def check_health(socket: Path, timeout: float) -> Health | None:

@@ -3,6 +3,8 @@ Asks and answers themselves are in precompute/live/wire.py."""
 
 from typing import TypeAlias
 
+from pydantic import SecretStr
+
 from precompute.live.wire import (
     PairsReadingAnswer,
     PairsReadingAsk,
@@ -51,11 +53,17 @@ EVENTS = "/events"  # after the path of a prompt or of pairs: the same as server
 WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
 VISITOR_HEADER = "x-lexiscope-visitor"  # a name for who asks (visitors.py); the worker is fair between them
 OTHER_WEIGHTS = 409  # the status where the worker has others
+BEARER = "Bearer "  # before the token that server and workers share, in the header Authorization
 
 
 def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
     """What a worker and an index must agree on: the hash of the weights, of a difference that of its base, too."""
     return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
+
+
+def token_header(token: SecretStr) -> dict[str, str]:
+    """By which a worker knows its server; none where there is no token."""
+    return {"authorization": BEARER + token.get_secret_value()} if token else {}
 
 
 class Fault(Wire):
@@ -80,3 +88,4 @@ class Health(Wire):
     queue: int  # asks that wait
     busy: bool
     busy_seconds: float  # of the batch that is computed now
+    may_ask: bool = True  # whether whoever asked this knows the token, or none is needed

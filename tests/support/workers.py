@@ -38,6 +38,7 @@ class HeldEngine(Engine):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.hold = threading.Event()
+        self._one_run = threading.Lock()  # several workers of a test may have this engine
         self.batches: list[list[str]] = []
         self.given_up: list[list[str]] = []
 
@@ -54,7 +55,8 @@ class HeldEngine(Engine):
                 self.given_up.append(texts)
                 raise Cancelled
             time.sleep(0.005)
-        return super().prompts(asks, step, cancelled)
+        with self._one_run:
+            return super().prompts(asks, step, cancelled)
 
 
 def held_engine(data: Path, model: str) -> tuple[HeldEngine, str]:
@@ -101,9 +103,9 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
 
 
 @contextmanager
-def listening(app: ASGIApp) -> Iterator[str]:
+def listening(app: ASGIApp, port: int = 0) -> Iterator[str]:
     """The app at an address, in a thread of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", port)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

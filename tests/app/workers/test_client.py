@@ -37,7 +37,8 @@ from tests.support.workers import (
 pytestmark = pytest.mark.slow
 
 PANIC = "a" * 60 + "b"  # what makes the tokenizer of `panicking` panic
-FAST = {"worker_silence": 1.5, "request_seconds": 60, "workers": 1}
+# Workers that the server starts itself need no token.
+FAST = {"worker_silence": 1.5, "request_seconds": 60, "workers": 1, "worker_token": "for-workers-elsewhere"}
 
 
 @pytest.fixture(scope="module")

@@ -169,6 +169,20 @@ def test_a_worker_that_hangs_while_it_loads_is_replaced(
     kept.close()
 
 
+def test_a_worker_of_the_server_has_no_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Only this user reaches its socket."""
+    monkeypatch.setenv("LEXISCOPE_WORKER_TOKEN", "a secret" * 3)
+    code = "import os, sys; print('lexiscope: the token', os.environ['LEXISCOPE_WORKER_TOKEN'] or 'none'); sys.exit(1)"
+    run_instead(monkeypatch, code)
+    kept = Keeper("gpt2", Settings(worker_token="never-shown-to-anybody"), tmp_path / "w.sock")
+    until(lambda: kept.state.failed)
+    kept.close()
+    assert kept.state.reason == "the worker of gpt2 cannot start: the token none"
+    assert "secret" not in caplog.text
+
+
 @pytest.mark.parametrize("code", [
     "import time; time.sleep(60)",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)",  # does not want to
@@ -191,15 +205,24 @@ def test_ending_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
 @pytest.mark.parametrize(("text", "found"), [
     ("", {}), ("http://gpu:8100", {"": "http://gpu:8100"}), ("http://gpu:8100/", {"": "http://gpu:8100"}),
     ("gpt2=http://a:1, smollm2-135m=https://b", {"gpt2": "http://a:1", "smollm2-135m": "https://b"}),
-    ("gpt2=unix:/run/w.sock", {"gpt2": "unix:/run/w.sock"}),
+    ("gpt2=unix:/run/w.sock", {"gpt2": "unix:/run/w.sock"}), ("gpt2 = http://a:1", {"gpt2": "http://a:1"}),
+    ("unix:/run/a folder/w.sock", {"": "unix:/run/a folder/w.sock"}),
+    ("gpt2=http://serve:8100/gpt2/", {"gpt2": "http://serve:8100/gpt2"}),
+    ("gpt2=http://a:1 gpt2=http://b:1", {"gpt2": "http://a:1 http://b:1"}),
+    ("gpt2=http://a,gpt2=unix:/b,pythia=http://a", {"gpt2": "http://a unix:/b", "pythia": "http://a"}),
+    ("http://a http://b\n", {"": "http://a http://b"}),
 ])  # fmt: skip
 def test_addresses_of_workers(text: str, found: dict[str, str]) -> None:
-    assert parse_worker_urls(text) == {model: WorkerAddress(url) for model, url in found.items()}
+    """Several of one model are separated by spaces here."""
+    assert parse_worker_urls(text) == {
+        model: tuple(map(WorkerAddress, [urls] if "folder" in urls else urls.split())) for model, urls in found.items()
+    }
 
 
 @pytest.mark.parametrize("text", [
     "gpu:8100", "http://", "http://user:word@gpu", "ftp://gpu", "unix:relative", "http://gpu:x", "=http://gpu",
-    "a=http://b,a=http://c", "http://a,http://b", "http://a,m=http://b", "http://gpu/path", "http://gpu?x=1",
+    "a=http://b,a=http://b", "http://a,http://a/", "http://a,m=http://b", "http://gpu/a b", "http://gpu/../x?y",
+    "http://gpu?x=1", "http://gpu#x", "gpt2=", "gpt2",
 ])  # fmt: skip
 def test_what_is_no_address_of_a_worker(text: str) -> None:
     with pytest.raises(ServeError, match="worker_url"):

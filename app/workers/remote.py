@@ -1,0 +1,177 @@
+"""Workers that run elsewhere: which of a model's is asked next, and which are left out until they answer again.
+A thread asks each that is left out for its health, so that no visitor waits for it."""
+
+import logging
+import threading
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import SecretStr, ValidationError
+
+from app.workers.connections import WorkerAddress, parse_worker_urls, plain_client
+from app.workers.errors import LiveDown, LiveFull, OtherWeights, TokenRefused, WorkerGone, WorkerSilent
+from app.workers.exchange import GONE, REFUSED, RETRY_SECONDS, STRANGER, Exchange
+from app.workers.protocol import Answer, Health, Progress, token_header
+
+if TYPE_CHECKING:
+    import httpx2
+
+RECHECK_SECONDS = 2.0  # between two looks at a worker that is left out
+CHECK_SECONDS = 5.0  # that it has to answer one
+
+logger = logging.getLogger("lexiscope")
+
+
+@dataclass(frozen=True)
+class RemoteState:
+    word: Literal["unchecked", "ready", "down", "refused"]
+    reason: str = ""  # why it is left out; what follows "the worker of gpt2"
+
+
+class RemoteWorker:
+    """`state` is replaced as a whole, by the event loop and by the thread that looks after it."""
+
+    def __init__(self, address: WorkerAddress, token: SecretStr) -> None:
+        self.address = address
+        self.state = RemoteState("unchecked")
+        self.busy = 0  # requests of this server that are under way, counted by the event loop
+        self.last_asked = 0  # which request that was, of all
+        self._token = token
+        self._lock = threading.Lock()
+        self._times_left_out = 0  # a look that began before the last time says nothing
+        self._watcher: threading.Thread | None = None
+        self._closed = threading.Event()
+
+    def leave_out(self, state: RemoteState) -> None:
+        """It is not asked any more until it answers."""
+        with self._lock:
+            self._times_left_out += 1
+            self._set(state)
+        self.watch()
+
+    def watch(self) -> None:
+        """Looks after it, in a thread, until it answers; it is left out as soon as it does not."""
+        with self._lock:
+            if not self._watcher and not self._closed.is_set():
+                self._watcher = threading.Thread(target=self._look_until_ready, name="remote worker", daemon=True)
+                self._watcher.start()
+
+    def close(self) -> None:
+        self._closed.set()
+        with self._lock:
+            watcher = self._watcher
+        if watcher:
+            watcher.join()
+
+    def _look_until_ready(self) -> None:
+        with plain_client(self.address, CHECK_SECONDS, token_header(self._token)) as client:
+            while True:
+                times_left_out = self._times_left_out
+                state = _look(client)
+                with self._lock:
+                    if times_left_out == self._times_left_out:
+                        self._set(state)
+                        if not state.reason or self._closed.is_set():
+                            self._watcher = None
+                            return
+                self._closed.wait(RECHECK_SECONDS)
+
+    def _set(self, state: RemoteState) -> None:
+        if self.state.word != state.word and self.state.word != "unchecked":
+            logger.warning("the worker at %s is %s", self.address.url, state.word)
+        self.state = state
+
+
+class RemoteWorkers:
+    """The workers of one model; a worker may be among those of several."""
+
+    def __init__(self, workers: Sequence[RemoteWorker], request_number: "count[int]") -> None:
+        self.workers = workers
+        self._request_number = request_number
+
+    def next_worker(self, tried: Collection[RemoteWorker] = ()) -> RemoteWorker | None:
+        """The least busy of those that answer and were not tried yet; of equals the one that was asked longest ago."""
+        able = [worker for worker in self.workers if not worker.state.reason and worker not in tried]
+        return min(able, key=lambda worker: (worker.busy, worker.last_asked), default=None)
+
+    async def ask(self, exchange: Exchange) -> AsyncGenerator[Progress | Answer]:
+        """Reports and the answer of one worker. Who is refused by one goes to the next; who meets one that has died is
+        tried once more, at another worker or at whatever takes its place at the same address."""
+        tried: list[RemoteWorker] = []
+        another_try = True  # after a death: what ends two workers may end them all
+        worker = self.next_worker()
+        if worker is None:
+            raise self._nobody(exchange.model)
+        while True:
+            tried.append(worker)
+            try:
+                async with aclosing(self._ask_one(worker, exchange)) as reports:
+                    async for report in reports:
+                        yield report
+                return
+            except WorkerGone as gone:
+                if not gone.answered:
+                    worker.leave_out(RemoteState("down", GONE))
+                elif not gone.replica:
+                    worker.watch()
+                following = self.next_worker(tried) or (worker if gone.answered else None)
+                if not another_try or following is None:
+                    raise
+                another_try, worker = False, following
+            except WorkerSilent:  # the visitor has waited long enough
+                worker.watch()
+                raise
+            except (LiveFull, OtherWeights, TokenRefused) as refusal:
+                if isinstance(refusal, TokenRefused):
+                    worker.leave_out(RemoteState("refused", REFUSED))
+                following = self.next_worker(tried)
+                if following is None:
+                    raise
+                worker = following
+
+    async def _ask_one(self, worker: RemoteWorker, exchange: Exchange) -> AsyncGenerator[Progress | Answer]:
+        worker.last_asked = next(self._request_number)
+        worker.busy += 1
+        try:
+            async with aclosing(exchange.reports(worker.address)) as reports:
+                async for report in reports:
+                    yield report
+        finally:
+            worker.busy -= 1
+
+    def _nobody(self, model: str) -> LiveDown:
+        states = sorted((worker.state for worker in self.workers), key=lambda state: state.word == "down")
+        reason, number = states[0].reason, len(states)
+        if reason != STRANGER:
+            reason = f"one of them {reason}" if number > 1 else f"the worker of {model} {reason}"
+        none = f"none of the {number} workers of {model} can be asked: " if number > 1 else ""
+        return LiveDown(none + reason, RETRY_SECONDS)
+
+
+def remote_workers(worker_url: str, token: SecretStr) -> dict[str, RemoteWorkers]:
+    """Those that the setting names, by model; "" stands for every model."""
+    addresses = parse_worker_urls(worker_url)
+    workers = {address: RemoteWorker(address, token) for of_model in addresses.values() for address in of_model}
+    number = count(1)
+    return {
+        model: RemoteWorkers([workers[address] for address in of_model], number)
+        for model, of_model in addresses.items()
+    }
+
+
+def _look(client: "httpx2.Client") -> RemoteState:
+    import httpx2
+
+    try:
+        response = client.get("/health")
+        if response.is_server_error:
+            return RemoteState("down", GONE)
+        may_ask = Health.model_validate_json(response.content).may_ask
+        return RemoteState("ready") if may_ask else RemoteState("refused", REFUSED)
+    except httpx2.HTTPError:
+        return RemoteState("down", GONE)
+    except ValidationError:
+        return RemoteState("down", STRANGER)
