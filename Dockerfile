@@ -3,6 +3,7 @@
 #   docker run --rm -it -v lexiscope:/data lexiscope precompute gpt2
 #   docker run --rm -p 8000:8000 -v lexiscope:/data lexiscope
 # With a GPU: docker run --gpus all ...
+# For Ray (deploy/rayservice.yaml): docker build --build-arg EXTRAS=precompute,ray -t lexiscope:ray .
 # With a folder of yours for the volume, add: --user "$(id -u):$(id -g)"
 FROM python:3.11-slim
 
@@ -21,13 +22,19 @@ COPY constraints.txt ./
 RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^torch==' constraints.txt)" \
     && pip install --constraint constraints.txt torch
 
+ARG EXTRAS=precompute
+
 COPY pyproject.toml setup.py README.md LICENSE ./
 COPY app ./app
 COPY lexiscope ./lexiscope
 COPY precompute ./precompute
 COPY static ./static
 COPY templates ./templates
-RUN pip install --constraint constraints.txt '.[precompute]'
+RUN pip install --constraint constraints.txt ".[$EXTRAS]"
+# With ray, wget: KubeRay asks by it whether a container is well.
+RUN case "$EXTRAS" in *ray*) \
+      apt-get update && apt-get install --yes --no-install-recommends wget && rm -rf /var/lib/apt/lists/* ;; \
+    esac
 
 RUN useradd --create-home --uid 10001 lexiscope \
     && install --directory --owner=lexiscope --group=lexiscope /data

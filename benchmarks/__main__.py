@@ -22,6 +22,7 @@ from benchmarks import (
     notebook,
     pairs,
     patterns,
+    ray_serve,
     readability,
     server,
     token_page,
@@ -39,7 +40,7 @@ from precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
-    "fairness", "readability", "export", "travel", "notebook",
+    "fairness", "readability", "export", "travel", "notebook", "serve",
 )  # fmt: skip
 TABLES = ("families", "patterns", "bases")
 
@@ -66,6 +67,7 @@ def main() -> None:
             "export": lambda: export.figures(scratch, _demo_tokenizer(args.data)),
             "travel": lambda: travel.figures(scratch, _demo_tokenizer(args.data)),
             "notebook": lambda: notebook.figures(scratch, _demo_tokenizer(args.data)),
+            "serve": lambda: ray_serve.figures(scratch, _demo_tokenizer(args.data)),
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
             "readability": lambda: readability.figures(_demo_index(args.data)),
         }

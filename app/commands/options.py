@@ -49,6 +49,16 @@ def natural(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
 
 
+def amount(text: str) -> float:
+    """An argparse type: a number from 0 on."""
+    try:
+        if 0 <= (number := float(text)) < float("inf"):
+            return number
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+
+
 def add_build(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--layers", type=layers, metavar="A-B", help="only these layers, such as 30-35 or 0,5,7")
     parser.add_argument("--k", type=positive, metavar="N", help="tokens per list and end (default: as built, else 100)")

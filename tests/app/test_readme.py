@@ -63,7 +63,7 @@ def test_every_option_exists(option: str, capsys: pytest.CaptureFixture[str]) ->
     helps = []
     commands = (
         "precompute", "show", "seeds", "verify", "demo", "serve", "models", "compare", "stitch", "lab", "labels",
-        "export", "reproduce", "push", "pull",
+        "export", "reproduce", "push", "pull", "worker",
     )  # fmt: skip
     for command in commands:
         with pytest.raises(SystemExit):

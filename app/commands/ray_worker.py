@@ -1,0 +1,202 @@
+"""`lexiscope worker --ray`: models as applications of Ray Serve, each at a path of its own, until this ends."""
+
+import argparse
+import logging
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from app.commands.http_server import browser_address, listen
+from app.commands.weights import find_weights
+from app.settings import Settings, load
+from app.workers.connections import WorkerAddress, plain_client
+from precompute.errors import ServeError
+
+if TYPE_CHECKING:
+    from app.worker.ray_serve import WorkerArguments
+
+LOCAL = "local"
+OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: answers stay far below
+KEEP_ALIVE_SECONDS = 120  # as a plain worker has it (worker.py)
+MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
+CONNECT_SECONDS = 5.0  # that the head node of a cluster has to answer
+ANSWER_SECONDS = 60  # in which an application that runs must answer at its address
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported: nothing leaves for its makers
+
+
+def run_on_ray(args: argparse.Namespace) -> int:
+    if args.ray_address == LOCAL:
+        _close_cluster_to_others()
+    from app.worker.ray_serve import bound_application
+
+    settings = load(data=args.data, device=args.device)
+    applications = _applications(args)
+    with _address(args) as address, _cluster(args.ray_address, applications):
+        start_serve(settings, args.host, urlsplit(address).port or 0, everywhere=args.ray_address != LOCAL)
+        try:
+            for name, arguments in applications.items():
+                deploy(name, bound_application(arguments, settings))
+                _wait_for_answer(name, f"{address}/{name}")
+                sys.stdout.write(f"The worker of {name} is at {address}/{name} (Ctrl-C ends it)\n")
+                sys.stdout.flush()
+            while True:
+                signal.pause()
+        finally:
+            _take_down(applications)
+
+
+def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -> None:
+    """Serve with its HTTP proxies, on every node or on this one; where it runs already, it stays as it is."""
+    from ray import serve
+
+    serve.start(
+        proxy_location="EveryNode" if everywhere else "HeadOnly",
+        http_options={
+            "host": host,
+            "port": port,
+            "request_timeout_s": settings.request_seconds + MARGIN_SECONDS,
+            "keep_alive_timeout_s": KEEP_ALIVE_SECONDS,
+        },
+        logging_config={"log_level": "WARNING", "enable_access_log": False},
+    )
+
+
+def deploy(name: str, application: Any) -> None:
+    """Returns when the replicas have loaded the model; ServeError says why they cannot."""
+    from ray import serve
+
+    logs = {"log_level": "WARNING", "enable_access_log": False}
+    try:
+        serve.run(application, name=name, route_prefix=f"/{name}", logging_config=logs)
+    except RuntimeError:
+        state = serve.status().applications[name]
+        reasons = [status.message for status in state.deployments.values()] or [state.message]
+        raise ServeError(f"the worker of {name} cannot start on Ray: {' '.join(reasons).strip()[-2000:]}") from None
+
+
+def _close_cluster_to_others() -> None:
+    """Ray's own ports are open to the network, whatever Serve's are, and would run anybody's code. It must be said
+    before ray is imported."""
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+
+
+def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
+    """By the name of the model, which is its path, too. What is wrong with weights or numbers is said at once."""
+    from pydantic import ValidationError
+
+    from app.worker.ray_serve import WorkerArguments
+    from precompute.weights.difference import Difference
+
+    if args.socket:
+        raise ServeError("Ray Serve listens at a port: leave out --socket, or --ray")
+    applications: dict[str, WorkerArguments] = {}
+    for model in args.model:
+        found = find_weights(model, args.data)
+        name = found.checkpoint.name if isinstance(found, Difference) else found.name
+        if name in applications:
+            raise ServeError(f"two models are called {name}: each has its path by its name, so leave one out")
+        try:
+            applications[name] = WorkerArguments(
+                model=str(Path(model).absolute()) if Path(model).exists() else model,
+                data=args.data.absolute(),
+                threads=args.threads,
+                min_replicas=args.min_replicas,
+                max_replicas=args.max_replicas or args.min_replicas,
+                target_requests=args.target_requests,
+                cpus_per_replica=args.cpus_per_replica,
+                gpus_per_replica=args.gpus_per_replica,
+                scale_up_seconds=args.scale_up_seconds,
+                scale_down_seconds=args.scale_down_seconds,
+            )
+        except ValidationError as error:
+            raise ServeError("; ".join(fault["msg"] for fault in error.errors())) from None
+    return applications
+
+
+@contextmanager
+def _address(args: argparse.Namespace) -> Iterator[str]:
+    """Where Serve is to listen, for people; ServeError if somebody else does."""
+    listener = listen(args.host, args.port)
+    address = browser_address(listener)
+    listener.close()
+    yield address
+
+
+@contextmanager
+def _cluster(address: str, applications: "Mapping[str, WorkerArguments]") -> Iterator[None]:
+    """Ray, for as long as this lasts: that which runs at an address, or one of our own, which has room for them."""
+    import ray
+
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    _check_somebody_listens(address)
+    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES} if address == LOCAL else {}
+    try:
+        ray.init(address=address, logging_level=logging.ERROR, **own)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ServeError(f"no Ray cluster can be used at {address}: {error}") from None
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    try:
+        if own:
+            check_room(applications, ray.cluster_resources())
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_somebody_listens(address: str) -> None:
+    """Ray would try for minutes, and then end the process."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        try:
+            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+        except OSError as error:
+            raise ServeError(
+                f"no Ray cluster can be reached at {address}: {error.strerror or error}. Give the address of its head "
+                "node, auto on one of its nodes, or leave out --ray-address"
+            ) from None
+
+
+def check_room(applications: "Mapping[str, WorkerArguments]", there: Mapping[str, float]) -> None:
+    """Replicas that do not fit would be waited for without end."""
+    for what in ("cpus", "gpus"):
+        wanted = sum(one.min_replicas * getattr(one, f"{what}_per_replica") for one in applications.values())
+        has = there.get(what.upper()[:-1], 0)
+        if wanted > has:
+            raise ServeError(
+                f"the replicas want {wanted:g} {what.upper()} and this machine has {has:g}: give fewer --min-replicas, "
+                f"or less --{what}-per-replica"
+            )
+
+
+def _wait_for_answer(name: str, url: str) -> None:
+    """Returns when the application answers there; where Serve ran already, it may listen elsewhere."""
+    import httpx2
+
+    deadline = time.monotonic() + ANSWER_SECONDS
+    with plain_client(WorkerAddress(url), 5, {}) as client:
+        while time.monotonic() < deadline:
+            with suppress(httpx2.HTTPError):
+                if client.get("/health").is_success:
+                    return
+            time.sleep(0.1)
+    raise ServeError(
+        f"{name} runs on Ray Serve but does not answer at {url}: where Serve ran before, it keeps its address, so give "
+        "that as --host and --port"
+    )
+
+
+def _take_down(applications: "Mapping[str, WorkerArguments]") -> None:
+    from ray import serve
+
+    for name in applications:
+        serve.delete(name)

@@ -1,0 +1,51 @@
+"""A worker's model, loaded: what it computes with, what it is called, and which weights it has."""
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from app.workers.protocol import weights_name
+from precompute.errors import BadWeights, IndexFault
+from precompute.index.manifest import Manifest
+
+if TYPE_CHECKING:
+    from precompute.live.engine import Engine
+    from precompute.weights.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    engine: "Engine"
+    name: str
+    weights: str  # as protocol.weights_name has it
+
+
+def load_model(asked: str, data: Path, device: str, threads: int | None) -> LoadedModel:
+    """`asked`: whatever `lexiscope worker --model` takes."""
+    from app.commands.weights import find_weights
+    from precompute.live.engine import Engine
+    from precompute.weights.difference import Difference
+
+    found = find_weights(asked, data)
+    # of a difference the tuned model's, under the name of the difference
+    checkpoint, base = (found.checkpoint, found.base.checkpoint) if isinstance(found, Difference) else (found, None)
+    with ThreadPoolExecutor(1) as beside:
+        hashing = beside.submit(_checked_weights, checkpoint, base, data)
+        engine = Engine.load(found, device, threads)
+        return LoadedModel(engine, checkpoint.name, hashing.result())
+
+
+def _checked_weights(checkpoint: "Checkpoint", base: "Checkpoint | None", data: Path) -> str:
+    """What the weights are called, which must be those that the index of this name was made from, if there is one."""
+    weights = weights_name(checkpoint.weights_hash(), base.weights_hash() if base else None)
+    with contextlib.suppress(IndexFault):
+        manifest = Manifest.load(data / checkpoint.name)
+        if weights != weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None):
+            sources = f"{checkpoint.source} or {base.source}" if base else checkpoint.source
+            raise BadWeights(
+                f"{sources} holds other weights than the index {data / checkpoint.name} was made from: put those back, "
+                f"or rebuild the index: `lexiscope precompute {manifest.model} --force`"
+            )
+    return weights

@@ -1,0 +1,103 @@
+"""`lexiscope worker --ray`: models at paths of one address until Ctrl-C, after which nothing is left; what is refused.
+What replicas answer is for worker/test_ray_serve.py."""
+
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.cli import main
+from app.workers.child_process import lexiscope_command
+from precompute.errors import ServeError
+from tests.support.processes import ROOT, alive
+from tests.support.site import GPT2, LLAMA
+from tests.support.workers import SEEDS, asking_site, listening, post, until
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # Ray warns when imported
+
+
+def descendants(pid: int) -> Iterator[int]:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            yield child
+            yield from descendants(child)
+
+
+@pytest.mark.ray
+def test_two_models_until_it_is_interrupted(site_data: Path) -> None:
+    models = ["--model", GPT2, "--model", LLAMA]
+    words = lexiscope_command(["worker", "--ray", *models, "--data", str(site_data), "--port", "0"])
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        try:
+            assert process.stdout
+            urls = {}
+            for name in (GPT2, LLAMA):
+                line = process.stdout.readline()
+                assert line.startswith(f"The worker of {name} is at http://127.0.0.1:"), line
+                assert line.endswith(f"/{name} (Ctrl-C ends it)\n")
+                urls[name] = line.split()[6]
+            app, _ = asking_site(site_data, worker_url=" ".join(f"{name}={url}" for name, url in urls.items()))
+            with listening(app) as site:
+                for name in urls:
+                    assert post(f"{site}/{name}/seeds", SEEDS).status_code == 200
+                mixed_up = post(f"{urls[LLAMA]}/seeds", SEEDS, {"x-lexiscope-weights": "0" * 64})
+                assert mixed_up.json()["detail"].startswith(f"the worker has {LLAMA} with the weights")
+            started = set(descendants(process.pid))
+            raylets = [pid for pid in started if "/raylet/raylet" in Path(f"/proc/{pid}/cmdline").read_text()]
+            assert raylets
+            for pid in raylets:  # Ray's own ports are closed to whoever does not know its token
+                assert b"RAY_AUTH_MODE=token\0" in Path(f"/proc/{pid}/environ").read_bytes()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    until(lambda: not any(map(alive, started)), 60)
+
+
+@pytest.mark.parametrize(("there", "said"), [
+    ({"CPU": 3.0, "GPU": 1.0}, "the replicas want 4 CPUS and this machine has 3: give fewer --min-replicas"),
+    ({"CPU": 4.0}, "the replicas want 1 GPUS and this machine has 0: give fewer --min-replicas, or less --gpus-per"),
+])  # fmt: skip
+def test_what_does_not_fit_is_not_waited_for(there: dict[str, float], said: str) -> None:
+    from app.commands.ray_worker import check_room
+    from app.worker.ray_serve import WorkerArguments
+
+    wanted = {name: WorkerArguments(model=name, min_replicas=2, max_replicas=9, gpus_per_replica=0.25) for name in "ab"}
+    check_room(wanted, {"CPU": 4.0, "GPU": 1.0})
+    with pytest.raises(ServeError, match=re.escape(said)):
+        check_room(wanted, there)
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (["--model", GPT2, "--model", LLAMA], "a worker has one model, not tiny-gpt2 and tiny-llama: start one for each"),
+    (["--ray", "--model", GPT2, "--model", GPT2], "two models are called tiny-gpt2"),
+    (["--ray", "--model", GPT2, "--socket", "w.sock"], "Ray Serve listens at a port: leave out --socket, or --ray"),
+    (["--ray", "--model", GPT2, "--min-replicas", "3", "--max-replicas", "2"], "max_replicas is 2, less than"),
+    (["--ray", "--model", "./nothing"], "There is no folder or file './nothing'"),
+    (["--ray", "--model", GPT2, "--host", "256.1.1.1"], "cannot listen at 256.1.1.1"),
+    (["--ray", "--model", GPT2, "--port", "TAKEN"], "cannot listen at 127.0.0.1"),
+    (["--ray", "--model", GPT2, "--port", "0", "--ray-address", "127.0.0.1:9"], "no Ray cluster"),
+])  # fmt: skip
+def test_what_is_refused_before_anything_starts(
+    site_data: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = [port if word == "TAKEN" else word for word in words]
+        assert main(["worker", *words, "--data", str(site_data)]) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.startswith("lexiscope: ")
+
+
+@pytest.mark.parametrize("number", ["-1", "nan", "inf", "much"])
+def test_amounts_are_numbers(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["worker", "--ray", "--model", GPT2, f"--gpus-per-replica={number}"])
+    assert "is not a number from 0 on" in capsys.readouterr().err

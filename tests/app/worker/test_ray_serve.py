@@ -1,0 +1,216 @@
+"""Replicas on Ray Serve answer as a plain worker does, with the same limits; one that is killed costs nobody an answer;
+there are more of them under load and fewer afterwards. One cluster for all of it (tests/support/ray_replicas.py)."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from app.workers.protocol import VISITOR_HEADER, WEIGHTS_HEADER
+from tests.support.processes import ROOT, alive
+from tests.support.site import GPT2
+from tests.support.workers import PROMPT, SEEDS, HeldEngine, asking_site, in_thread, listening, post, until, worker_app
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
+
+TOKEN = "0123456789-of-replicas"
+KNOWN = {"authorization": f"Bearer {TOKEN}"}
+REPLICAS, MOST_REPLICAS = 2, 3
+LONG = 120  # seconds, for what a loaded machine takes its time for
+ASKS: list[tuple[str, dict[str, Any]]] = [
+    ("seeds", SEEDS),
+    ("seeds", {**SEEDS, "heads": True}),
+    ("relation", {"pairs": [{"source": "dog", "target": "dogs"}]}),
+    ("heads", {"groups": [[{"word": "dog"}]], "layers": [0, 1]}),
+    ("reading", {"kind": "ff_value", "layer": 1, "index": 3, "reading": "norm", "k": 5}),
+    ("states", {"text": "the dog", "layer": 0}),
+    ("prompt", {"text": "The dog and the lion", "panels": ["evolution", "attention", "patterns", "neurons"]}),
+    ("prompt", {"text": "The dog", "panels": ["coverage", "attribution"]}),
+]
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`url` is the application's, `site` that of a server which asks it, `plain` that of a plain worker."""
+
+    process: "subprocess.Popen[str]"
+    url: str
+    site: str
+    plain: str
+    folder: Path
+
+    def replicas(self) -> int:
+        """How many run, by Serve's own account."""
+        assert self.process.stdin
+        assert self.process.stdout
+        self.process.stdin.write("replicas\n")
+        self.process.stdin.flush()
+        while not (line := self.process.stdout.readline()).startswith("replicas: "):
+            assert line, "it has ended"  # else what Ray says of a replica that died
+        return int(line.split()[1])
+
+    def hold(self) -> None:
+        """Prompts that begin from now on wait; what began before is forgotten."""
+        for file in (*(self.folder / "begun").iterdir(), *(self.folder / "given-up").iterdir()):
+            file.unlink()
+        (self.folder / "hold").touch()
+
+    def release(self) -> None:
+        (self.folder / "hold").unlink(missing_ok=True)
+
+    def computing(self, what: str = "begun") -> set[int]:
+        """The processes of replicas in which a prompt has begun, or was given up."""
+        return {int(file.name.partition("-")[0]) for file in (self.folder / what).iterdir()}
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    site_data: Path, loaded: tuple[HeldEngine, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("replicas")
+    for name in ("begun", "given-up"):
+        (folder / name).mkdir()
+    arguments = map(str, (site_data, folder, TOKEN, REPLICAS, MOST_REPLICAS))
+    words = [sys.executable, "-m", "tests.support.ray_replicas", *arguments]
+    with ExitStack() as stack:
+        log = stack.enter_context((folder / "log").open("w+"))
+        process = stack.enter_context(
+            subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT)
+        )
+        stack.callback(process.wait, LONG)
+        assert process.stdin
+        stack.callback(process.stdin.close)
+        assert process.stdout
+        url = process.stdout.readline().strip()
+        assert url.startswith("http://127.0.0.1:"), (folder / "log").read_text()
+        site, _ = asking_site(site_data, worker_url=f"{GPT2}={url}", worker_token=TOKEN, request_seconds=2 * LONG)
+        at = stack.enter_context(listening(site))
+        plain = stack.enter_context(listening(worker_app(loaded[0], GPT2, loaded[1])))
+        yield Cluster(process, url, f"{at}/{GPT2}", plain, folder)
+
+
+@pytest.fixture(autouse=True)
+def released(cluster: Cluster) -> Iterator[None]:
+    yield
+    cluster.release()
+
+
+def events(text: str) -> list[Any]:
+    """The data of the events but for progress, whose number depends on the time."""
+    found = [block.split("\n") for block in text.replace("\r", "").split("\n\n") if block.startswith("event: ")]
+    return [(block[0], json.loads(block[1].removeprefix("data: "))) for block in found if "progress" not in block[0]]
+
+
+def test_replicas_answer_as_a_plain_worker_does(cluster: Cluster) -> None:
+    """As often as it takes until both replicas have answered prompts."""
+    cluster.hold()
+    cluster.release()
+    answered = 0
+    while answered < 2 or len(cluster.computing()) < REPLICAS:
+        for path, ask in ASKS:
+            expected, found = post(f"{cluster.plain}/{path}", ask), post(f"{cluster.url}/{path}", ask, KNOWN)
+            assert (found.status_code, found.json()) == (200, expected.json()), (path, ask)
+        streamed = post(f"{cluster.url}/prompt/events", PROMPT, KNOWN)
+        assert streamed.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert "event: progress" in streamed.text
+        assert events(streamed.text) == events(post(f"{cluster.plain}/prompt/events", PROMPT).text)
+        answered += 1
+        assert answered < 50
+    assert cluster.replicas() == REPLICAS
+
+
+@pytest.mark.parametrize(("path", "ask", "headers", "status", "said"), [
+    ("seeds", SEEDS, {}, 401, "LEXISCOPE_WORKER_TOKEN"),
+    ("seeds", SEEDS, {**KNOWN, WEIGHTS_HEADER: "0" * 64}, 409, f"the worker has {GPT2} with the weights"),
+    ("seeds", {"terms": "x" * 30_000}, KNOWN, 413, "more than 20000 bytes (the setting body_limit)"),
+    ("prompt", {**PROMPT, "text": "dog " * 60}, KNOWN, 413, "up to 40 are read (the setting prompt_tokens)"),
+    ("prompt/events", {**PROMPT, "text": "dog " * 60}, KNOWN, 413, "up to 40 are read (the setting prompt_tokens)"),
+    ("prompt", {"text": 1}, KNOWN, 422, "text"),
+    ("nothing", {}, KNOWN, 404, "ask with POST /seeds"),
+])  # fmt: skip
+def test_refusals_are_those_of_a_plain_worker(
+    cluster: Cluster, path: str, ask: Any, headers: dict[str, str], status: int, said: str
+) -> None:
+    answer = post(f"{cluster.url}/{path}", ask, headers)
+    assert (answer.status_code, answer.json()["status"]) == (status, status)
+    assert said in answer.json()["detail"]
+
+
+def test_one_visitor_has_so_many_requests_at_each_replica(cluster: Cluster) -> None:
+    cluster.hold()
+    headers = {**KNOWN, VISITOR_HEADER: "somebody"}
+    asked = [
+        in_thread(lambda n=n: post(f"{cluster.url}/prompt", {**PROMPT, "text": f"dog {n}"}, headers, LONG))  # type: ignore[misc]
+        for n in range(2 * REPLICAS + 1)
+    ]
+    until(lambda: any(found for _, found in asked), LONG)
+    refused = next(found[0] for _, found in asked if found)
+    cluster.release()
+    for thread, _ in asked:
+        thread.join()
+    assert refused.status_code == 503
+    assert "of your requests wait or are computed already (the setting visitor_queue)" in refused.json()["detail"]
+    assert int(refused.headers["retry-after"]) >= 1
+
+
+@pytest.mark.parametrize("path", ["prompt", "events"])
+def test_a_visitor_who_leaves_is_cancelled(cluster: Cluster, path: str) -> None:
+    """From the visitor through the server and Serve to the computing thread of a replica."""
+    cluster.hold()
+    server, _, model = cluster.site.removeprefix("http://").partition("/")
+    with closing(HTTPConnection(server)) as visitor:
+        visitor.request("POST", f"/{model}/{path}", json.dumps(PROMPT))
+        until(cluster.computing, LONG)
+    until(lambda: cluster.computing("given-up"), LONG)
+
+
+def ask_site(cluster: Cluster, path: str, number: int) -> httpx2.Response:
+    """As a visitor of their own."""
+    text = f"dog {number} and lion"
+    return post(f"{cluster.site}/{path}", {**PROMPT, "text": text}, {"x-forwarded-for": f"192.0.2.{number}"}, LONG)
+
+
+def test_a_replica_killed_under_load_costs_nobody_more_than_a_retry(cluster: Cluster) -> None:
+    cluster.hold()
+    asked: list[tuple[Any, list[Any]]] = []
+    while len(asked) < 4 or len(cluster.computing()) < REPLICAS:  # Serve asks the less busy one, soon enough
+        number, path = len(asked), ("prompt", "events")[len(asked) % 2]
+        asked.append(in_thread(lambda path=path, number=number: ask_site(cluster, path, number)))  # type: ignore[misc]
+        time.sleep(0.2)
+        assert len(asked) < 200
+    killed = min(cluster.computing())
+    os.kill(killed, signal.SIGKILL)
+    until(lambda: not alive(killed))
+    cluster.release()
+    for number, (thread, found) in enumerate(asked):
+        thread.join()
+        assert found[0].status_code == 200, found[0].text
+        if number % 2 == 0:
+            expected = post(f"{cluster.plain}/prompt", {**PROMPT, "text": f"dog {number} and lion"})
+            assert found[0].json() == expected.json()
+        else:
+            assert found[0].text.endswith("PromptAnswer\n")
+
+
+def test_more_replicas_under_load_and_fewer_afterwards(cluster: Cluster) -> None:
+    """One of them in the place of that which was killed."""
+    cluster.hold()
+    asked = [in_thread(lambda number=number: ask_site(cluster, "prompt", number)) for number in range(12)]  # type: ignore[misc]
+    until(lambda: cluster.replicas() == MOST_REPLICAS, LONG)
+    cluster.release()
+    for thread, found in asked:
+        thread.join()
+        assert found[0].status_code == 200, found[0].text
+    until(lambda: cluster.replicas() == REPLICAS, LONG)
+    assert ask_site(cluster, "prompt", 1).status_code == 200

@@ -1,0 +1,102 @@
+"""`python -m tests.support.ray_replicas DATA FOLDER TOKEN MIN MAX`: replicas of a model on a local Ray cluster.
+
+Prints their address; then `replicas` on standard input prints how many run. Ends when standard input does. Prompts wait
+while FOLDER has a file `hold`; FOLDER/begun and FOLDER/given-up get a file for each, named after the replica's process.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+os.environ |= {
+    "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
+    "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+
+from app.commands.ray_worker import deploy, start_serve
+from app.settings import Settings
+from app.worker.loading import LoadedModel
+from app.worker.ray_serve import Replica, WorkerArguments, bound_application
+from precompute.errors import LexiscopeError
+from precompute.index.manifest import Manifest
+from precompute.live.engine import Engine
+from precompute.live.faults import Cancelled
+from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.weights.checkpoint import Checkpoint
+from tests.support.site import GPT2
+
+LIMITS: dict[str, Any] = {
+    "visitor_queue": 2,
+    "body_limit": 20_000,
+    "prompt_tokens": 40,
+    "request_seconds": 240,  # prompts are held while a replica starts, on a machine that is busy
+    "batch_size": 1,  # prompts that run together differ from those alone in the last digit of float32
+}
+
+
+class FileHeldEngine(Engine):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.folder = Path()
+        self._number = count()
+
+    def prompts(
+        self,
+        asks: Sequence[PromptAsk],
+        step: Callable[[str, float], None] = lambda *_: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[PromptAnswer | LexiscopeError]:
+        name = f"{os.getpid()}-{next(self._number)}"
+        (self.folder / "begun" / name).touch()
+        while (self.folder / "hold").exists():
+            if cancelled():
+                (self.folder / "given-up" / name).touch()
+                raise Cancelled
+            time.sleep(0.01)
+        return super().prompts(asks, step, cancelled)
+
+
+class HeldReplica(Replica):
+    def load(self, arguments: WorkerArguments, _: Settings) -> LoadedModel:
+        manifest = Manifest.load(arguments.data / GPT2)
+        engine = FileHeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
+        assert isinstance(engine, FileHeldEngine)
+        engine.folder = Path(arguments.model)
+        return LoadedModel(engine, GPT2, manifest.weights_sha256)
+
+
+def main(data: Path, folder: Path, token: str, replicas: int, most_replicas: int) -> None:
+    import ray
+    from ray import serve
+
+    from app.commands.http_server import browser_address, listen
+
+    listener = listen("127.0.0.1", 0)
+    address, port = browser_address(listener), listener.getsockname()[1]
+    listener.close()
+    ray.init(
+        address="local", num_cpus=most_replicas, include_dashboard=False, object_store_memory=100 << 20,
+        logging_level="ERROR", log_to_driver=False,
+    )  # fmt: skip
+    settings = Settings(data=data, worker_token=token, **LIMITS)
+    start_serve(settings, "127.0.0.1", port, everywhere=False)
+    arguments = WorkerArguments(
+        model=str(folder), data=data, min_replicas=replicas, max_replicas=most_replicas, target_requests=3,
+        scale_up_seconds=0.5, scale_down_seconds=1, look_back_seconds=1,
+    )  # fmt: skip
+    deploy(GPT2, bound_application(arguments, settings, HeldReplica))
+    print(f"{address}/{GPT2}", flush=True)
+    for _ in sys.stdin:
+        states = serve.status().applications[GPT2].deployments["Worker"].replica_states
+        print(f"replicas: {states.get('RUNNING', 0)}", flush=True)
+    serve.shutdown()
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
