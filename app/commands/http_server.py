@@ -99,5 +99,10 @@ def _somebody_listens(path: Path) -> bool:
 def browser_address(listener: socket.socket) -> str:
     """What to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
+    return url_of(host, port)
+
+
+def url_of(host: str, port: int) -> str:
+    """Of what listens at this address, on this machine."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

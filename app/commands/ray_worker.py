@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import re
 import secrets
 import signal
 import socket
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.commands.http_server import browser_address, listen
+from app.commands.http_server import browser_address, listen, url_of
 from app.commands.weights import find_weights
 from app.settings import Settings, load
 from app.workers.connections import WorkerAddress, plain_client
@@ -40,7 +41,8 @@ def run_on_ray(args: argparse.Namespace) -> int:
 
     settings = load(data=args.data, device=args.device)
     applications = _applications(args)
-    with _address(args) as address, _cluster(args.ray_address, applications):
+    address = _address(args)
+    with _cluster(args.ray_address, applications):
         start_serve(settings, args.host, urlsplit(address).port or 0, everywhere=args.ray_address != LOCAL)
         try:
             for name, arguments in applications.items():
@@ -79,8 +81,13 @@ def deploy(name: str, application: Any) -> None:
         serve.run(application, name=name, route_prefix=f"/{name}", logging_config=logs)
     except RuntimeError:
         state = serve.status().applications[name]
-        reasons = [status.message for status in state.deployments.values()] or [state.message]
-        raise ServeError(f"the worker of {name} cannot start on Ray: {' '.join(reasons).strip()[-2000:]}") from None
+        (message,) = [status.message for status in state.deployments.values()] or [state.message]
+        raise ServeError(f"the worker of {name} cannot start on Ray: {reason_of(message)}") from None
+
+
+def reason_of(message: str) -> str:
+    """What is wrong, by Serve's message: the last line of a traceback, without the name of the error."""
+    return re.sub(r"^[\w.]+: ", "", message.strip().rpartition("\n")[2])
 
 
 def _close_cluster_to_others() -> None:
@@ -122,13 +129,16 @@ def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
     return applications
 
 
-@contextmanager
-def _address(args: argparse.Namespace) -> Iterator[str]:
-    """Where Serve is to listen, for people; ServeError if somebody else does."""
+def _address(args: argparse.Namespace) -> str:
+    """Where Serve is to listen, for people; ServeError if somebody else does, on a cluster of our own."""
+    if args.ray_address != LOCAL:
+        if not args.port:
+            raise ServeError("--port 0 is for a cluster of its own: give the port at which every node is to listen")
+        return url_of(args.host, args.port)
     listener = listen(args.host, args.port)
     address = browser_address(listener)
     listener.close()
-    yield address
+    return address
 
 
 @contextmanager
@@ -140,7 +150,8 @@ def _cluster(address: str, applications: "Mapping[str, WorkerArguments]") -> Ite
     _check_somebody_listens(address)
     own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES} if address == LOCAL else {}
     try:
-        ray.init(address=address, logging_level=logging.ERROR, **own)
+        # What replicas log is in Ray's files: here it would be tracebacks of Serve around each message of ours.
+        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **own)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ServeError(f"no Ray cluster can be used at {address}: {error}") from None
     for number in (signal.SIGTERM, signal.SIGHUP):

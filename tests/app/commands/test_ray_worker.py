@@ -74,6 +74,16 @@ def test_what_does_not_fit_is_not_waited_for(there: dict[str, float], said: str)
         check_room(wanted, there)
 
 
+@pytest.mark.parametrize(("message", "reason"), [
+    ("3 times:\nTraceback:\n  File ...\nprecompute.errors.BuildError: no: device", "no: device"),
+    ("Deploying app 'gpt2' failed.\n", "Deploying app 'gpt2' failed."), ("", ""),
+])  # fmt: skip
+def test_why_a_model_cannot_be_loaded(message: str, reason: str) -> None:
+    from app.commands.ray_worker import reason_of
+
+    assert reason_of(message) == reason
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (["--model", GPT2, "--model", LLAMA], "a worker has one model, not tiny-gpt2 and tiny-llama: start one for each"),
     (["--ray", "--model", GPT2, "--model", GPT2], "two models are called tiny-gpt2"),
@@ -82,7 +92,8 @@ def test_what_does_not_fit_is_not_waited_for(there: dict[str, float], said: str)
     (["--ray", "--model", "./nothing"], "There is no folder or file './nothing'"),
     (["--ray", "--model", GPT2, "--host", "256.1.1.1"], "cannot listen at 256.1.1.1"),
     (["--ray", "--model", GPT2, "--port", "TAKEN"], "cannot listen at 127.0.0.1"),
-    (["--ray", "--model", GPT2, "--port", "0", "--ray-address", "127.0.0.1:9"], "no Ray cluster"),
+    (["--ray", "--model", GPT2, "--ray-address", "127.0.0.1:9"], "no Ray cluster can be reached at 127.0.0.1:9: Conn"),
+    (["--ray", "--model", GPT2, "--ray-address", "auto", "--port", "0"], "--port 0 is for a cluster of its own"),
 ])  # fmt: skip
 def test_what_is_refused_before_anything_starts(
     site_data: Path, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
