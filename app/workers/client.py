@@ -123,14 +123,11 @@ class LiveClient:
 
     async def close(self) -> None:
         """Returns when all workers that this server started have ended."""
-        await self._connections.close()
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        self.supervisor.close()
         for remote in self._remote.values():
             for worker in remote.workers:
                 worker.close()
+        await self._connections.close()
+        await asyncio.to_thread(self.supervisor.close)
 
     def _remote_of(self, model: str) -> RemoteWorkers | None:
         return self._remote.get(model) or self._remote.get("")

@@ -60,11 +60,8 @@ class RemoteWorker:
                 self._watcher.start()
 
     def close(self) -> None:
+        """The thread ends as soon as its look does; nobody need wait for it."""
         self._closed.set()
-        with self._lock:
-            watcher = self._watcher
-        if watcher:
-            watcher.join()
 
     def _look_until_ready(self) -> None:
         with plain_client(self.address, CHECK_SECONDS, token_header(self._token)) as client:
@@ -74,10 +71,11 @@ class RemoteWorker:
                 with self._lock:
                     if times_left_out == self._times_left_out:
                         self._set(state)
-                        if not state.reason or self._closed.is_set():
+                        if not state.reason:
                             self._watcher = None
                             return
-                self._closed.wait(RECHECK_SECONDS)
+                if self._closed.wait(RECHECK_SECONDS):
+                    return
 
     def _set(self, state: RemoteState) -> None:
         if self.state.word != state.word and self.state.word != "unchecked":

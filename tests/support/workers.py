@@ -103,22 +103,30 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
 
 
 @contextmanager
-def listening(app: ASGIApp, port: int = 0) -> Iterator[str]:
-    """The app at an address, in a thread of its own."""
-    with socket.create_server(("127.0.0.1", port)) as listener:
+def listening(app: ASGIApp, path: Path | None = None) -> Iterator[str]:
+    """The app at an address, in a thread of its own; with a path, at a Unix socket."""
+    with _socket_at(path) if path else socket.create_server(("127.0.0.1", 0)) as listener:
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="on"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             until(lambda: server.started)
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield f"unix:{path}" if path else f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
             thread.join(30)
             assert not thread.is_alive()
 
 
-def until(true: Callable[[], Any], seconds: float = 30) -> None:
+def _socket_at(path: Path) -> socket.socket:
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
+
+
+def until(true: Callable[[], Any], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it does not happen"

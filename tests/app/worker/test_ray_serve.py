@@ -88,6 +88,7 @@ def cluster(
         process = stack.enter_context(
             subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT)
         )
+        stack.callback(process.kill)
         stack.callback(process.wait, LONG)
         assert process.stdin
         stack.callback(process.stdin.close)
@@ -128,6 +129,17 @@ def test_replicas_answer_as_a_plain_worker_does(cluster: Cluster) -> None:
         answered += 1
         assert answered < 50
     assert cluster.replicas() == REPLICAS
+
+
+def test_progress_arrives_while_it_is_computed(cluster: Cluster) -> None:
+    cluster.hold()
+    with httpx2.stream(
+        "POST", f"{cluster.url}/prompt/events", json=PROMPT, headers=KNOWN, timeout=LONG, verify=False
+    ) as response:
+        lines = response.iter_lines()
+        assert next(lines) == "event: progress"  # nothing is held back until the end, which cannot come
+        cluster.release()
+        assert [line for line in lines if line.startswith("event: ")][-1] == "event: result"
 
 
 @pytest.mark.parametrize(("path", "ask", "headers", "status", "said"), [

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from starlette.responses import PlainTextResponse
@@ -61,7 +60,6 @@ class Door:
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "RECHECK_SECONDS", 0.05)
-    monkeypatch.setattr(remote, "CHECK_SECONDS", 0.5)
 
 
 @pytest.fixture
@@ -126,10 +124,11 @@ def test_who_is_refused_by_one_that_is_full_goes_to_another(
 
 
 def test_a_dead_one_is_left_out_until_it_answers_again(
-    site_data: Path, doors: list[Door], caplog: pytest.LogCaptureFixture
+    site_data: Path, doors: list[Door], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    path = tmp_path / "w.sock"
     with ExitStack() as lives:
-        dying = lives.enter_context(listening(doors[2]))
+        dying = lives.enter_context(listening(doors[2], path))
         with site(site_data, doors[:1]) as (_, urls, _), caplog.at_level(logging.WARNING):
             app, state = asking_site(site_data, worker_url=f"{GPT2}={urls[0]},{GPT2}={dying}")
             with listening(app) as url:
@@ -140,7 +139,7 @@ def test_a_dead_one_is_left_out_until_it_answers_again(
                 assert (doors[0].asked, doors[2].asked) == (4, 0)
                 assert state.live.worker_states() == {f"{GPT2} 1": "ready", f"{GPT2} 2": "down"}
                 assert caplog.text.count(f"the worker at {dying} is down") == 1
-                with listening(doors[2], urlsplit(dying).port or 0):
+                with listening(doors[2], path):
                     until(lambda: set(state.live.worker_states().values()) == {"ready"})
                     for _ in range(2):
                         assert post(f"{url}/{GPT2}/seeds", SEEDS).status_code == 200
@@ -177,19 +176,21 @@ def test_events_begin_anew_at_another(site_data: Path, doors: list[Door], engine
         engine.hold.set()  # so that the first part is a report, not the answer
         doors[0].fault = fault
         events = threads.submit(post, f"{url}/events", PROMPT)
-        until(lambda: len(engine.batches) == 2 if fault != "dead replica" else engine.batches)
+        until(lambda: doors[1].asked)
         engine.hold.clear()
         lines = events.result().text.split()
     assert [door.asked for door in doors[:2]] == [1, 1]
-    assert (lines[0], lines[-1], lines.count("PromptAnswer")) == ("Progress", "PromptAnswer", 1)
+    assert (lines[-1], lines.count("PromptAnswer")) == ("PromptAnswer", 1)
+    assert fault != "stops" or lines[0] == "Progress"
 
 
-def test_a_frozen_one_is_left_out(site_data: Path, doors: list[Door]) -> None:
-    with site(site_data, doors[:2], request_seconds=0.1) as (url, _, states):
+def test_a_frozen_one_is_left_out(site_data: Path, doors: list[Door], monkeypatch: pytest.MonkeyPatch) -> None:
+    with site(site_data, doors[:2], request_seconds=1) as (url, _, states):
+        monkeypatch.setattr(remote, "CHECK_SECONDS", 0.5)
         doors[0].fault = "frozen"
         late = post(f"{url}/seeds", SEEDS)
         assert late.status_code == 503
-        assert "within 0.1 seconds (the setting request_seconds)" in late.json()["error"]["detail"]
+        assert "within 1 seconds (the setting request_seconds)" in late.json()["error"]["detail"]
         until(lambda: states()[f"{GPT2} 1"] == "down")
         for _ in range(3):
             assert post(f"{url}/seeds", SEEDS).status_code == 200
