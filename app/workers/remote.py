@@ -142,7 +142,7 @@ class RemoteWorkers:
 
     def _nobody(self, model: str) -> LiveDown:
         states = sorted((worker.state for worker in self.workers), key=lambda state: state.word == "down")
-        reason, number = states[0].reason, len(states)
+        reason, number = states[0].reason or GONE, len(states)  # it may have come back just now
         if reason != STRANGER:
             reason = f"one of them {reason}" if number > 1 else f"the worker of {model} {reason}"
         none = f"none of the {number} workers of {model} can be asked: " if number > 1 else ""

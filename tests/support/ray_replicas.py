@@ -5,6 +5,7 @@ while FOLDER has a file `hold`; FOLDER/begun and FOLDER/given-up get a file for 
 """
 
 import os
+import secrets
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ os.environ |= {
     "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray would write one to the user's folder
 }
 
 from app.commands.ray_worker import deploy, start_serve
