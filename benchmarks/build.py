@@ -14,8 +14,8 @@ import torch
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import random_gpt2
 from precompute.build.head_factors import HeadFactors, head_matrix
-from precompute.build.job import compute_threads
 from precompute.build.layer import BuildContext
+from precompute.build.threads import compute_threads
 from precompute.index.stored import Stored
 from precompute.index.tokens import token_bytes
 from precompute.project.nearest_tokens import nearest_tokens

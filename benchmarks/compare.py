@@ -15,7 +15,7 @@ from rich.console import Console
 from benchmarks.build import GIB, run_command
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import SIZES, random_gpt2
-from precompute.build.job import compute_threads
+from precompute.build.threads import compute_threads
 from precompute.compare import job
 from precompute.compare.common_tokens import CommonTokens, common_tokens
 from precompute.compare.compared_arrays import Comparer

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save_file
 from benchmarks.figures import Figure
 from benchmarks.models import random_gpt2
 from precompute.build.head_factors import HeadFactors, head_matrix
-from precompute.build.job import compute_threads
 from precompute.build.layer import BuildContext, make_layer
+from precompute.build.threads import compute_threads
 from precompute.index.stored import Stored
 from precompute.index.tokens import token_bytes
 from precompute.project.pairs.head_pairs import top_pairs

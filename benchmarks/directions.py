@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.figures import Figure
-from precompute.build.job import compute_threads
 from precompute.build.layer import BuildContext, make_layer
+from precompute.build.threads import compute_threads
 from precompute.index.stored import Stored
 from precompute.index.tokens import token_bytes
 from precompute.shape import DIRECTION_KINDS, LENSES

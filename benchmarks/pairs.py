@@ -12,7 +12,7 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB, demo
-from precompute.build.job import compute_threads
+from precompute.build.threads import compute_threads
 from precompute.project.embedding import Embedding
 from precompute.project.pairs.head_pairs import Matrix, top_pairs
 from precompute.project.pairs.masks import Masks

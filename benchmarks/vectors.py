@@ -6,7 +6,7 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB
-from precompute.build.job import compute_threads
+from precompute.build.threads import compute_threads
 from precompute.project.embedding import Embedding
 from precompute.project.vectors import BLOCK, Projector
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from app.views.search import search_view
 from app.views.token import token_view
-from precompute.build.job import Options, identify
 from precompute.build.layer import BuildContext, make_layer
+from precompute.build.options import Options, identify
 from precompute.build.shard_writer import write_shard, write_vocabulary
 from precompute.index.index import Index
 from precompute.index.tokens import pack, token_bytes

@@ -60,6 +60,7 @@ class BuildContext:
     """What the layers of a model share while they are built."""
 
     model: Parameters
+    tokens: list[bytes]  # of the whole vocabulary
     stored: Stored
     masks: Masks
     projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
@@ -78,6 +79,7 @@ class BuildContext:
         directions = {side: Directions.of(embedding) for side, embedding in embeddings.items()}
         return cls(
             model,
+            tokens,
             stored,
             Masks.of(distinct_classes(tokens), whole_words(tokens)),
             {"writes": projectors["reads"]} | projectors,

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import torch
 
-from precompute.build.job import compute_threads, minus_of
 from precompute.build.lock import build_lock
+from precompute.build.options import minus_of
 from precompute.build.progress import Progress
+from precompute.build.threads import compute_threads
 from precompute.compare.common_tokens import LEAST, CommonTokens, check_enough, common_tokens
 from precompute.compare.compared_arrays import Comparer
 from precompute.compare.comparison_files import add_file, read_state

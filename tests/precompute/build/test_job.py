@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from precompute.build.job import Options, identify
+from precompute.build.options import Options, identify
 from precompute.errors import BuildError, IndexMissing, NotFound, OptionsDiffer
 from precompute.index.index import Index
 from precompute.index.layout import shard_size
