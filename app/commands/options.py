@@ -96,6 +96,20 @@ def add_text_limits(parser: argparse.ArgumentParser, limit: int, length: int) ->
     )
 
 
+def share(text: str) -> float:
+    """An argparse type: a number from 0 on, such as 1 or 0.5."""
+    if re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text):
+        return float(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on, such as 1 or 0.5")
+
+
+def ray_address(text: str) -> str:
+    """An argparse type: where a Ray cluster is."""
+    if text in ("auto", "local") or re.fullmatch(r"ray://[^/\s]+:[0-9]{1,5}", text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is none of auto, local and ray://HOST:PORT")
+
+
 def layers(text: str) -> tuple[int, ...]:
     """An argparse type: numbers and ranges, as in 0,5,30-35."""
     numbers: list[int] = []

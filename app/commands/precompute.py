@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.commands import options
@@ -11,6 +12,9 @@ from precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
+    from precompute.build.options import Options
+    from precompute.weights.checkpoint import Checkpoint
+    from precompute.weights.difference import Difference
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -32,6 +36,19 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="build the difference MODEL - BASE of two models with the same shapes and tokens",
     )
     parser.add_argument("--name", help="of the index of a difference (default: MODEL-minus-BASE)")
+    parser.add_argument(
+        "--ray",
+        type=options.ray_address,
+        metavar="ADDRESS",
+        help="make the layers of all models as tasks of a Ray cluster: auto, the one that runs here or at RAY_ADDRESS; "
+        "local, one of this machine alone; ray://HOST:PORT, one elsewhere (--threads is then of a task)",
+    )
+    parser.add_argument(
+        "--gpus-per-task",
+        type=options.share,
+        metavar="N",
+        help="of the cluster's GPUs, such as 1 or 0.5 (default: 1 if it has any)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -41,37 +58,64 @@ def run(args: argparse.Namespace) -> int:
         raise BuildError(
             f"--name {args.name} is for one difference: lexiscope precompute MODEL --minus BASE --name NAME"
         )
-    failed = 0
+    if args.gpus_per_task is not None and args.ray is None:
+        raise BuildError(f"--gpus-per-task {args.gpus_per_task:g} is for a cluster: add --ray auto")
     with exit_on_signals(GOES_ON.format("layers")):
-        for model in args.models:
-            try:
-                _build(model, args)
-            except LexiscopeError as error:
-                if len(args.models) == 1:
-                    raise
-                print(plain(f"lexiscope: {model}: {error}"), file=sys.stderr)
-                failed += 1
+        failed = _build_on_ray(args) if args.ray else _build_here(args)
     return 1 if failed else 0
+
+
+def _build_here(args: argparse.Namespace) -> int:
+    """One model after the other; the number of those that failed."""
+    failed = 0
+    for model in args.models:
+        try:
+            _build(model, args)
+        except LexiscopeError as error:
+            if len(args.models) == 1:
+                raise
+            print(plain(f"lexiscope: {model}: {error}"), file=sys.stderr)
+            failed += 1
+    return failed
 
 
 def _build(model: str, args: argparse.Namespace) -> None:
     options.check_folder(args.data)
-    from app.commands.weights import find_difference, find_weights
-    from precompute.build.job import Options, build
+    from precompute.build.job import build
     from precompute.build.progress import Progress
 
-    build_options = Options(
-        args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads
-    )
     progress = Progress()
     try:
-        weights = (
-            find_weights(model, args.data, args.revision)
-            if args.minus is None
-            else find_difference(model, args.minus, args.data, args.name, args.revision)
-        )
-        build(weights, args.data, build_options, progress)
+        build(_find(model, args), args.data, _options(args), progress)
     except OSError as error:  # a disk or a folder that does not do what every disk does
         raise BuildError(f"{model} cannot be built in {args.data}: {error}") from error
     finally:
         progress.stop()
+
+
+def _build_on_ray(args: argparse.Namespace) -> int:
+    """All models at once; the number of those that failed."""
+    options.check_folder(args.data)
+    from precompute.build.cluster.job import NamedModel, build_on_ray
+    from precompute.build.cluster.progress import ClusterProgress
+
+    models = [NamedModel(model, partial(_find, model, args)) for model in dict.fromkeys(args.models)]
+    progress = ClusterProgress()
+    try:
+        return build_on_ray(models, args.data, _options(args), args.ray, args.gpus_per_task, progress)
+    finally:
+        progress.stop()
+
+
+def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
+    from app.commands.weights import find_difference, find_weights
+
+    if args.minus is None:
+        return find_weights(model, args.data, args.revision)
+    return find_difference(model, args.minus, args.data, args.name, args.revision)
+
+
+def _options(args: argparse.Namespace) -> "Options":
+    from precompute.build.options import Options
+
+    return Options(args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads)

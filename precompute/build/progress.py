@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from precompute.plain_text import plain
@@ -37,15 +37,20 @@ class Progress:
         self._started = self._last_line = time.monotonic()
         self.say(f"{model}: {ready} of {n_layers} {self.unit}s are ready, {missing} {self.to_do}")
         if missing and self.console.is_interactive and self.console.file.isatty():
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[rate]}"),
-                TimeRemainingColumn(),
-            )
-            self._bar = Bar(*columns, console=self.console)
+            self._bar = self._make_bar()
             self._task = self._bar.add_task(self._text(), total=missing, rate="")
             self._bar.start()
+
+    def _make_bar(self) -> Bar:
+        return Bar(*self.columns(), console=self.console)
+
+    def columns(self) -> tuple[ProgressColumn, ...]:
+        return (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+        )
 
     def step(self, share: float) -> None:
         self._done += share
@@ -76,6 +81,9 @@ class Progress:
 
     def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
         self.stop()
+        self.say_finished(folder, ready, n_layers, nothing_done)
+
+    def say_finished(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
         was = "was up to date already, nothing to do" if nothing_done else "is up to date"
         self.say(f"{folder} {was}: {ready} of {n_layers} {self.unit}s are ready")
 

@@ -61,12 +61,7 @@ class Checkpoint:
 
     def tensor(self, name: str) -> torch.Tensor:
         """One tensor as float32 on the CPU, read now and not kept."""
-        path = self._file(name)
-        with _opened(path) as file:
-            try:
-                stored: torch.Tensor = file.get_tensor(name)
-            except SafetensorError as error:
-                _damaged(path, error)
+        path, stored = self._file(name), self.stored_tensor(name)
         if stored.dtype not in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
             raise BadWeights(
                 f"{name} in {path} is stored as {stored.dtype}, a quantised or integer format. "
@@ -80,6 +75,16 @@ class Checkpoint:
                 "Download the checkpoint again, or use another one: this one is broken."
             )
         return tensor
+
+    def stored_tensor(self, name: str) -> torch.Tensor:
+        """The same as it is stored, unchecked."""
+        path = self._file(name)
+        with _opened(path) as file:
+            try:
+                stored: torch.Tensor = file.get_tensor(name)
+            except SafetensorError as error:
+                _damaged(path, error)
+        return stored
 
     def weights_hash(self) -> str:
         """sha256 over the names and contents of the weight files, in the order of their names."""

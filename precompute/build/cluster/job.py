@@ -1,0 +1,113 @@
+"""Builds the indexes of one or more models on a Ray cluster: tasks make the pieces, this process alone writes them."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from precompute.build.cluster.board import Reader, start_board
+from precompute.build.cluster.connection import connected
+from precompute.build.cluster.machines import choose_share, list_machines
+from precompute.build.cluster.progress import ClusterProgress
+from precompute.build.cluster.queue import Order, QueuedBuild, work_off
+from precompute.build.cluster.runner import RayRunner
+from precompute.build.cluster.task import Outcome
+from precompute.build.estimate import size_text
+from precompute.build.options import Options
+from precompute.build.pieces import piece_name
+from precompute.build.prepared import prepare
+from precompute.errors import BuildError, LexiscopeError
+from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.difference import Difference
+
+KEPT = "finished layers are kept, and the same command goes on with the others"
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    asked: str  # as the user called it
+    find: Callable[[], Checkpoint | Difference]
+
+
+def build_on_ray(
+    models: Sequence[NamedModel],
+    data: Path,
+    options: Options,
+    address: str,
+    gpus: float | None,
+    progress: ClusterProgress,
+) -> int:
+    """Makes or completes DATA/<model> of each; gives the number of models that could not be. A model that fails keeps
+    no other from being built, and a layer that fails no other layer."""
+    with connected(address, options.threads), ExitStack() as locks:
+        share = choose_share(list_machines(), options.threads, gpus, options.device)
+        builds: list[QueuedBuild] = []
+        failed = 0
+        for model in models:
+            try:
+                prepared = locks.enter_context(prepare(model.find(), data, options, progress))
+                prepared.say_changes(progress)
+            except (LexiscopeError, OSError) as error:
+                progress.say(f"lexiscope: {model.asked}: {error}")
+                failed += 1
+                continue
+            builds.append(QueuedBuild(prepared, len(prepared.pieces)))
+            if prepared.pieces:
+                progress.say(f"{builds[-1].name}: {size_text(prepared.work(share.threads))} in each task")
+        board = start_board()
+        runner = RayRunner(share, board)
+        orders = [Order(build, piece, share.threads) for build in builds for piece in build.prepared.pieces]
+        progress.start_all(builds, list_machines(), share)
+        reader = Reader(board)
+        for build in builds:
+            _finish(build, runner, progress)
+        for order, outcome in work_off(orders, runner, lambda running: progress.show(running, reader.read())):
+            _take(order, outcome, progress)
+            _finish(order.build, runner, progress)
+        return failed + sum(bool(build.failures) for build in builds)
+
+
+def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
+    """Writes what was made; what was not is said, and counted against its model."""
+    build = order.build
+    build.left -= 1
+    try:
+        if outcome.arrays is None:
+            raise BuildError(_refusal(order, outcome))
+        build.prepared.write(order.piece, outcome.arrays)
+    except (LexiscopeError, OSError) as error:
+        if outcome.fault == "machine":
+            raise
+        build.failures.append(str(error))
+        build.given_up = order.piece == "vocabulary" or outcome.arrays is not None
+        progress.say(f"lexiscope: {build.name}: {error}")
+    else:
+        progress.piece_done(order, outcome.machine)
+
+
+def _refusal(order: Order, outcome: Outcome) -> str:
+    if outcome.fault == "machine":
+        return (
+            f"{outcome.text}: every machine of the cluster needs the same `pip install 'lexiscope[precompute,ray]'` as "
+            f"this one; {KEPT}"
+        )
+    if outcome.fault == "memory":
+        manifest = order.build.prepared.manifest
+        return (
+            f"not enough memory for {piece_name(order.piece)} on {outcome.machine}, not even with {order.threads} "
+            f"thread{'s' if order.threads > 1 else ''} ({outcome.text.splitlines()[0]}): use smaller lists (--pairs "
+            f"{manifest.pairs} and --k {manifest.k} now) or larger machines; {KEPT}"
+        )
+    return f"{piece_name(order.piece)} could not be made on {outcome.machine}: {outcome.text}; {KEPT}"
+
+
+def _finish(build: QueuedBuild, runner: RayRunner, progress: ClusterProgress) -> None:
+    """The index takes its place if nothing is left and nothing failed."""
+    if build.left or build.failures:
+        return
+    runner.forget(build)
+    try:
+        build.prepared.finish(progress)
+    except (LexiscopeError, OSError) as error:
+        build.failures.append(str(error))
+        progress.say(f"lexiscope: {build.name}: {error}")

@@ -1,0 +1,90 @@
+"""One queue for the pieces of all builds: so many tasks at once, and what becomes of those that fail. Knows no Ray: a
+runner runs the tasks."""
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from precompute.build.cluster.task import Outcome
+from precompute.build.pieces import Piece, piece_name
+from precompute.build.prepared import PreparedBuild
+
+WAIT_SECONDS = 1.0  # at most, until progress is shown anew
+
+
+@dataclass(eq=False)
+class QueuedBuild:
+    prepared: PreparedBuild
+    left: int  # pieces to be written
+    failures: list[str] = field(default_factory=list)
+    given_up: bool = False  # nothing more can be written: its tasks are of no use
+
+    @property
+    def name(self) -> str:
+        return self.prepared.manifest.model
+
+
+@dataclass(frozen=True)
+class Order:
+    """A piece to be made, with so many threads."""
+
+    build: QueuedBuild
+    piece: Piece
+    threads: int
+
+    @property
+    def task(self) -> str:
+        return f"{self.build.name} {piece_name(self.piece)}"
+
+    def may_be_written(self) -> bool:
+        """Nothing is written before the vocabulary, without which an index cannot be opened: until then what is made
+        stays where it was made."""
+        return self.piece == "vocabulary" or self.build.prepared.manifest.vocabulary is not None
+
+
+class Runner(Protocol):
+    def most_at_once(self) -> int:
+        """How many pieces may be ordered and not written: the bound on what waits in memory."""
+
+    def start(self, order: Order) -> Hashable: ...
+
+    def wait(self, tasks: Sequence[Hashable], seconds: float) -> Sequence[Hashable]:
+        """Those that have ended, after the first of them has, or after so many seconds."""
+
+    def outcome(self, task: Hashable) -> Outcome: ...
+
+    def cancel(self, task: Hashable) -> None: ...
+
+
+def work_off(
+    orders: Iterable[Order], runner: Runner, show: Callable[[Sequence[Order]], None]
+) -> Iterator[tuple[Order, Outcome]]:
+    """Every order with what came of it, as they end. `show` is told again and again which are under way.
+
+    An order that ran out of memory is given out again with half the threads, down to one. When the caller stops, or is
+    interrupted, all that is under way is cancelled.
+    """
+    waiting, running = deque(orders), dict[Hashable, Order]()
+    try:
+        while waiting or running:
+            for task in [task for task, order in running.items() if order.build.given_up]:
+                runner.cancel(task)
+                del running[task]
+            while waiting and len(running) < runner.most_at_once():
+                order = waiting.popleft()
+                if not order.build.given_up:
+                    running[runner.start(order)] = order
+            show([*running.values()])
+            awaited = [task for task, order in running.items() if order.may_be_written()]
+            for task in runner.wait(awaited, WAIT_SECONDS) if awaited else ():
+                order = running.pop(task)
+                outcome = runner.outcome(task)
+                if outcome.fault == "memory" and order.threads > 1:
+                    fewer = replace(order, threads=order.threads // 2)
+                    running[runner.start(fewer)] = fewer  # at once, however many there are: others may wait for it
+                else:
+                    yield order, outcome
+    finally:
+        for task in running:
+            runner.cancel(task)

@@ -1,0 +1,86 @@
+"""Runs the tasks of the queue on Ray."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import ray
+
+from precompute.build.cluster.machines import Share, list_machines
+from precompute.build.cluster.queue import Order, QueuedBuild
+from precompute.build.cluster.task import BuildShare, Outcome, code_version, run_piece
+from precompute.build.cluster.weights import models_of, share_layer, share_weights
+from precompute.index.tokens import token_bytes
+
+RETRIES = 3  # of a task whose process or machine died; what a task tells is never tried again by Ray
+AHEAD = 2  # tasks for each that can run: no machine waits while a layer is written, and what waits is bounded
+
+
+@dataclass
+class RayRunner:
+    share: Share
+    board: Any
+    _builds: dict[QueuedBuild, Any] = field(default_factory=dict)  # what their tasks share, in the object store
+    _layers: dict[Hashable, Any] = field(default_factory=dict)  # tensors of tasks, there as long as these are known
+
+    def most_at_once(self) -> int:
+        return AHEAD * max(1, self.share.tasks_at_once(list_machines()))
+
+    def start(self, order: Order) -> Hashable:
+        prepared, piece = order.build.prepared, order.piece
+        models = models_of(prepared.model)
+        if order.build not in self._builds:
+            self._builds[order.build] = ray.put(self._shared(order.build))
+        tensors = tuple(share_layer(model, piece) if isinstance(piece, int) else {} for model in models)
+        largest = max((machine.memory for machine in list_machines()), default=0)
+        remote = ray.remote(run_piece).options(
+            name=order.task,
+            num_cpus=self.share.threads,  # although it may use fewer: no other task is to take its memory
+            num_gpus=self.share.gpus,
+            memory=min(prepared.work(order.threads).memory(), largest),
+            max_retries=RETRIES,
+        )
+        task: Hashable = remote.remote(self._builds[order.build], tensors, piece, order.threads, self.board)
+        self._layers[task] = tensors
+        return task
+
+    def wait(self, tasks: Sequence[Hashable], seconds: float) -> Sequence[Hashable]:
+        """What they made is not fetched yet: one layer at a time is enough in this machine's store."""
+        ended: Sequence[Hashable] = ray.wait([*tasks], num_returns=1, timeout=seconds, fetch_local=False)[0]
+        return ended
+
+    def outcome(self, task: Hashable) -> Outcome:
+        self._layers.pop(task, None)
+        try:
+            outcome: Outcome = ray.get(task)
+        except ray.exceptions.OutOfMemoryError as error:
+            return Outcome("a machine", fault="memory", text=_first_line(error))
+        except ray.exceptions.RayError as error:
+            lacks = "No module named" in str(error)
+            return Outcome("a machine", fault="machine" if lacks else "error", text=_first_line(error))
+        return outcome
+
+    def cancel(self, task: Hashable) -> None:
+        self._layers.pop(task, None)
+        ray.cancel(task, force=True)  # a search that is running hears nothing softer
+
+    def forget(self, build: QueuedBuild) -> None:
+        """What its tasks shared may go from the object store."""
+        self._builds.pop(build, None)
+
+    def _shared(self, build: QueuedBuild) -> BuildShare:
+        prepared = build.prepared
+        return BuildShare(
+            key=prepared.manifest.build,
+            name=build.name,
+            weights=tuple(share_weights(model) for model in models_of(prepared.model)),
+            tokens=token_bytes(prepared.folder.tokenizer, prepared.model.shape.d_vocab),
+            stored=prepared.manifest.stored,
+            device=self.share.device,
+            code=code_version(),
+        )
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if "No module named" in line), lines[0] if lines else type(error).__name__)

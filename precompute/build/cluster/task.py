@@ -1,0 +1,98 @@
+"""What runs on a machine of the cluster: one piece of a build, made as it is made anywhere. What goes wrong with it is
+told, not raised, so that whoever asked knows on which machine it was and what can be done."""
+
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import ray
+import torch
+
+import precompute
+from precompute.build.cluster.board import writer
+from precompute.build.cluster.machines import machine_name
+from precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
+from precompute.build.layer import Arrays, BuildContext
+from precompute.build.pieces import Piece, make_piece, piece_name
+from precompute.build.threads import compute_threads
+from precompute.device import is_out_of_memory, pick_device
+from precompute.errors import LexiscopeError
+from precompute.index.stored import Stored
+from precompute.project.compiled import digest
+
+Fault: TypeAlias = Literal[
+    "memory",  # it ran out
+    "machine",  # another version of the code: no task can run there
+    "error",  # anything else
+]
+
+
+@dataclass(frozen=True)
+class BuildShare:
+    """What the tasks of one build share; in the object store once."""
+
+    key: str  # tells builds apart: a process keeps what it has loaded for the last one
+    name: str
+    weights: tuple[Weights, ...]  # of one model, or of the tuned one and the base
+    tokens: list[bytes]
+    stored: Stored
+    device: str
+    code: str  # that the tasks must run
+
+
+@dataclass(frozen=True)
+class Outcome:
+    machine: str
+    arrays: Arrays | None = None
+    fault: Fault | None = None
+    text: str = ""
+
+
+def run_piece(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, board: Any) -> Outcome:
+    """The arrays of a piece; `layer` has the tensors of a layer, model by model."""
+    context = ray.get_runtime_context()
+    machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
+    if share.code != code_version():
+        text = f"{machine} has {code_version()}, and the machine that gives out the tasks has {share.code}"
+        return Outcome(machine, fault="machine", text=text)
+    task = f"{share.name} {piece_name(piece)}"
+    step = writer(board, task, machine)
+    step(0.0)
+    try:
+        return Outcome(machine, make(share, layer, piece, threads, step))
+    except Exception as error:
+        _kept.clear()  # whatever it was, the next task starts afresh
+        if is_out_of_memory(error):
+            return Outcome(machine, fault="memory", text=str(error) or "no more is given")
+        text = str(error) if isinstance(error, LexiscopeError) else f"{type(error).__name__}: {error}"
+        return Outcome(machine, fault="error", text=text)
+    finally:
+        board.remove.remote(task)
+
+
+_kept: dict[str, BuildContext] = {}  # of the last build: loading a vocabulary takes longer than some layers
+
+
+def make(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Any) -> Arrays:
+    device = pick_device(share.device)
+    with compute_threads(device, threads) as pool:
+        if share.key not in _kept:
+            _kept.clear()  # first: two vocabularies need not fit
+            model = open_parameters(share.weights, share.name)
+            _kept[share.key] = BuildContext.of(model, share.tokens, share.stored, device, pool)
+        context = replace(_kept[share.key], pool=pool)
+        lend_layer(context.model, layer)
+        return make_piece(context, piece, step)
+
+
+@cache
+def code_version() -> str:
+    """Equal where equal weights give equal bytes: our code, by its version and its very text, and torch's version."""
+    try:
+        installed = version("lexiscope")
+    except PackageNotFoundError:
+        installed = "from its source"
+    text = digest([Path(path) for path in precompute.__path__])
+    return f"lexiscope {installed} (code {text}) with torch {torch.__version__.partition('+')[0]}"

@@ -1,0 +1,140 @@
+"""How a task gets the weights. Of a Hub model: from the Hub cache of its own machine, at the same commit. Of files on
+the machine that gives out tasks: through Ray's object store, tensor by tensor. No disk is shared.
+
+Of a layer's tensors there is one copy in the store, put there with its task and gone when the layer is written; those
+that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read.
+"""
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import ray
+import torch
+
+from precompute.weights import hub
+from precompute.weights.architectures import describe
+from precompute.weights.architectures.base import Model
+from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.difference import Difference, Parameters
+
+CHUNK_BYTES = 256 << 20  # of one object: more of a tensor is never in memory twice
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    chunks: tuple[Any, ...]  # where its bytes are in the object store
+
+    @classmethod
+    def put(cls, tensor: torch.Tensor) -> "StoredTensor":
+        data = tensor.contiguous().flatten().view(torch.uint8).numpy()
+        starts = range(0, len(data), CHUNK_BYTES)
+        chunks = tuple(ray.put(data[start : start + CHUNK_BYTES]) for start in starts)
+        return cls(tuple(tensor.shape), tensor.dtype, chunks)
+
+    def get(self) -> torch.Tensor:
+        """A copy: what is in the store cannot be written to."""
+        tensor = torch.empty(self.shape, dtype=self.dtype)
+        data = tensor.flatten().view(torch.uint8).numpy()
+        for at, chunk in enumerate(self.chunks):
+            data[at * CHUNK_BYTES : (at + 1) * CHUNK_BYTES] = ray.get(chunk)
+        return tensor
+
+
+Tensors: TypeAlias = dict[str, StoredTensor]
+
+
+@dataclass(frozen=True)
+class StoredCheckpoint(Checkpoint):
+    """A checkpoint on another machine: folder and files are those of that machine, and name them in errors."""
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False, hash=False)
+    tensors: Tensors = field(default_factory=dict, repr=False, hash=False)  # that belong to no layer
+    of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # of the layer that is at work
+    tokenizer: bytes = field(default=b"", repr=False)
+
+    def tensor_shape(self, name: str) -> tuple[int, ...]:
+        self._file(name)  # complains if there is none
+        return self.shapes[name]
+
+    def stored_tensor(self, name: str) -> torch.Tensor:
+        self._file(name)
+        return (self.of_layer.get(name) or self.tensors[name]).get()
+
+    def tokenizer_file(self) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="lexiscope-tokenizer-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        path = folder / "tokenizer.json"
+        path.write_bytes(self.tokenizer)
+        return path
+
+
+@dataclass(frozen=True)
+class HubWeights:
+    repo_id: str
+    commit: str
+    name: str
+
+    def open(self) -> Checkpoint:
+        folder, commit = hub.download(self.repo_id, self.commit, lambda _: None)
+        return Checkpoint.open(folder, name=self.name, source=self.repo_id, revision=commit)
+
+
+Weights: TypeAlias = HubWeights | StoredCheckpoint
+
+
+def models_of(parameters: Parameters) -> tuple[Model, ...]:
+    """One, or of a difference the tuned model and the base."""
+    return (parameters.tuned, parameters.base) if isinstance(parameters, Difference) else (parameters,)
+
+
+def share_weights(model: Model) -> Weights:
+    """What a task needs to open the model; of files, all that belongs to no layer is put into the store."""
+    checkpoint = model.checkpoint
+    if checkpoint.revision:
+        return HubWeights(checkpoint.source, checkpoint.revision, checkpoint.name)
+    blocks = tuple(_block(model, layer) for layer in range(model.shape.n_layers))
+    names = sorted(checkpoint.names())
+    return StoredCheckpoint(
+        **{name: getattr(checkpoint, name) for name in ("name", "source", "revision", "folder", "config", "files")},
+        shapes={name: checkpoint.tensor_shape(name) for name in names},
+        tensors=_put(checkpoint, (name for name in names if not name.startswith(blocks))),
+        tokenizer=checkpoint.tokenizer_file().read_bytes(),
+    )
+
+
+def share_layer(model: Model, layer: int) -> Tensors:
+    """The tensors of a layer; none of a Hub model."""
+    if model.checkpoint.revision:
+        return {}
+    names = (name for name in model.checkpoint.names() if name.startswith(_block(model, layer)))
+    return _put(model.checkpoint, names)
+
+
+def open_parameters(weights: tuple[Weights, ...], name: str) -> Parameters:
+    """The model on a task's machine, or the difference."""
+    model, *base = (describe(each.open() if isinstance(each, HubWeights) else each) for each in weights)
+    return Difference(model, base[0], name) if base else model
+
+
+def lend_layer(parameters: Parameters, layer: tuple[Tensors, ...]) -> None:
+    """Lets an opened model read the tensors of one layer, in place of those of the layer before."""
+    for model, tensors in zip(models_of(parameters), layer, strict=True):
+        if isinstance(model.checkpoint, StoredCheckpoint):
+            model.checkpoint.of_layer.clear()
+            model.checkpoint.of_layer.update(tensors)
+
+
+def _block(model: Model, layer: int) -> str:
+    """How the names of a layer's tensors begin."""
+    return f"{model.prefix}{model.block.format(layer)}."
+
+
+def _put(checkpoint: Checkpoint, names: Iterable[str]) -> Tensors:
+    return {name: StoredTensor.put(checkpoint.stored_tensor(name)) for name in names}
