@@ -122,10 +122,16 @@ def forks() -> ForkServerContext:
 
 
 @contextlib.contextmanager
-def command(log: Path, *words: str | Path, limit: int | None = None, fatal: bool = False) -> Iterator[Child]:
+def command(
+    log: Path,
+    *words: str | Path,
+    limit: int | None = None,
+    fatal: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> Iterator[Child]:
     """`lexiscope WORDS` in a child; with a limit on the size of files, which may be fatal in the middle of a write."""
     log.write_text("")
-    process = forks().Process(target=_run, args=(log, [str(word) for word in words], limit, fatal))
+    process = forks().Process(target=_run, args=(log, [str(word) for word in words], limit, fatal, environment or {}))
     process.start()
     try:
         yield Child(process, log)
@@ -134,7 +140,8 @@ def command(log: Path, *words: str | Path, limit: int | None = None, fatal: bool
         process.join()
 
 
-def _run(log: Path, words: list[str], limit: int | None, fatal: bool) -> None:
+def _run(log: Path, words: list[str], limit: int | None, fatal: bool, environment: Mapping[str, str]) -> None:
+    os.environ.update(environment)
     output = os.open(log, os.O_WRONLY | os.O_APPEND)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)

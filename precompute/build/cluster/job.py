@@ -7,7 +7,7 @@ from pathlib import Path
 
 from precompute.build.cluster.board import Reader, start_board
 from precompute.build.cluster.connection import connected
-from precompute.build.cluster.machines import choose_share, list_machines
+from precompute.build.cluster.machines import Share, choose_share, list_machines
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order, QueuedBuild, work_off
 from precompute.build.cluster.runner import RayRunner
@@ -54,17 +54,23 @@ def build_on_ray(
             builds.append(QueuedBuild(prepared, len(prepared.pieces)))
             if prepared.pieces:
                 progress.say(f"{builds[-1].name}: {size_text(prepared.work(share.threads))} in each task")
-        board = start_board()
-        runner = RayRunner(share, board)
-        orders = [Order(build, piece, share.threads) for build in builds for piece in build.prepared.pieces]
-        progress.start_all(builds, list_machines(), share)
-        reader = Reader(board)
         for build in builds:
-            _finish(build, runner, progress)
-        for order, outcome in work_off(orders, runner, lambda running: progress.show(running, reader.read())):
-            _take(order, outcome, progress)
-            _finish(order.build, runner, progress)
+            _finish(build, progress)
+        orders = [Order(build, piece, share.threads) for build in builds for piece in build.prepared.pieces]
+        if orders:
+            progress.start_all(builds, list_machines(), share)
+            _work(orders, share, progress)
         return failed + sum(bool(build.failures) for build in builds)
+
+
+def _work(orders: Sequence[Order], share: Share, progress: ClusterProgress) -> None:
+    board = start_board()
+    runner, reader = RayRunner(share, board), Reader(board)
+    for order, outcome in work_off(orders, runner, lambda running: progress.show(running, reader.read())):
+        _take(order, outcome, progress)
+        if not order.build.left:
+            runner.forget(order.build)
+            _finish(order.build, progress)
 
 
 def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
@@ -101,11 +107,10 @@ def _refusal(order: Order, outcome: Outcome) -> str:
     return f"{piece_name(order.piece)} could not be made on {outcome.machine}: {outcome.text}; {KEPT}"
 
 
-def _finish(build: QueuedBuild, runner: RayRunner, progress: ClusterProgress) -> None:
+def _finish(build: QueuedBuild, progress: ClusterProgress) -> None:
     """The index takes its place if nothing is left and nothing failed."""
     if build.left or build.failures:
         return
-    runner.forget(build)
     try:
         build.prepared.finish(progress)
     except (LexiscopeError, OSError) as error:

@@ -1,0 +1,290 @@
+"""Builds on a real Ray cluster of two machines, both this one: the bytes of a local build, whatever dies meanwhile."""
+
+import importlib
+import os
+import shutil
+import signal
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import huggingface_hub
+import pytest
+import ray
+import torch
+from huggingface_hub import constants
+from ray.cluster_utils import Cluster
+from rich.console import Console
+
+from precompute.build.cluster import runner
+from precompute.build.cluster.job import NamedModel, build_on_ray
+from precompute.build.cluster.machines import machine_name
+from precompute.build.cluster.progress import ClusterProgress
+from precompute.build.cluster.queue import Order
+from precompute.build.job import Options, build
+from precompute.errors import BuildError
+from precompute.index.index import Index
+from precompute.weights.checkpoint import Checkpoint
+from precompute.weights.difference import Difference
+from precompute.weights.sources import resolve
+from tests.precompute.weights.hub_server import Hub
+from tests.support.builds import PAIRS, SMALL, K, Listener, command, contents, small_gpt2
+from tests.support.differences import difference_of, fine_tune, tuned_from
+from tests.support.models import tiny_gpt2, tiny_llama
+
+pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.usefixtures("machines")]
+
+STORE_BYTES = 100 << 20
+MEMORY = 4 << 30  # that tasks may ask for, whatever else runs here
+LAYERS = 8  # of the model `deep`
+
+
+@dataclass
+class Machines:
+    """Two machines of one core each, beside the head, which runs no tasks but has this process as its driver."""
+
+    cluster: Any
+    nodes: dict[str, Any]  # by the names that builds have for them
+    folder: Path
+
+    @property
+    def address(self) -> str:
+        return str(self.cluster.address)
+
+    @property
+    def hub_caches(self) -> list[Path]:
+        return sorted(self.folder.glob("hub-*"))
+
+    def add(self) -> None:
+        """One that has a Hub cache of its own."""
+        cache = self.folder / f"hub-{len(self.hub_caches)}"
+        cache.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HF_HUB_CACHE", str(cache))
+            node = self.cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES, memory=MEMORY)
+        self.nodes[machine_name(node.node_ip_address, node.node_id)] = node
+
+    def lose(self, name: str) -> None:
+        self.cluster.remove_node(self.nodes.pop(name), allow_graceful=False)
+
+    def warm_up(self) -> None:
+        """Until both have a process that has loaded what tasks need, so that both take part in short builds."""
+        deadline, seen = time.monotonic() + 120, set[str]()
+        while len(seen) < 2:
+            assert time.monotonic() < deadline, seen
+            seen = set(ray.get([ray.remote(_load_and_wait).options(num_cpus=1).remote() for _ in range(2)]))
+
+
+def _load_and_wait() -> str:
+    importlib.import_module("precompute.build.cluster.task")
+    time.sleep(0.1)
+    return str(ray.get_runtime_context().get_node_id())
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[tuple[Hub, str]]:
+    server = Hub()
+    with server.serve() as url:
+        yield server, url
+
+
+@pytest.fixture(scope="module")
+def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
+    """One cluster for all tests of this module."""
+    folder = Path(tempfile.mkdtemp(prefix="ls-", dir="/tmp"))  # short: the paths of sockets have 107 bytes at most
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # Ray leaves log files and processes to the collector
+        patch.setenv("HF_ENDPOINT", hub[1])
+        patch.setenv("RAY_health_check_period_ms", "1000")  # five checks that fail, and a machine counts as lost
+        patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
+        head = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
+        cluster = Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(folder / "ray")})
+        found = Machines(cluster, {}, folder)
+        try:
+            found.add()
+            found.add()
+            ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+            found.warm_up()
+            yield found
+        finally:
+            ray.shutdown()
+            cluster.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Watcher(ClusterProgress):
+    """What a build says, and a chance to do something whenever a layer is ready."""
+
+    def __init__(self, look: Callable[[str], object] = lambda _: None) -> None:
+        self.text, self.look, self.made_by = StringIO(), look, list[str]()
+        super().__init__(Console(file=self.text))
+
+    def piece_done(self, order: Order, machine: str) -> None:
+        super().piece_done(order, machine)
+        if isinstance(order.piece, int):
+            self.made_by.append(machine)
+            self.look(machine)
+
+
+def on_ray(
+    data: Path, *sources: Checkpoint | Difference, watcher: Watcher | None = None, **options: Any
+) -> tuple[int, str]:
+    """How many failed, and what was said; the connection of this process is used."""
+    watcher = watcher or Watcher()
+    models = [NamedModel(source_name(source), lambda source=source: source) for source in sources]
+    chosen = Options(**{"k": K, "pairs": PAIRS} | options)
+    return build_on_ray(models, data, chosen, "auto", None, watcher), watcher.text.getvalue()
+
+
+def source_name(source: Checkpoint | Difference) -> str:
+    return source.name if isinstance(source, Checkpoint) else source.checkpoint.name
+
+
+def here(data: Path, *sources: Checkpoint | Difference, **options: Any) -> None:
+    for source in sources:
+        build(source, data, Options(**{"k": K, "pairs": PAIRS} | options), Listener())
+
+
+def same(data: Path, other: Path) -> bool:
+    names = sorted(path.name for path in data.iterdir())
+    assert names == sorted(path.name for path in other.iterdir())
+    return all(contents(data / name) == contents(other / name) for name in names)
+
+
+@pytest.fixture(scope="module")
+def deep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model with many layers that take a while, for something to happen meanwhile."""
+    folder = tmp_path_factory.mktemp("deep") / "deep"
+    return tiny_gpt2(folder, n_layers=LAYERS, n_heads=2, d_model=16, d_mlp=1500)
+
+
+@pytest.fixture(scope="module")
+def deep_index(deep: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    data = tmp_path_factory.mktemp("deep-built")
+    here(data, Checkpoint.open(deep))
+    return data / "deep"
+
+
+def test_models_at_once_have_the_bytes_of_local_builds(machines: Machines, tmp_path: Path) -> None:
+    """A tied and an untied one in bfloat16, both from files, and a difference; tasks ran on both machines."""
+    base = tiny_gpt2(tmp_path / "base", n_layers=3)
+    tuned = tuned_from(base, tmp_path / "tuned", fine_tune)
+    untied = tiny_llama(tmp_path / "untied", n_layers=3, tied=False, dtype=torch.bfloat16)
+    sources = Checkpoint.open(base), Checkpoint.open(untied), difference_of(tuned, base)
+    watcher = Watcher()
+    assert on_ray(tmp_path / "ray", *sources, watcher=watcher)[0] == 0, watcher.text.getvalue()
+    here(tmp_path / "here", *sources)
+    assert same(tmp_path / "ray", tmp_path / "here")
+    assert {*watcher.made_by} == machines.nodes.keys()
+    text = watcher.text.getvalue()
+    assert "2 machines with room for 2 tasks at once, of 1 threads" in text
+    assert "3 models: 0 of 9 layers are ready, 9 to build" in text
+    assert "nothing changed in layer 0" in text
+    failed, text = on_ray(tmp_path / "ray", *sources)
+    assert (failed, text.count("was up to date already, nothing to do")) == (0, 3)
+
+
+def test_a_hub_model_comes_from_the_cache_of_each_machine(
+    machines: Machines, hub: tuple[Hub, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, url = hub
+    commit = server.add("owner/tiny", tiny_gpt2(tmp_path / "model"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "own-cache"))
+    monkeypatch.setattr(constants, "ENDPOINT", url)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
+    huggingface_hub.close_session()
+    checkpoint = resolve("owner/tiny", cache=tmp_path / "cache")
+    watcher = Watcher()
+    assert on_ray(tmp_path / "ray", checkpoint, watcher=watcher)[0] == 0, watcher.text.getvalue()
+    snapshot = Path("models--owner--tiny", "snapshots", commit, "model.safetensors")
+    used = [cache for cache in machines.hub_caches if (cache / snapshot).is_file()]
+    assert len(used) >= len(set(watcher.made_by)) >= 1
+    here(tmp_path / "here", checkpoint)
+    assert same(tmp_path / "ray", tmp_path / "here")
+    huggingface_hub.close_session()
+
+
+def test_a_task_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    def spoil(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor * torch.nan if name.endswith("h.1.mlp.c_fc.weight") else tensor
+
+    whole = small_gpt2(tmp_path / "whole")
+    spoiled = tuned_from(whole, tmp_path / "spoiled", spoil)
+    failed, text = on_ray(tmp_path / "ray", Checkpoint.open(spoiled), Checkpoint.open(whole))
+    assert failed == 1
+    assert "lexiscope: spoiled: layer 1 could not be made on " in text
+    assert "h.1.mlp.c_fc.weight" in text
+    assert "values that are not finite numbers" in text
+    assert Index.open(tmp_path / "ray" / "spoiled").layers == (0, 2)
+    here(tmp_path / "here", Checkpoint.open(whole))
+    assert contents(tmp_path / "ray" / "whole") == contents(tmp_path / "here" / "whole")
+
+
+def test_an_embedding_that_fails_ends_its_model_alone(tmp_path: Path) -> None:
+    def spoil(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor * torch.inf if name.endswith("wte.weight") else tensor
+
+    whole = small_gpt2(tmp_path / "whole")
+    spoiled = tuned_from(whole, tmp_path / "spoiled", spoil)
+    failed, text = on_ray(tmp_path / "ray", Checkpoint.open(spoiled), Checkpoint.open(whole))
+    assert failed == 1
+    assert "lexiscope: spoiled: vocabulary could not be made" in text
+    assert not (tmp_path / "ray" / "spoiled" / "manifest.json").exists()
+    assert Index.open(tmp_path / "ray" / "whole").layers == (0, 1, 2)
+
+
+def test_a_machine_with_other_code_ends_the_command(
+    deep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "code_version", lambda: "lexiscope 9")
+    with pytest.raises(
+        BuildError, match=r"has lexiscope .* and the machine that gives out the tasks has lexiscope 9: "
+    ):
+        on_ray(tmp_path, Checkpoint.open(deep))
+
+
+def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
+    machines: Machines, deep: Path, deep_index: Path, tmp_path: Path
+) -> None:
+    """The real command; the same one goes on."""
+    words = ("precompute", deep, "--data", tmp_path, *SMALL, "--ray", "auto")
+    environment = {"RAY_ADDRESS": machines.address}
+    with command(tmp_path / "log", *words, environment=environment) as child:
+        child.wait_for(f"is ready; 1 of {LAYERS}")
+        os.kill(child.pid, signal.SIGKILL)
+        assert child.ended() == -signal.SIGKILL
+    killed = len(Index.open(tmp_path / "deep").layers)
+    assert 1 <= killed < LAYERS - 1
+    with command(tmp_path / "log", *words, environment=environment) as child:
+        child.wait_for(f"{killed} of {LAYERS} layers are ready")
+        child.wait_for(f"is ready; {killed + 1} of {LAYERS}")
+        os.kill(child.pid, signal.SIGINT)
+        assert child.ended() == 128 + signal.SIGINT
+    assert child.said().endswith("Stopped. Finished layers are kept; the same command goes on from here.\n")
+    assert "Traceback" not in child.said()
+    interrupted = len(Index.open(tmp_path / "deep").layers)
+    assert killed < interrupted
+    failed, text = on_ray(tmp_path, Checkpoint.open(deep))
+    assert (failed, f"deep: {interrupted} of {LAYERS} layers are ready" in text) == (0, True)
+    assert contents(tmp_path / "deep") == contents(deep_index)
+
+
+def test_a_machine_that_is_lost_in_the_midst(machines: Machines, deep: Path, deep_index: Path, tmp_path: Path) -> None:
+    """It has made a layer and works at the next, which the other makes then. The last test: one machine is left."""
+    lost: list[str] = []
+
+    def lose(machine: str) -> None:
+        if not lost:
+            lost.append(machine)
+            machines.lose(machine)
+
+    watcher = Watcher(lose)
+    assert on_ray(tmp_path, Checkpoint.open(deep), watcher=watcher)[0] == 0, watcher.text.getvalue()
+    assert len(lost) == 1
+    assert {*watcher.made_by} - {*lost} == machines.nodes.keys()
+    assert contents(tmp_path / "deep") == contents(deep_index)
