@@ -79,7 +79,7 @@ def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
     build.left -= 1
     try:
         if outcome.arrays is None:
-            raise BuildError(_refusal(order, outcome))
+            raise BuildError(refusal(order, outcome))
         build.prepared.write(order.piece, outcome.arrays)
     except (LexiscopeError, OSError) as error:
         if outcome.fault == "machine":
@@ -91,7 +91,8 @@ def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
         progress.piece_done(order, outcome.machine)
 
 
-def _refusal(order: Order, outcome: Outcome) -> str:
+def refusal(order: Order, outcome: Outcome) -> str:
+    """What is said of a piece that could not be made: which, where, why, and what would help."""
     if outcome.fault == "machine":
         return (
             f"{outcome.text}: every machine of the cluster needs the same `pip install 'lexiscope[precompute,ray]'` as "

@@ -71,9 +71,7 @@ def choose_share(machines: Sequence[Machine], threads: int | None, gpus: float |
         )
     if threads is None:
         if not machines:
-            raise BuildError(
-                "no machine of this cluster has cores for tasks yet: say with --threads how many one takes"
-            )
+            raise BuildError("no machine of this cluster has cores for tasks yet: say with --threads what one takes")
         threads = 1 if gpus else min(machine.cores for machine in machines)
     most_cores = max((machine.cores for machine in machines), default=threads)
     if threads > most_cores:

@@ -14,7 +14,7 @@ import precompute
 from precompute.build.cluster.board import writer
 from precompute.build.cluster.machines import machine_name
 from precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
-from precompute.build.layer import Arrays, BuildContext
+from precompute.build.layer import Arrays, BuildContext, Step
 from precompute.build.pieces import Piece, make_piece, piece_name
 from precompute.build.threads import compute_threads
 from precompute.device import is_out_of_memory, pick_device
@@ -61,6 +61,15 @@ def run_piece(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threa
     step = writer(board, task, machine)
     step(0.0)
     try:
+        return try_piece(machine, share, layer, piece, threads, step)
+    finally:
+        board.remove.remote(task)
+
+
+def try_piece(
+    machine: str, share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step
+) -> Outcome:
+    try:
         return Outcome(machine, make(share, layer, piece, threads, step))
     except Exception as error:
         _kept.clear()  # whatever it was, the next task starts afresh
@@ -68,14 +77,12 @@ def run_piece(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threa
             return Outcome(machine, fault="memory", text=str(error) or "no more is given")
         text = str(error) if isinstance(error, LexiscopeError) else f"{type(error).__name__}: {error}"
         return Outcome(machine, fault="error", text=text)
-    finally:
-        board.remove.remote(task)
 
 
 _kept: dict[str, BuildContext] = {}  # of the last build: loading a vocabulary takes longer than some layers
 
 
-def make(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Any) -> Arrays:
+def make(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step) -> Arrays:
     device = pick_device(share.device)
     with compute_threads(device, threads) as pool:
         if share.key not in _kept:

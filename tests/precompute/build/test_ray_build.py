@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -136,9 +137,13 @@ def on_ray(
 ) -> tuple[int, str]:
     """How many failed, and what was said; the connection of this process is used."""
     watcher = watcher or Watcher()
-    models = [NamedModel(source_name(source), lambda source=source: source) for source in sources]
+    models = [NamedModel(source_name(source), partial(_given, source)) for source in sources]
     chosen = Options(**{"k": K, "pairs": PAIRS} | options)
     return build_on_ray(models, data, chosen, "auto", None, watcher), watcher.text.getvalue()
+
+
+def _given(source: Checkpoint | Difference) -> Checkpoint | Difference:
+    return source
 
 
 def source_name(source: Checkpoint | Difference) -> str:

@@ -1,19 +1,176 @@
-"""The queue of a cluster without one: tasks run here, one at a time, and memory runs out when a test says so."""
+"""The queue of a cluster without one: tasks run in this process, and memory runs out when a test says so."""
 
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from precompute.build.cluster import task
-from precompute.build.cluster.job import _refusal
+from precompute.build.cluster.job import refusal
 from precompute.build.cluster.queue import Order, QueuedBuild, work_off
-from precompute.build.cluster.task import BuildShare, Outcome
-from precompute.build.layer import Arrays
+from precompute.build.cluster.task import BuildShare, Outcome, try_piece
 from precompute.build.options import Options
 from precompute.build.pieces import Piece
 from precompute.build.prepared import prepare
 from precompute.weights.checkpoint import Checkpoint
-from tests.support.builds import PAIRS, K, Listener
+from tests.support.builds import PAIRS, K, Listener, copy
+
+Make = Callable[[Piece, int], None]  # by piece and threads; raises what goes wrong
+
+
+@dataclass
+class HereRunner:
+    """Runs a task when it is asked what came of it; of those that are awaited, the last that was ordered ends first."""
+
+    share: BuildShare
+    at_once: int = 4
+    tried: list[tuple[Piece, int]] = field(default_factory=list)
+    cancelled: list[Piece] = field(default_factory=list)
+    running: list[Order] = field(default_factory=list)
+    most: int = 0
+
+    def most_at_once(self) -> int:
+        return self.at_once
+
+    def start(self, order: Order) -> Hashable:
+        self.running.append(order)
+        self.most = max(self.most, len(self.running))
+        return id(order)
+
+    def wait(self, tasks: Sequence[Hashable], seconds: float) -> Sequence[Hashable]:
+        assert seconds > 0
+        return tasks[-1:]
+
+    def outcome(self, task: Hashable) -> Outcome:
+        order = self._end(task)
+        self.tried.append((order.piece, order.threads))
+        return try_piece("here", self.share, (), order.piece, order.threads, lambda _: None)
+
+    def cancel(self, task: Hashable) -> None:
+        self.cancelled.append(self._end(task).piece)
+
+    def _end(self, task: Hashable) -> Order:
+        order = next(order for order in self.running if id(order) == task)
+        self.running.remove(order)
+        return order
+
+
+@pytest.fixture
+def new(source: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
+    """A build that has nothing yet."""
+    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+        yield QueuedBuild(prepared, len(prepared.pieces))
+
+
+@pytest.fixture
+def begun(source: Path, built: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
+    """One that has all but its layers."""
+    index = copy(built, tmp_path)
+    for shard in index.glob("layer-*"):
+        shard.unlink()
+    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+        assert prepared.pieces == [2, 1, 0]
+        yield QueuedBuild(prepared, len(prepared.pieces))
+
+
+def runner_of(build: QueuedBuild, make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int = 4) -> HereRunner:
+    def make_nothing(_share: object, _layer: object, piece: Piece, threads: int, _step: object) -> dict[str, object]:
+        make(piece, threads)
+        return {}
+
+    monkeypatch.setattr(task, "make", make_nothing)
+    stored = build.prepared.manifest.stored
+    return HereRunner(BuildShare("key", build.name, (), [], stored, "cpu", "code"), at_once)
+
+
+def orders_of(build: QueuedBuild, threads: int) -> list[Order]:
+    return [Order(build, piece, threads) for piece in build.prepared.pieces]
+
+
+@pytest.mark.parametrize(("enough", "tried"), [(8, [8]), (2, [8, 4, 2]), (1, [8, 4, 2, 1])])
+def test_memory_that_runs_out_is_tried_with_fewer_threads(
+    begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch, enough: int, tried: list[int]
+) -> None:
+    def make(piece: Piece, threads: int) -> None:
+        if piece == 1 and threads > enough:
+            raise MemoryError("Unable to allocate 9 GiB")
+
+    runner = runner_of(begun, make, monkeypatch)
+    outcomes = {order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)}
+    assert {piece: outcome.fault for piece, outcome in outcomes.items()} == {0: None, 1: None, 2: None}
+    assert [threads for piece, threads in runner.tried if piece == 1] == tried
+    assert {threads for piece, threads in runner.tried if piece != 1} == {8}
+
+
+def test_memory_that_never_suffices_is_named(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(piece: Piece, threads: int) -> None:
+        if piece == 1:
+            raise RuntimeError(f"DefaultCPUAllocator: can't allocate memory for {threads}\nat some place")
+
+    runner = runner_of(begun, make, monkeypatch)
+    outcomes = list(work_off(orders_of(begun, 3), runner, lambda _: None))
+    assert sorted(runner.tried) == [(0, 3), (1, 1), (1, 3), (2, 3)]
+    ((order, outcome),) = [(order, outcome) for order, outcome in outcomes if outcome.fault]
+    assert refusal(order, outcome) == (
+        "not enough memory for layer 1 on here, not even with 1 thread (DefaultCPUAllocator: can't allocate memory for "
+        f"1): use smaller lists (--pairs {PAIRS} and --k {K} now) or larger machines; finished layers are kept, and "
+        "the same command goes on with the others"
+    )
+
+
+def test_any_other_fault_is_told_and_not_tried_again(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    def make(piece: Piece, _threads: int) -> None:
+        if piece == 2:
+            raise ZeroDivisionError("division by zero")
+
+    runner = runner_of(begun, make, monkeypatch)
+    outcomes = {order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)}
+    assert (outcomes[2].fault, outcomes[2].text) == ("error", "ZeroDivisionError: division by zero")
+    assert len(runner.tried) == 3
+
+
+def test_nothing_is_taken_before_the_vocabulary_and_no_more_waits_than_may(
+    new: QueuedBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although the vocabulary ends last, and only at the second try, when as many wait as may."""
+
+    def make(piece: Piece, threads: int) -> None:
+        if piece == "vocabulary" and threads > 1:
+            raise MemoryError
+
+    runner = runner_of(new, make, monkeypatch, at_once=2)
+    taken = []
+    for order, _ in work_off(orders_of(new, 2), runner, lambda _: None):
+        taken.append(order.piece)
+        if order.piece == "vocabulary":
+            finished = new.prepared.manifest.with_changes(vocabulary={"file": "v", "bytes": 1, "sha256": "0" * 64})
+            new.prepared.manifest = finished
+    assert taken[0] == "vocabulary"
+    assert sorted(map(str, taken)) == ["0", "1", "2", "neighbours", "vocabulary"]
+    assert runner.most == 2
+
+
+def test_what_is_of_no_use_is_cancelled(
+    begun: QueuedBuild, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tasks of a build that is given up, under way or not; those of another go on."""
+    with prepare(Checkpoint.open(source), tmp_path / "other", Options(k=K, pairs=PAIRS), Listener()) as prepared:
+        other = QueuedBuild(prepared, len(prepared.pieces))
+        runner = runner_of(begun, lambda *_: None, monkeypatch, at_once=5)
+        taken = []
+        for order, _ in work_off([*orders_of(other, 1), *orders_of(begun, 1)], runner, lambda _: None):
+            taken.append(order)
+            if order.build is other:
+                assert order.piece == "vocabulary"
+                other.given_up = True
+    assert [order.piece for order in taken if order.build is begun] == [0, 1, 2]
+    assert {*runner.cancelled} == {2, "neighbours", 1, 0}
+
+
+def test_who_stops_cancels_what_is_under_way(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:
+    runner = runner_of(begun, lambda *_: None, monkeypatch)
+    results = work_off(orders_of(begun, 1), runner, lambda _: None)
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+    assert (len(runner.tried), len(runner.cancelled)) == (1, 2)

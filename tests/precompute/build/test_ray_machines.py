@@ -1,0 +1,90 @@
+"""What a task takes of a machine, and what is said of a cluster at work; no cluster is needed for either."""
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from precompute.build.cluster.board import Board, Doing
+from precompute.build.cluster.machines import Machine, Share, choose_share
+from precompute.build.cluster.progress import ClusterProgress
+from precompute.build.cluster.queue import Order, QueuedBuild
+from precompute.build.options import Options
+from precompute.build.prepared import prepare
+from precompute.errors import BuildError
+from precompute.weights.checkpoint import Checkpoint
+from tests.support.builds import PAIRS, K, Listener
+
+SMALL, LARGE = Machine("small", 8, 0.0, 1 << 34), Machine("large", 64, 0.0, 1 << 38)
+GPUS = Machine("gpus", 32, 4.0, 1 << 38)
+
+
+@pytest.mark.parametrize(
+    ("machines", "threads", "gpus", "device", "expected", "at_once"),
+    [
+        ([SMALL], None, None, "auto", Share(8, 0.0), 1),
+        ([SMALL, LARGE], None, None, "auto", Share(8, 0.0), 9),
+        ([SMALL, LARGE], 16, None, "auto", Share(16, 0.0), 4),
+        ([GPUS], None, None, "auto", Share(1, 1.0), 4),
+        ([GPUS, SMALL], None, 0.5, "auto", Share(1, 0.5), 8),
+        ([GPUS], 16, 1.0, "cuda", Share(16, 1.0), 2),
+        ([GPUS], None, None, "cpu", Share(32, 0.0), 1),
+        ([GPUS], None, 0.0, "auto", Share(32, 0.0), 1),
+        ([], 4, 1.0, "cuda", Share(4, 1.0), 0),  # a cluster that grows when it has tasks
+    ],
+)
+def test_what_a_task_takes(
+    machines: list[Machine], threads: int | None, gpus: float | None, device: str, expected: Share, at_once: int
+) -> None:
+    share = choose_share(machines, threads, gpus, device)
+    assert (share, share.tasks_at_once(machines)) == (expected, at_once)
+    assert share.device == ("cuda" if share.gpus else "cpu")
+
+
+@pytest.mark.parametrize(
+    ("machines", "threads", "gpus", "device", "message"),
+    [
+        ([SMALL], 16, None, "auto", "--threads 16: the machines of this cluster have 8 cores at most"),
+        ([SMALL], None, 1.0, "auto", "--gpus-per-task 1: the machines of this cluster have 0 GPUs at most"),
+        ([SMALL], None, None, "cuda", "have 0 GPUs at most"),
+        ([GPUS], None, 1.0, "cpu", "a task on the CPU takes no GPU"),
+        ([GPUS], None, None, "cuda:1", "on a cluster Ray chooses the GPU: give auto, cpu or cuda"),
+        ([], None, None, "auto", "say with --threads what one takes"),
+    ],
+)
+def test_what_no_machine_has(
+    machines: list[Machine], threads: int | None, gpus: float | None, device: str, message: str
+) -> None:
+    with pytest.raises(BuildError, match=message):
+        choose_share(machines, threads, gpus, device)
+
+
+def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    output = io.StringIO()
+    progress = ClusterProgress(Console(file=output))
+    board = Board()
+    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+        build = QueuedBuild(prepared, len(prepared.pieces))
+        running = [Order(build, piece, 8) for piece in prepared.pieces]
+        progress.start_all([build], [SMALL, LARGE], Share(8, 0.0))
+        now[0] += 60
+        board.write("tiny layer 2", "large", 0.5)
+        board.write("tiny vocabulary", "small", 0.0)
+        board.write("tiny layer 1", "large", 0.25)
+        progress.show(running, board.read())
+        progress.show(running, board.read())  # not again so soon
+        board.remove("tiny layer 2")
+        progress.piece_done(running[1], "large")
+        assert board.read()["tiny layer 1"] == Doing("large", 0.25)
+    assert output.getvalue().splitlines() == [
+        "2 machines with room for 9 tasks at once, of 8 threads",
+        "tiny: 0 of 3 layers are ready, 3 to build, upper layers first",
+        "0 of 3 layers, 80 s a layer, about 3 min left",
+        "large: tiny layer 2 50 %, tiny layer 1 25 %",
+        "small: tiny vocabulary",
+        "layer 2 of tiny, made by large, is ready; 1 of 3 layers, 60 s a layer, about 2 min left",
+    ]
