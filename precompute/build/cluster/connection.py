@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import ray
 from precompute.errors import BuildError
 
 LOCAL = "local"
+ANSWER_SECONDS = 10
 
 
 @contextmanager
@@ -30,8 +32,9 @@ def connected(address: str, threads: int | None = None) -> Iterator[None]:
         options |= {"include_dashboard": False, "num_cpus": max(cores, threads or 1)}
     handler = signal.getsignal(signal.SIGTERM)
     try:
+        _check_that_somebody_listens(address)
         ray.init(address, **options)
-    except (ConnectionError, RuntimeError, ValueError) as error:  # nobody there; other versions; no address
+    except (OSError, RuntimeError, ValueError) as error:  # nobody there; other versions; no address
         raise BuildError(_refusal(address, error)) from error
     try:
         if threading.current_thread() is threading.main_thread():
@@ -41,12 +44,22 @@ def connected(address: str, threads: int | None = None) -> Iterator[None]:
         ray.shutdown()
 
 
+def _check_that_somebody_listens(address: str) -> None:
+    """OSError if nobody does: Ray itself would try for minutes."""
+    named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    host, _, port = named.removeprefix("ray://").rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
+
+
 def _refusal(address: str, error: Exception) -> str:
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     if address == LOCAL:
         return f"--ray local: no cluster can be started on this machine: {why}"
-    remedies = {
-        "auto": "start one here with `ray start --head`, name one with RAY_ADDRESS=HOST:PORT, or use --ray local",
-    }
-    remedy = remedies.get(address, "check that it runs there, with the same versions of Ray and Python as here")
-    return f"--ray {address}: there is no Ray cluster to be used: {why}; {remedy}"
+    if address == "auto":
+        named = os.environ.get("RAY_ADDRESS")
+        where = f"at RAY_ADDRESS={named}" if named else "on this machine"
+        remedy = "start one here with `ray start --head`, name one with RAY_ADDRESS=HOST:PORT, or use --ray local"
+    else:
+        where, remedy = "there", "check that it runs, with the same versions of Ray and Python as here"
+    return f"--ray {address}: no Ray cluster {where} can be used: {why}; {remedy}"

@@ -62,7 +62,7 @@ class RayRunner:
 
     def cancel(self, task: Hashable) -> None:
         self._layers.pop(task, None)
-        ray.cancel(task, force=True)  # a search that is running hears nothing softer
+        ray.cancel(task)  # never with force: Ray 2.60 ends this process if the task ends at the same moment
 
     def forget(self, build: QueuedBuild) -> None:
         """What its tasks shared may go from the object store."""

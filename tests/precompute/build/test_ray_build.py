@@ -4,6 +4,7 @@ import importlib
 import os
 import shutil
 import signal
+import socket
 import tempfile
 import time
 import warnings
@@ -50,6 +51,7 @@ class Machines:
     """Two machines of one core each, beside the head, which runs no tasks but has this process as its driver."""
 
     cluster: Any
+    client_port: int  # of Ray Client
     nodes: dict[str, Any]  # by the names that builds have for them
     folder: Path
 
@@ -87,6 +89,13 @@ def _load_and_wait() -> str:
     return str(ray.get_runtime_context().get_node_id())
 
 
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
 @pytest.fixture(scope="module")
 def hub() -> Iterator[tuple[Hub, str]]:
     server = Hub()
@@ -103,9 +112,12 @@ def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
         patch.setenv("HF_ENDPOINT", hub[1])
         patch.setenv("RAY_health_check_period_ms", "1000")  # five checks that fail, and a machine counts as lost
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
-        head = {"num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False}
-        cluster = Cluster(initialize_head=True, head_node_args={**head, "temp_dir": str(folder / "ray")})
-        found = Machines(cluster, {}, folder)
+        head = {
+            "num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
+            "temp_dir": str(folder / "ray"), "ray_client_server_port": (client_port := free_port()),
+        }  # fmt: skip
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        found = Machines(cluster, client_port, {}, folder)
         try:
             found.add()
             found.add()
@@ -256,16 +268,15 @@ def test_a_machine_with_other_code_ends_the_command(
 def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
     machines: Machines, deep: Path, deep_index: Path, tmp_path: Path
 ) -> None:
-    """The real command; the same one goes on."""
-    words = ("precompute", deep, "--data", tmp_path, *SMALL, "--ray", "auto")
-    environment = {"RAY_ADDRESS": machines.address}
-    with command(tmp_path / "log", *words, environment=environment) as child:
+    """The real command, by both ways to a cluster; the same one goes on."""
+    words = ("precompute", deep, "--data", tmp_path, *SMALL, "--ray")
+    with command(tmp_path / "log", *words, "auto", environment={"RAY_ADDRESS": machines.address}) as child:
         child.wait_for(f"is ready; 1 of {LAYERS}")
         os.kill(child.pid, signal.SIGKILL)
         assert child.ended() == -signal.SIGKILL
     killed = len(Index.open(tmp_path / "deep").layers)
     assert 1 <= killed < LAYERS - 1
-    with command(tmp_path / "log", *words, environment=environment) as child:
+    with command(tmp_path / "log", *words, f"ray://127.0.0.1:{machines.client_port}") as child:
         child.wait_for(f"{killed} of {LAYERS} layers are ready")
         child.wait_for(f"is ready; {killed + 1} of {LAYERS}")
         os.kill(child.pid, signal.SIGINT)
