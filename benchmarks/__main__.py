@@ -1,6 +1,6 @@
 """`make bench`: prints one line per figure: name, measured, bound, ok or short. Names of parts run only those.
-Run by name only: `families`, a table of differences, `patterns`, how many words each convention shows, and `bases`,
-whether directions of heads read better than subheads."""
+Run by name only: `families`, a table of differences, `patterns`, how many words each convention shows, `bases`,
+whether directions of heads read better than subheads, and `scale`, what large models take elsewhere."""
 
 import argparse
 import os
@@ -22,8 +22,10 @@ from benchmarks import (
     notebook,
     pairs,
     patterns,
+    ray,
     ray_serve,
     readability,
+    scale,
     server,
     token_page,
     travel,
@@ -40,9 +42,9 @@ from precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",
-    "fairness", "readability", "export", "travel", "notebook", "serve",
+    "fairness", "readability", "export", "travel", "notebook", "serve", "ray",
 )  # fmt: skip
-TABLES = ("families", "patterns", "bases")
+TABLES = ("families", "patterns", "bases", "scale")
 
 
 def main() -> None:
@@ -68,6 +70,7 @@ def main() -> None:
             "travel": lambda: travel.figures(scratch, _demo_tokenizer(args.data)),
             "notebook": lambda: notebook.figures(scratch, _demo_tokenizer(args.data)),
             "serve": lambda: ray_serve.figures(scratch, _demo_tokenizer(args.data)),
+            "ray": lambda: ray.figures(scratch, _demo_tokenizer(args.data)),
             "fairness": lambda: fairness.figures(_demo_index(args.data)),
             "readability": lambda: readability.figures(_demo_index(args.data)),
         }
@@ -80,6 +83,10 @@ def main() -> None:
                 continue
             if part == "patterns":
                 for line in patterns.lines(resolve("demo", cache=args.data / ".cache")):
+                    print(line, flush=True)
+                continue
+            if part == "scale":
+                for line in scale.lines(args.data):
                     print(line, flush=True)
                 continue
             if part == "bases":

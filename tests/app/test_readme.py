@@ -17,7 +17,7 @@ NOT_RUN = (
     "serve", "worker", "seeds demo", "compare", "stitch", "labels", "reproduce", "precompute TUNED", "pull https",
     "pull /mnt",
 )  # fmt: skip
-RUNNING = [line for line in COMMANDS if not line.startswith(NOT_RUN)]
+RUNNING = [line for line in COMMANDS if not line.startswith(NOT_RUN) and "--ray" not in line]
 
 
 @pytest.fixture(scope="module")

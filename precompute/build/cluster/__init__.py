@@ -3,7 +3,6 @@
 import os
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
-os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # its warnings would go to the terminal
 # Ray would try a task that ran out of memory without end; the queue tries it with fewer threads. (Under Ray Client the
 # environment of the cluster decides.)
 os.environ.setdefault("RAY_task_oom_retries", "0")

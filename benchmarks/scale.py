@@ -1,0 +1,208 @@
+"""Scale on paper: hours and gigabytes of large models on machines that are not here, from parts measured on this one.
+
+Measured at the model's own sizes, on one thread, with random numbers: a vector's lists and their coherence; what of
+them stays on the CPU when a GPU multiplies (exact scores of candidates, coherence); what one thread does of a layer
+whatever the machine has (directions, similarities, inversion). Measured on the demo's heads: a search, and its exact
+scores, which stay on the CPU, too.
+
+Extrapolated: a search to another size by d_vocab² d_head (what a plain product costs), its exact scores by
+d_model d_head; cores by their number, as if they did not share memory; GPUs by their rates alone, nothing was run on
+one. What a machine loads, fetches and writes is left out.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.figures import seconds
+from benchmarks.models import demo
+from benchmarks.pairs import OTHERS, SAMPLE, matrix_at
+from precompute.build.estimate import Work
+from precompute.build.inverted import invert_lists
+from precompute.build.layer import Costs, similarity_arrays
+from precompute.build.threads import compute_threads
+from precompute.index.stored import Stored
+from precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from precompute.project import exact, vector_kernel
+from precompute.project.coherence import Directions, coherence
+from precompute.project.embedding import Embedding
+from precompute.project.pairs.head_pairs import top_pairs
+from precompute.project.pairs.masks import Masks
+from precompute.project.vectors import MARGIN, Projector
+from precompute.shape import LENSES, Shape
+from precompute.weights.directions import find_directions
+
+# layers, heads, heads of keys and values, d_model, d_head, d_mlp, d_vocab, gated, tied, positions
+MODELS = {
+    "GPT-2 XL": Shape("gpt2", 48, 25, 25, 1600, 64, 6400, 50_257, False, True, "learned"),
+    "Pythia-6.9B": Shape("gpt_neox", 32, 32, 32, 4096, 128, 16_384, 50_432, False, False, "rotary"),
+    "Llama-3-8B": Shape("llama", 32, 32, 8, 4096, 128, 14_336, 128_256, True, False, "rotary"),
+}
+K, PAIRS = 100, 500
+CORES, GPUS = 64, 8
+# An A100: 19.5 TFLOPS in float32 (TF32 is off: products must be float32), 2 TB/s; of both this share is assumed.
+GPU_FLOPS, GPU_BYTES, GPU_SHARE = 19.5e12, 2.0e12, 0.6
+VECTOR_PASSES = 12  # over a product, 4 bytes each: the second lens, four top-k
+PAIR_BYTES = 24  # per score of a tile: written, compared with two floors, with the surfaces, counted
+WORDS_SHARE = 0.35  # of d_vocab², searched before the rest for the preset `words`; all others once more
+VECTORS, HEADS = 64, 4
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Seconds on one thread of this machine."""
+
+    vector: float
+    vector_beside_gpu: float
+    layer: float  # what one thread does of a layer
+    searches: dict[str, float]  # by lens
+    search_beside_gpu: dict[str, float]
+
+
+def lines(data: Path) -> Iterator[str]:
+    with compute_threads(torch.device("cpu"), 1):
+        shape, searches, scores = measure_searches(data)
+        yield (
+            f"measured on the demo (d_vocab {shape.d_vocab}, d_head {shape.d_head}), seconds per search: "
+            + ", ".join(f"{lens} {searches[lens]:.2f}, of it exact scores {scores[lens]:.3f}" for lens in LENSES)
+        )
+        for name, model in MODELS.items():
+            size = model.d_vocab**2 * model.d_head / (shape.d_vocab**2 * shape.d_head)
+            width = model.d_model * model.d_head / (shape.d_model * shape.d_head)
+            parts = Parts(
+                *measure_vectors(model),
+                measure_layer(model),
+                {lens: each * size for lens, each in searches.items()},
+                {lens: each * width for lens, each in scores.items()},
+            )
+            yield (
+                f"{name}, seconds on one thread: a vector {parts.vector:.5f}, beside a GPU "
+                f"{parts.vector_beside_gpu:.5f}; a layer {parts.layer:.1f}; a search {_by_lens(parts.searches)}, "
+                f"beside a GPU {_by_lens(parts.search_beside_gpu)}"
+            )
+            for pairs in (PAIRS, 0):
+                yield row(name, model, parts, pairs)
+
+
+def row(name: str, shape: Shape, parts: Parts, pairs: int) -> str:
+    """| model | index | 1 GPU | 8 GPUs | 64 cores |"""
+    stored = Stored(shape, shape.kinds, LENSES, K, pairs)
+    work = Work(stored, shape.n_layers, neighbours=True, workers=1)
+    product = 2 * shape.d_model * shape.d_vocab / (GPU_SHARE * GPU_FLOPS)
+    passes = VECTOR_PASSES * 4 * shape.d_vocab / (GPU_SHARE * GPU_BYTES)
+    tiles = (1 + WORDS_SHARE) * shape.d_vocab**2
+    tile_seconds = tiles * (2 * shape.d_head / GPU_FLOPS + PAIR_BYTES / GPU_BYTES) / GPU_SHARE
+    on_gpu = Costs(
+        product + passes + parts.vector_beside_gpu,
+        {lens: tile_seconds + each for lens, each in parts.search_beside_gpu.items()},
+    )
+    on_cores = Costs(parts.vector, parts.searches)
+    serial = shape.n_layers * parts.layer
+    gpu = work.seconds(on_gpu) + serial
+    cores = work.seconds(on_cores) / CORES + serial
+    return (
+        f"| {name}{'' if pairs else ', no pairs'} | {work.n_bytes() / 1e9:.0f} GB | {_hours(gpu)} | "
+        f"{_hours(gpu / GPUS)} | {_hours(cores)} |"
+    )
+
+
+def measure_vectors(shape: Shape) -> tuple[float, float]:
+    """Seconds of a vector's lists, and of what is left of it beside a GPU."""
+    W, V = _normal(shape.d_vocab, shape.d_model), _normal(VECTORS, shape.d_model)
+    projector = Projector(Embedding.of(W, torch.device("cpu")), K)
+    ids, scores = np.empty((VECTORS, 2, 2, K), np.uint32), np.empty((VECTORS, 2, 2, K), np.float32)
+    candidates = np.random.default_rng(0).integers(0, shape.d_vocab, (VECTORS, 2, 2, K + MARGIN), np.int32)
+    vectors = V.numpy()
+
+    directions, no_hubs = Directions.of(projector.embedding), np.zeros(shape.d_vocab, np.bool_)
+
+    def coherences() -> None:
+        for lens, end in np.ndindex(2, 2):
+            coherence(candidates[:, lens, end, :K], no_hubs, directions)
+
+    def beside_gpu() -> None:
+        coherences()
+        projector.vector_errors(vectors)
+        dots = projector.mean_dots(vectors)
+        vector_kernel.rank(candidates, vectors, dots, projector.embedding.rows, projector.inverse_norm, ids, scores)
+
+    def whole() -> None:
+        coherences()
+        projector.select(V, V @ W.T, ids, scores)
+
+    return _warm(whole) / VECTORS, _warm(beside_gpu) / VECTORS
+
+
+def measure_layer(shape: Shape) -> float:
+    """Seconds of a layer that are one thread's on any machine; of the heads' directions a few stand for all."""
+    generator = np.random.default_rng(0)
+    stored = Stored(shape, shape.kinds, LENSES, K, 0)
+    ids = {kind: generator.integers(0, shape.d_vocab, (shape.count(kind), 2, 2, K), np.uint32) for kind in shape.kinds}
+    inverted = seconds(lambda: invert_lists([*ids.values()], shape.d_vocab))
+    similar = seconds(lambda: similarity_arrays(stored, ids))
+    heads = [(_normal(shape.d_model, shape.d_head).double(), _normal(shape.d_model, shape.d_head).double())] * HEADS
+    few = _normal(1024, shape.d_model)  # signs are counted with the vectors
+    directions = _warm(lambda: find_directions(heads, few, shape.d_head)) / HEADS
+    return inverted + similar + 2 * shape.n_heads * directions
+
+
+def measure_searches(data: Path) -> tuple[Shape, dict[str, float], dict[str, float]]:
+    """By lens: the mean of the demo's sampled heads, and of it what exact scores take."""
+    model = demo(data)
+    embedding = Embedding.of(model.W_E, torch.device("cpu"))
+    tokens = token_bytes(model.tokenizer_file(), model.shape.d_vocab)
+    masks = Masks.of(distinct_classes(tokens), whole_words(tokens))
+    whole: dict[str, float] = {}
+    scored: dict[str, float] = {}
+    for lens, sample in (("dot", SAMPLE[::2]), ("cosine", SAMPLE[::4])):
+        top_pairs(matrix_at(model, embedding, *OTHERS[0]), masks, lens, PAIRS)  # compiles
+        times = []
+        with _timed(exact, "pair_scores") as spent:
+            for name in sample:
+                matrix = matrix_at(model, embedding, *name)
+                times.append(seconds(lambda matrix=matrix, lens=lens: top_pairs(matrix, masks, lens, PAIRS)))  # type: ignore[misc]
+        whole[lens], scored[lens] = mean(times), sum(spent) / len(sample)
+    return model.shape, whole, scored
+
+
+@contextmanager
+def _timed(module: Any, name: str) -> Iterator[list[float]]:
+    """Seconds of every call of a function of a module."""
+    function, spent = getattr(module, name), list[float]()
+
+    def timed(*args: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return function(*args)
+        finally:
+            spent.append(time.perf_counter() - start)
+
+    setattr(module, name, timed)
+    try:
+        yield spent
+    finally:
+        setattr(module, name, function)
+
+
+def _warm(work: Callable[[], object]) -> float:
+    work()
+    return seconds(work, repeats=2)
+
+
+def _normal(*sizes: int) -> torch.Tensor:
+    return torch.empty(*sizes).normal_(0, 0.02, generator=torch.Generator().manual_seed(0))
+
+
+def _by_lens(values: dict[str, float]) -> str:
+    return " and ".join(f"{value:.2f} ({lens})" for lens, value in values.items())
+
+
+def _hours(value: float) -> str:
+    return f"{value / 3600:.1f} h" if value >= 360 else f"{value / 60:.0f} min"
