@@ -79,6 +79,12 @@ def test_a_folder_needs_no_more(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "tiny" / "manifest.json").read_bytes() == (data / "tiny" / "manifest.json").read_bytes()
 
 
+def test_a_build_on_a_cluster_says_what_it_needs(data: Path) -> None:
+    code, _, err = run(data, "precompute demo --ray local", {"ray"})
+    assert code == 1
+    assert err == "lexiscope: this command needs ray, which a plain install leaves out: pip install 'lexiscope[ray]'\n"
+
+
 @pytest.mark.parametrize("command", ["precompute demo", "compare demo minilm", "seeds tiny dog", "verify tiny"])
 def test_what_needs_more_says_so(data: Path, command: str) -> None:
     code, _, err = run(data, command, extra())
