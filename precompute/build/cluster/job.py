@@ -1,7 +1,7 @@
 """Builds the indexes of one or more models on a Ray cluster: tasks make the pieces, this process alone writes them."""
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,11 +66,12 @@ def build_on_ray(
 def _work(orders: Sequence[Order], share: Share, progress: ClusterProgress) -> None:
     board = start_board()
     runner, reader = RayRunner(share, board), Reader(board)
-    for order, outcome in work_off(orders, runner, lambda running: progress.show(running, reader.read())):
-        _take(order, outcome, progress)
-        if not order.build.left:
-            runner.forget(order.build)
-            _finish(order.build, progress)
+    with closing(work_off(orders, runner, lambda running: progress.show(running, reader.read()))) as ended:
+        for order, outcome in ended:
+            _take(order, outcome, progress)
+            if not order.build.left:
+                runner.forget(order.build)
+                _finish(order.build, progress)
 
 
 def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:

@@ -2,13 +2,14 @@
 runner runs the tasks."""
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from precompute.build.cluster.task import Outcome
 from precompute.build.pieces import Piece, piece_name
 from precompute.build.prepared import PreparedBuild
+from precompute.errors import LexiscopeError
 
 WAIT_SECONDS = 1.0  # at most, until progress is shown anew
 
@@ -59,30 +60,34 @@ class Runner(Protocol):
 
 def work_off(
     orders: Iterable[Order], runner: Runner, show: Callable[[Sequence[Order]], None]
-) -> Iterator[tuple[Order, Outcome]]:
+) -> Generator[tuple[Order, Outcome], None, None]:
     """Every order with what came of it, as they end. `show` is told again and again which are under way.
 
-    An order that ran out of memory is given out again with half the threads, down to one. When the caller stops, or is
+    An order that ran out of memory is given out again with half the threads, down to one. When this is closed, or
     interrupted, all that is under way is cancelled.
     """
-    waiting, running = deque(orders), dict[Hashable, Order]()
+    waiting, again, running = deque(orders), deque[Order](), dict[Hashable, Order]()
     try:
-        while waiting or running:
+        while waiting or again or running:
             for task in [task for task, order in running.items() if order.build.given_up]:
                 runner.cancel(task)
                 del running[task]
-            while waiting and len(running) < runner.most_at_once():
-                order = waiting.popleft()
-                if not order.build.given_up:
+            # what is tried again starts however many there are: others may wait for it
+            while again or (waiting and len(running) < runner.most_at_once()):
+                order = (again or waiting).popleft()
+                if order.build.given_up:
+                    continue
+                try:
                     running[runner.start(order)] = order
+                except (LexiscopeError, OSError) as error:  # its weights cannot be read
+                    yield order, Outcome("this machine", fault="error", text=str(error))
             show([*running.values()])
             awaited = [task for task, order in running.items() if order.may_be_written()]
             for task in runner.wait(awaited, WAIT_SECONDS) if awaited else ():
                 order = running.pop(task)
                 outcome = runner.outcome(task)
                 if outcome.fault == "memory" and order.threads > 1:
-                    fewer = replace(order, threads=order.threads // 2)
-                    running[runner.start(fewer)] = fewer  # at once, however many there are: others may wait for it
+                    again.append(replace(order, threads=order.threads // 2))
                 else:
                     yield order, outcome
     finally:

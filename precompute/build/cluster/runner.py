@@ -20,6 +20,7 @@ AHEAD = 2  # tasks for each that can run: no machine waits while a layer is writ
 class RayRunner:
     share: Share
     board: Any
+    _remote: Any = field(default_factory=lambda: ray.remote(run_piece))
     _builds: dict[QueuedBuild, Any] = field(default_factory=dict)  # what their tasks share, in the object store
     _layers: dict[Hashable, Any] = field(default_factory=dict)  # tensors of tasks, there as long as these are known
 
@@ -33,7 +34,7 @@ class RayRunner:
             self._builds[order.build] = ray.put(self._shared(order.build))
         tensors = tuple(share_layer(model, piece) if isinstance(piece, int) else {} for model in models)
         largest = max((machine.memory for machine in list_machines()), default=0)
-        remote = ray.remote(run_piece).options(
+        remote = self._remote.options(
             name=order.task,
             num_cpus=self.share.threads,  # although it may use fewer: no other task is to take its memory
             num_gpus=self.share.gpus,
@@ -50,14 +51,15 @@ class RayRunner:
         return ended
 
     def outcome(self, task: Hashable) -> Outcome:
-        self._layers.pop(task, None)
         try:
-            outcome: Outcome = ray.get(task)
+            outcome: Outcome = ray.get(task)  # may mean to make it again, if it was lost with its machine
         except ray.exceptions.OutOfMemoryError as error:
             return Outcome("a machine", fault="memory", text=_first_line(error))
         except ray.exceptions.RayError as error:
             lacks = "No module named" in str(error)
             return Outcome("a machine", fault="machine" if lacks else "error", text=_first_line(error))
+        finally:
+            self._layers.pop(task, None)
         return outcome
 
     def cancel(self, task: Hashable) -> None:

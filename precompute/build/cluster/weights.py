@@ -42,8 +42,11 @@ class StoredTensor:
         """A copy: what is in the store cannot be written to."""
         tensor = torch.empty(self.shape, dtype=self.dtype)
         data = tensor.flatten().view(torch.uint8).numpy()
-        for at, chunk in enumerate(self.chunks):
-            data[at * CHUNK_BYTES : (at + 1) * CHUNK_BYTES] = ray.get(chunk)
+        start = 0
+        for chunk in self.chunks:
+            some = ray.get(chunk)
+            data[start : start + len(some)] = some
+            start += len(some)
         return tensor
 
 

@@ -23,7 +23,7 @@ from huggingface_hub import constants
 from ray.cluster_utils import Cluster
 from rich.console import Console
 
-from precompute.build.cluster import runner
+from precompute.build.cluster import runner, weights
 from precompute.build.cluster.job import NamedModel, build_on_ray
 from precompute.build.cluster.machines import machine_name
 from precompute.build.cluster.progress import ClusterProgress
@@ -187,8 +187,11 @@ def deep_index(deep: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data / "deep"
 
 
-def test_models_at_once_have_the_bytes_of_local_builds(machines: Machines, tmp_path: Path) -> None:
+def test_models_at_once_have_the_bytes_of_local_builds(
+    machines: Machines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A tied and an untied one in bfloat16, both from files, and a difference; tasks ran on both machines."""
+    monkeypatch.setattr(weights, "CHUNK_BYTES", 10_000)  # larger tensors are in several pieces
     base = tiny_gpt2(tmp_path / "base", n_layers=3)
     tuned = tuned_from(base, tmp_path / "tuned", fine_tune)
     untied = tiny_llama(tmp_path / "untied", n_layers=3, tied=False, dtype=torch.bfloat16)

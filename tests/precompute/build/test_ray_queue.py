@@ -13,6 +13,7 @@ from precompute.build.cluster.task import BuildShare, Outcome, try_piece
 from precompute.build.options import Options
 from precompute.build.pieces import Piece
 from precompute.build.prepared import prepare
+from precompute.errors import BadWeights
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, K, Listener, copy
 
@@ -130,6 +131,23 @@ def test_any_other_fault_is_told_and_not_tried_again(begun: QueuedBuild, monkeyp
     assert len(runner.tried) == 3
 
 
+def test_weights_that_cannot_be_sent_are_a_fault_of_their_layer(
+    begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class NoSecond(HereRunner):
+        def start(self, order: Order) -> Hashable:
+            if order.piece == 1:
+                raise BadWeights("the file is cut short")
+            return super().start(order)
+
+    share = runner_of(begun, lambda *_: None, monkeypatch).share
+    outcomes = {
+        order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), NoSecond(share), lambda _: None)
+    }
+    assert outcomes[1] == Outcome("this machine", fault="error", text="the file is cut short")
+    assert (outcomes[0].fault, outcomes[2].fault) == (None, None)
+
+
 def test_nothing_is_taken_before_the_vocabulary_and_no_more_waits_than_may(
     new: QueuedBuild, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,5 +190,5 @@ def test_who_stops_cancels_what_is_under_way(begun: QueuedBuild, monkeypatch: py
     runner = runner_of(begun, lambda *_: None, monkeypatch)
     results = work_off(orders_of(begun, 1), runner, lambda _: None)
     next(results)
-    results.close()  # type: ignore[attr-defined]
+    results.close()
     assert (len(runner.tried), len(runner.cancelled)) == (1, 2)

@@ -1,0 +1,55 @@
+"""`lexiscope precompute --ray`: what it is given, and a cluster that is not there (one that is: test_ray_build.py)."""
+
+from pathlib import Path
+
+import pytest
+
+from app.cli import main, make_parser
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "ray://127.0.0.1:10001", "ray://[::1]:10001", "ray://head:1"])
+def test_addresses(address: str) -> None:
+    assert make_parser().parse_args(["precompute", "tiny", "--ray", address]).ray == address
+
+
+@pytest.mark.parametrize(
+    "address", ["", "here", "ray://", "ray://head", "ray://head:port", "127.0.0.1:6379", "ray://a b:1"]
+)
+def test_what_is_no_address(address: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        make_parser().parse_args(["precompute", "tiny", "--ray", address])
+    assert f"argument --ray: {address!r} is none of auto, local and ray://HOST:PORT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1.0), ("0.5", 0.5), ("0", 0.0), ("16", 16.0)])
+def test_gpus(text: str, number: float) -> None:
+    assert make_parser().parse_args(["precompute", "tiny", "--gpus-per-task", text]).gpus_per_task == number
+
+
+@pytest.mark.parametrize("text", ["-1", "one", "inf", "1e3", ""])
+def test_what_is_no_number_of_gpus(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        make_parser().parse_args(["precompute", "tiny", f"--gpus-per-task={text}"])
+    assert f"{text!r} is not a number from 0 on, such as 1 or 0.5" in capsys.readouterr().err
+
+
+def test_gpus_are_of_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["precompute", "tiny", "--data", str(tmp_path), "--gpus-per-task", "1"]) == 1
+    assert capsys.readouterr().err == "lexiscope: --gpus-per-task 1 is for a cluster: add --ray auto\n"
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("auto", "--ray auto: no Ray cluster at RAY_ADDRESS=127.0.0.1:9 can be used: "),
+        ("ray://127.0.0.1:9", "--ray ray://127.0.0.1:9: no Ray cluster there can be used: "),
+    ],
+)
+def test_where_nobody_listens(
+    address: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:9")
+    assert main(["precompute", "tiny", "--data", str(tmp_path), "--ray", address]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"lexiscope: {said}")
+    assert error.count("\n") == 1
