@@ -48,32 +48,21 @@ LAYERS = 8  # of the model `deep`
 
 @dataclass
 class Machines:
-    """Two machines of one core each, beside the head, which runs no tasks but has this process as its driver."""
+    """Two machines of one core each. This process is connected to the first; the second can be lost."""
 
     cluster: Any
+    second: Any
     client_port: int  # of Ray Client
-    nodes: dict[str, Any]  # by the names that builds have for them
-    folder: Path
+    hub_caches: tuple[Path, Path]
 
     @property
     def address(self) -> str:
         return str(self.cluster.address)
 
     @property
-    def hub_caches(self) -> list[Path]:
-        return sorted(self.folder.glob("hub-*"))
-
-    def add(self) -> None:
-        """One that has a Hub cache of its own."""
-        cache = self.folder / f"hub-{len(self.hub_caches)}"
-        cache.mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("HF_HUB_CACHE", str(cache))
-            node = self.cluster.add_node(num_cpus=1, object_store_memory=STORE_BYTES, memory=MEMORY)
-        self.nodes[machine_name(node.node_ip_address, node.node_id)] = node
-
-    def lose(self, name: str) -> None:
-        self.cluster.remove_node(self.nodes.pop(name), allow_graceful=False)
+    def names(self) -> list[str]:
+        """As builds call them."""
+        return [machine_name(node.node_ip_address, node.node_id) for node in (self.cluster.head_node, self.second)]
 
     def warm_up(self) -> None:
         """Until both have a process that has loaded what tasks need, so that both take part in short builds."""
@@ -107,21 +96,21 @@ def hub() -> Iterator[tuple[Hub, str]]:
 def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
     """One cluster for all tests of this module."""
     folder = Path(tempfile.mkdtemp(prefix="ls-", dir="/tmp"))  # short: the paths of sockets have 107 bytes at most
+    caches = folder / "hub-0", folder / "hub-1"
+    sizes = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "memory": MEMORY}
+    head = {"include_dashboard": False, "temp_dir": str(folder / "ray"), "ray_client_server_port": free_port()}
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # Ray leaves log files and processes to the collector
         patch.setenv("HF_ENDPOINT", hub[1])
         patch.setenv("RAY_health_check_period_ms", "1000")  # five checks that fail, and a machine counts as lost
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
-        head = {
-            "num_cpus": 0, "object_store_memory": STORE_BYTES, "include_dashboard": False,
-            "temp_dir": str(folder / "ray"), "ray_client_server_port": (client_port := free_port()),
-        }  # fmt: skip
-        cluster = Cluster(initialize_head=True, head_node_args=head)
-        found = Machines(cluster, client_port, {}, folder)
+        patch.setenv("HF_HUB_CACHE", str(caches[0]))
+        cluster = Cluster(initialize_head=True, head_node_args={**sizes, **head})
         try:
-            found.add()
-            found.add()
+            patch.setenv("HF_HUB_CACHE", str(caches[1]))
+            second = cluster.add_node(**sizes)
             ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
+            found = Machines(cluster, second, int(str(head["ray_client_server_port"])), caches)
             found.warm_up()
             yield found
         finally:
@@ -200,7 +189,7 @@ def test_models_at_once_have_the_bytes_of_local_builds(
     assert on_ray(tmp_path / "ray", *sources, watcher=watcher)[0] == 0, watcher.text.getvalue()
     here(tmp_path / "here", *sources)
     assert same(tmp_path / "ray", tmp_path / "here")
-    assert {*watcher.made_by} == machines.nodes.keys()
+    assert {*watcher.made_by} == {*machines.names}
     text = watcher.text.getvalue()
     assert "2 machines with room for 2 tasks at once, of 1 threads" in text
     assert "3 models: 0 of 9 layers are ready, 9 to build" in text
@@ -295,15 +284,18 @@ def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
 
 def test_a_machine_that_is_lost_in_the_midst(machines: Machines, deep: Path, deep_index: Path, tmp_path: Path) -> None:
     """It has made a layer and works at the next, which the other makes then. The last test: one machine is left."""
-    lost: list[str] = []
+    machines.warm_up()
+    first, second = machines.names
+    layers_before: list[int] = []
 
     def lose(machine: str) -> None:
-        if not lost:
-            lost.append(machine)
-            machines.lose(machine)
+        if machine == second and not layers_before:
+            layers_before.append(len(watcher.made_by))
+            machines.cluster.remove_node(machines.second, allow_graceful=False)
 
     watcher = Watcher(lose)
     assert on_ray(tmp_path, Checkpoint.open(deep), watcher=watcher)[0] == 0, watcher.text.getvalue()
-    assert len(lost) == 1
-    assert {*watcher.made_by} - {*lost} == machines.nodes.keys()
+    assert layers_before
+    assert layers_before[0] < LAYERS
+    assert watcher.made_by[-1] == first
     assert contents(tmp_path / "deep") == contents(deep_index)
