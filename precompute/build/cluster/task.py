@@ -1,6 +1,7 @@
 """What runs on a machine of the cluster: one piece of a build, made as it is made anywhere. What goes wrong with it is
 told, not raised, so that whoever asked knows on which machine it was and what can be done."""
 
+import traceback
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -75,8 +76,13 @@ def try_piece(
         _kept.clear()  # whatever it was, the next task starts afresh
         if is_out_of_memory(error):
             return Outcome(machine, fault="memory", text=str(error) or "no more is given")
-        text = str(error) if isinstance(error, LexiscopeError) else f"{type(error).__name__}: {error}"
-        return Outcome(machine, fault="error", text=text)
+        return Outcome(machine, fault="error", text=str(error) if isinstance(error, LexiscopeError) else _bug(error))
+
+
+def _bug(error: Exception) -> str:
+    """An error that is nobody's fault but ours, and where it came from."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
 
 
 _kept: dict[str, BuildContext] = {}  # of the last build: loading a vocabulary takes longer than some layers
