@@ -1,10 +1,14 @@
 """`lexiscope precompute --ray`: what it is given, and a cluster that is not there (one that is: test_ray_build.py)."""
 
+import os
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from app.cli import main, make_parser
+from precompute.build.cluster import keep_others_out
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "ray://127.0.0.1:10001", "ray://[::1]:10001", "ray://head:1"])
@@ -36,6 +40,23 @@ def test_what_is_no_number_of_gpus(text: str, capsys: pytest.CaptureFixture[str]
 def test_gpus_are_of_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["precompute", "tiny", "--data", str(tmp_path), "--gpus-per-task", "1"]) == 1
     assert capsys.readouterr().err == "lexiscope: --gpus-per-task 1 is for a cluster: add --ray auto\n"
+
+
+def test_a_cluster_of_this_machine_alone_has_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless somebody has decided otherwise, or Ray is imported, which reads the environment once."""
+    for name in ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "disabled")
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    keep_others_out()
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
+    monkeypatch.delenv("RAY_AUTH_MODE")
+    monkeypatch.setitem(sys.modules, "ray", ModuleType("ray"))
+    keep_others_out()
+    assert "RAY_AUTH_MODE" not in os.environ
+    monkeypatch.delitem(sys.modules, "ray")
+    keep_others_out()
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    assert len(bytes.fromhex(os.environ["RAY_AUTH_TOKEN"])) == 32
 
 
 @pytest.mark.parametrize(
