@@ -5,7 +5,7 @@ LexiscopeError
 │   ├── SourceNotFound           no such Hub id, folder or file
 │   ├── Offline                  the Hub cannot be reached and nothing is cached
 │   ├── NoSafetensors            only pickled weights, which are never loaded
-│   ├── UnsupportedArchitecture  not a GPT-2 or Llama checkpoint
+│   ├── UnsupportedArchitecture  a checkpoint of a family that is not known
 │   ├── WrongHash                a downloaded file is not the one that was asked for
 │   └── BadWeights               missing, misshapen or non-finite tensors, a broken tokenizer
 ├── IndexFault                   an index on disk
@@ -22,7 +22,7 @@ LexiscopeError
 ├── TravelError                  an index on its way to or from elsewhere: push, pull
 │   ├── NotPublished             no such repository, revision, folder or address, or no index in it
 │   ├── ForeignIndex             what is there cannot be taken for an index, or not for this one
-│   ├── Unreachable              the other side does not answer: the same command goes on later
+│   ├── SourceUnreachable        the other side does not answer: the same command goes on later
 │   └── AlteredFile              a file that arrived is not the one that its manifest lists
 ├── ServeError                   the server cannot start: its port is taken, a setting is wrong
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
@@ -126,7 +126,7 @@ class ForeignIndex(TravelError):
     pass
 
 
-class Unreachable(TravelError):
+class SourceUnreachable(TravelError):
     pass
 
 

@@ -50,7 +50,7 @@ def natural(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """An argparse type: a number from 0 on."""
+    """An argparse type: a number from 0 on, such as 1 or 0.5."""
     try:
         if 0 <= (number := float(text)) < float("inf"):
             return number
@@ -94,13 +94,6 @@ def add_text_limits(parser: argparse.ArgumentParser, limit: int, length: int) ->
     parser.add_argument(
         "--tokens", type=positive, default=length, metavar="N", help=f"of each text, the rest is left out ({length})"
     )
-
-
-def share(text: str) -> float:
-    """An argparse type: a number from 0 on, such as 1 or 0.5."""
-    if re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,4})?", text):
-        return float(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on, such as 1 or 0.5")
 
 
 def ray_address(text: str) -> str:

@@ -45,7 +45,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--gpus-per-task",
-        type=options.share,
+        type=options.amount,
         metavar="N",
         help="of the cluster's GPUs, such as 1 or 0.5 (default: 1 if it has any)",
     )

@@ -18,7 +18,7 @@ from huggingface_hub.errors import (
     XetDownloadError,
 )
 
-from precompute.errors import LexiscopeError, NotPublished, TravelError, Unreachable
+from precompute.errors import LexiscopeError, NotPublished, TravelError, SourceUnreachable
 from precompute.weights.folders import raise_if_disk_full
 
 _NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, httpx2.HTTPError, ConnectionError)
@@ -62,7 +62,7 @@ def _known(error: Exception, repository: str, revision: str | None, writing: boo
             case HfHubHTTPError(response=httpx2.Response(status_code=409 | 412)) if writing:
                 return TravelError(f"{repository} was changed by somebody else meanwhile: run the same command again")
             case HfHubHTTPError():
-                return Unreachable(
+                return SourceUnreachable(
                     f"The Hub answers with status {cause.response.status_code} when it is asked for {repository}: try "
                     "again later, the same command goes on"
                 )
@@ -84,8 +84,10 @@ def _refused(repository: str, writing: bool) -> NotPublished:
     )
 
 
-def _no_answer(error: Exception, repository: str) -> Unreachable:
+def _no_answer(error: Exception, repository: str) -> SourceUnreachable:
     if constants.HF_HUB_OFFLINE:
-        return Unreachable(f"{repository} is on the Hub, and HF_HUB_OFFLINE is set: unset it, or give a folder")
+        return SourceUnreachable(f"{repository} is on the Hub, and HF_HUB_OFFLINE is set: unset it, or give a folder")
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return Unreachable(f"The Hub cannot be reached for {repository} ({why}): check the network, then run this again")
+    return SourceUnreachable(
+        f"The Hub cannot be reached for {repository} ({why}): check the network, then run this again"
+    )

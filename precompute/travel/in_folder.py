@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from precompute.errors import ForeignIndex, NotPublished, Unreachable
+from precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
 from precompute.files import open_regular
 from precompute.index.manifest import MANIFEST, FileEntry
 from precompute.travel.partial_file import PIECE, PartialFile
@@ -30,7 +30,7 @@ class IndexInFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise Unreachable(f"{self.folder / name} cannot be read: {error.strerror}") from error
+            raise SourceUnreachable(f"{self.folder / name} cannot be read: {error.strerror}") from error
         if len(content) > most_bytes:
             raise ForeignIndex(f"{self.folder / name} is longer than {most_bytes} bytes: it is no file of an index")
         return content
@@ -44,9 +44,13 @@ class IndexInFolder:
                 step(start / entry.bytes)
                 partial.write(start, _pieces(file, source), step)
         except OSError as error:
-            raise Unreachable(f"{source} cannot be read: {error.strerror}; check it, then run this again") from error
+            raise SourceUnreachable(
+                f"{source} cannot be read: {error.strerror}; check it, then run this again"
+            ) from error
         if not partial.is_whole:
-            raise Unreachable(f"{source} is shorter than its manifest says: it may still be copied there; try later")
+            raise SourceUnreachable(
+                f"{source} is shorter than its manifest says: it may still be copied there; try later"
+            )
         return partial.path
 
     def close(self) -> None:
@@ -59,7 +63,9 @@ def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:
         try:
             piece = file.read(PIECE)
         except OSError as error:
-            raise Unreachable(f"{path} cannot be read: {error.strerror}; check it, then run this again") from error
+            raise SourceUnreachable(
+                f"{path} cannot be read: {error.strerror}; check it, then run this again"
+            ) from error
         if not piece:
             return
         yield piece

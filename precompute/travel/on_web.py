@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from precompute.errors import AlteredFile, ForeignIndex, NotPublished, Unreachable
+from precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable
 from precompute.index.manifest import MANIFEST, FileEntry
 from precompute.travel.partial_file import PartialFile
 from precompute.travel.published import Step
@@ -65,14 +65,14 @@ class IndexOnWeb:
             try:
                 self._go_on(entry, partial, step)
                 problem = f"it ends after {partial.n_bytes} of {entry.bytes} bytes"
-            except Unreachable as error:
+            except SourceUnreachable as error:
                 problem = str(error)
             if partial.n_bytes > before:
                 failures = 0
                 continue
             failures += 1
             if failures >= TRIES:
-                raise Unreachable(f"{self.where}/{entry.file} does not arrive ({problem}): run this again later")
+                raise SourceUnreachable(f"{self.where}/{entry.file} does not arrive ({problem}): run this again later")
             time.sleep(PAUSE * 2 ** (failures - 1))
         return partial.path
 
@@ -107,7 +107,9 @@ class IndexOnWeb:
             raise NotPublished(f"{self.where} is no address of a web server ({error})") from error
         except _BROKEN as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise Unreachable(f"{self.where} does not answer ({why}): check the network and the address") from error
+            raise SourceUnreachable(
+                f"{self.where} does not answer ({why}): check the network and the address"
+            ) from error
 
     def _check(self, response: httpx2.Response, name: str) -> None:
         """206 only answers a question for a range."""
@@ -115,7 +117,7 @@ class IndexOnWeb:
         if status in (401, 403):
             raise NotPublished(f"{self.where}/{name} is not open to everybody (status {status})")
         if status >= 500 or status in (408, 429):
-            raise Unreachable(f"{self.where} answers with status {status}: try again later")
+            raise SourceUnreachable(f"{self.where} answers with status {status}: try again later")
         if status not in (200, 206):
             raise NotPublished(f"{self.where}/{name} answers with status {status}: check the address")
 
