@@ -24,6 +24,7 @@ LexiscopeError
 │   ├── ForeignIndex             what is there cannot be taken for an index, or not for this one
 │   ├── SourceUnreachable        the other side does not answer: the same command goes on later
 │   └── AlteredFile              a file that arrived is not the one that its manifest lists
+├── ClusterError                 a Ray cluster that cannot be used
 ├── ServeError                   the server cannot start: its port is taken, a setting is wrong
 ├── BadRequest                   a question that no page can answer: too long, or not to be understood
 └── NotFound                     a model, layer, neuron, head or token that does not exist
@@ -131,6 +132,10 @@ class SourceUnreachable(TravelError):
 
 
 class AlteredFile(TravelError):
+    pass
+
+
+class ClusterError(LexiscopeError):
     pass
 
 

@@ -56,7 +56,7 @@ def amount(text: str) -> float:
             return number
     except ValueError:
         pass
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 on, such as 1 or 0.5")
 
 
 def add_build(parser: argparse.ArgumentParser) -> None:

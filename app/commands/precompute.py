@@ -96,9 +96,9 @@ def _build(model: str, args: argparse.Namespace) -> None:
 def _build_on_ray(args: argparse.Namespace) -> int:
     """All models at once; the number of those that failed."""
     options.check_folder(args.data)
-    from precompute.build.cluster import keep_others_out
+    from precompute.ray_cluster import LOCAL, keep_others_out
 
-    if args.ray == "local":
+    if args.ray == LOCAL:
         keep_others_out()
     from precompute.build.cluster.job import NamedModel, build_on_ray
     from precompute.build.cluster.progress import ClusterProgress

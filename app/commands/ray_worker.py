@@ -2,15 +2,12 @@
 
 import argparse
 import logging
-import os
 import re
-import secrets
 import signal
-import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,29 +17,34 @@ from app.commands.weights import find_weights
 from app.settings import Settings, load
 from app.workers.connections import WorkerAddress, plain_client
 from precompute.errors import ServeError
+from precompute.ray_cluster import LOCAL, keep_others_out
 
 if TYPE_CHECKING:
     from app.worker.ray_serve import WorkerArguments
 
-LOCAL = "local"
 OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: answers stay far below
 KEEP_ALIVE_SECONDS = 120  # as a plain worker has it (worker.py)
 MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
-CONNECT_SECONDS = 5.0  # that the head node of a cluster has to answer
 ANSWER_SECONDS = 60  # in which an application that runs must answer at its address
-
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when ray is imported: nothing leaves for its makers
 
 
 def run_on_ray(args: argparse.Namespace) -> int:
     if args.ray_address == LOCAL:
-        _close_cluster_to_others()
+        keep_others_out()
+    import ray
+
     from app.worker.ray_serve import bound_application
+    from precompute.ray_cluster.connection import connected
 
     settings = load(data=args.data, device=args.device)
     applications = _applications(args)
     address = _address(args)
-    with _cluster(args.ray_address, applications):
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
+    with connected("--ray-address", args.ray_address, object_store_memory=OBJECT_STORE_BYTES):
+        if args.ray_address == LOCAL:
+            check_room(applications, ray.cluster_resources())
         start_serve(settings, args.host, urlsplit(address).port or 0, everywhere=args.ray_address != LOCAL)
         try:
             for name, arguments in applications.items():
@@ -90,12 +92,6 @@ def reason_of(message: str) -> str:
     return re.sub(r"^[\w.]+: ", "", message.strip().rpartition("\n")[2])
 
 
-def _close_cluster_to_others() -> None:
-    """Ray's own ports are open to the network, whatever Serve's are, and would run anybody's code. It must be said
-    before ray is imported."""
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
-
-
 def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
     """By the name of the model, which is its path, too. What is wrong with weights or numbers is said at once."""
     from pydantic import ValidationError
@@ -139,42 +135,6 @@ def _address(args: argparse.Namespace) -> str:
     address = browser_address(listener)
     listener.close()
     return address
-
-
-@contextmanager
-def _cluster(address: str, applications: "Mapping[str, WorkerArguments]") -> Iterator[None]:
-    """Ray, for as long as this lasts: that which runs at an address, or one of our own, which has room for them."""
-    import ray
-
-    logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    _check_somebody_listens(address)
-    own = {"include_dashboard": False, "object_store_memory": OBJECT_STORE_BYTES} if address == LOCAL else {}
-    try:
-        # What replicas log is in Ray's files: here it would be tracebacks of Serve around each message of ours.
-        ray.init(address=address, logging_level=logging.ERROR, log_to_driver=False, **own)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ServeError(f"no Ray cluster can be used at {address}: {error}") from None
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda number, _: sys.exit(128 + number))
-    try:
-        if own:
-            check_room(applications, ray.cluster_resources())
-        yield
-    finally:
-        ray.shutdown()
-
-
-def _check_somebody_listens(address: str) -> None:
-    """Ray would try for minutes, and then end the process."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        try:
-            socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-        except OSError as error:
-            raise ServeError(
-                f"no Ray cluster can be reached at {address}: {error.strerror or error}. Give the address of its head "
-                "node, auto on one of its nodes, or leave out --ray-address"
-            ) from None
 
 
 def check_room(applications: "Mapping[str, WorkerArguments]", there: Mapping[str, float]) -> None:

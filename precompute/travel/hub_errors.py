@@ -18,7 +18,7 @@ from huggingface_hub.errors import (
     XetDownloadError,
 )
 
-from precompute.errors import LexiscopeError, NotPublished, TravelError, SourceUnreachable
+from precompute.errors import LexiscopeError, NotPublished, SourceUnreachable, TravelError
 from precompute.weights.folders import raise_if_disk_full
 
 _NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, httpx2.HTTPError, ConnectionError)

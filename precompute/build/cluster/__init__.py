@@ -1,18 +1,7 @@
-"""Builds on a Ray cluster. What Ray reads from the environment as it is imported is set here, before that."""
+"""Builds on a Ray cluster."""
 
 import os
-import secrets
-import sys
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
 # Ray would try a task that ran out of memory without end; the queue tries it with fewer threads. (Under Ray Client the
-# environment of the cluster decides.)
+# environment of the cluster decides.) It is read as Ray is imported.
 os.environ.setdefault("RAY_task_oom_retries", "0")
-
-
-def keep_others_out() -> None:
-    """For a cluster of this machine alone, which Ray lets listen at all addresses and run whatever it is sent: only who
-    has the token of this process may send. Where Ray is imported already it is too late, and its user has decided."""
-    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
-        os.environ["RAY_AUTH_MODE"] = "token"
-        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)

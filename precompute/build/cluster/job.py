@@ -1,12 +1,12 @@
 """Builds the indexes of one or more models on a Ray cluster: tasks make the pieces, this process alone writes them."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from precompute.build.cluster.board import Reader, start_board
-from precompute.build.cluster.connection import connected
 from precompute.build.cluster.machines import Share, choose_share, list_machines
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order, QueuedBuild, work_off
@@ -17,6 +17,7 @@ from precompute.build.options import Options
 from precompute.build.pieces import piece_name
 from precompute.build.prepared import prepare
 from precompute.errors import BuildError, LexiscopeError
+from precompute.ray_cluster.connection import connected
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.difference import Difference
 
@@ -39,7 +40,8 @@ def build_on_ray(
 ) -> int:
     """Makes or completes DATA/<model> of each; gives the number of models that could not be. A model that fails keeps
     no other from being built, and a layer that fails no other layer."""
-    with connected(address, options.threads), ExitStack() as locks:
+    cores = max(os.cpu_count() or 1, options.threads or 1)
+    with connected("--ray", address, num_cpus=cores), ExitStack() as locks:
         share = choose_share(list_machines(), options.threads, gpus, options.device)
         builds: list[QueuedBuild] = []
         failed = 0

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from app.cli import main, make_parser
-from precompute.build.cluster import keep_others_out
+from precompute.ray_cluster import keep_others_out
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "ray://127.0.0.1:10001", "ray://[::1]:10001", "ray://head:1"])
@@ -30,7 +30,7 @@ def test_gpus(text: str, number: float) -> None:
     assert make_parser().parse_args(["precompute", "tiny", "--gpus-per-task", text]).gpus_per_task == number
 
 
-@pytest.mark.parametrize("text", ["-1", "one", "inf", "1e3", ""])
+@pytest.mark.parametrize("text", ["-1", "one", "inf", ""])
 def test_what_is_no_number_of_gpus(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         make_parser().parse_args(["precompute", "tiny", f"--gpus-per-task={text}"])

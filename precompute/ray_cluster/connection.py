@@ -11,31 +11,28 @@ from typing import Any
 
 import ray
 
-from precompute.errors import BuildError
+from precompute.errors import ClusterError
+from precompute.ray_cluster import LOCAL
 
-LOCAL = "local"
 ANSWER_SECONDS = 10
 
 
 @contextmanager
-def connected(address: str, threads: int | None = None) -> Iterator[None]:
-    """To `local`, `auto` or ray://HOST:PORT, until the end of the block; a connection that is there is used.
+def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
+    """To `local`, `auto`, HOST:PORT or ray://HOST:PORT, until the end of the block; a connection that is there is used.
 
-    Ray's messages stay in its log files: what matters of them comes back as errors of tasks.
-    """
+    `option` is what the user gave the address to, for messages; `of_our_own` are what `ray.init` is told of a cluster of
+    this machine alone. Ray's messages stay in its log files: what matters of them comes back as errors."""
     if ray.is_initialized():
         yield
         return
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if address == LOCAL:
-        cores = os.cpu_count() or 1
-        options |= {"include_dashboard": False, "num_cpus": max(cores, threads or 1)}
+    options = {"include_dashboard": False, **of_our_own} if address == LOCAL else {}
     handler = signal.getsignal(signal.SIGTERM)
     try:
         _check_that_somebody_listens(address)
-        ray.init(address, **options)
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
     except (OSError, RuntimeError, ValueError) as error:  # nobody there; other versions; no address
-        raise BuildError(_refusal(address, error)) from error
+        raise ClusterError(_refusal(option, address, error)) from error
     try:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, handler)  # Ray puts in one that ends the command without a word
@@ -52,14 +49,16 @@ def _check_that_somebody_listens(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
 
 
-def _refusal(address: str, error: Exception) -> str:
+def _refusal(option: str, address: str, error: Exception) -> str:
     why = str(error).splitlines()[0] if str(error) else type(error).__name__
     if address == LOCAL:
-        return f"--ray local: no cluster can be started on this machine: {why}"
+        return f"{option} {address}: no cluster can be started on this machine: {why}"
     if address == "auto":
         named = os.environ.get("RAY_ADDRESS")
         where = f"at RAY_ADDRESS={named}" if named else "on this machine"
-        remedy = "start one here with `ray start --head`, name one with RAY_ADDRESS=HOST:PORT, or use --ray local"
+        remedy = (
+            f"start one here with `ray start --head`, name one with RAY_ADDRESS=HOST:PORT, or give {option} {LOCAL}"
+        )
     else:
         where, remedy = "there", "check that it runs, with the same versions of Ray and Python as here"
-    return f"--ray {address}: no Ray cluster {where} can be used: {why}; {remedy}"
+    return f"{option} {address}: no Ray cluster {where} can be used: {why}; {remedy}"

@@ -1,0 +1,17 @@
+"""A Ray cluster, for builds and for workers. What Ray reads from the environment as it is imported is set here."""
+
+import os
+import secrets
+import sys
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is sent to anybody
+
+LOCAL = "local"  # the address of a cluster of this machine alone, which ends with the command
+
+
+def keep_others_out() -> None:
+    """For a cluster of this machine alone, which Ray lets listen at all addresses and run whatever it is sent: only who
+    has the token of this process may send. Where Ray is imported already it is too late, and its user has decided."""
+    if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
