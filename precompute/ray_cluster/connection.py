@@ -21,8 +21,8 @@ ANSWER_SECONDS = 10
 def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
     """To `local`, `auto`, HOST:PORT or ray://HOST:PORT, until the end of the block; a connection that is there is used.
 
-    `option` is what the user gave the address to, for messages; `of_our_own` are what `ray.init` is told of a cluster of
-    this machine alone. Ray's messages stay in its log files: what matters of them comes back as errors."""
+    `option` is what the user gave the address to, for messages; `of_our_own` is for `ray.init` of a cluster of this
+    machine alone. Ray's messages stay in its log files: what matters of them comes back as errors."""
     if ray.is_initialized():
         yield
         return

@@ -98,7 +98,7 @@ def test_why_a_model_cannot_be_loaded(message: str, reason: str) -> None:
     (["--ray", "--model", "./nothing"], "There is no folder or file './nothing'"),
     (["--ray", "--model", GPT2, "--host", "256.1.1.1"], "cannot listen at 256.1.1.1"),
     (["--ray", "--model", GPT2, "--port", "TAKEN"], "cannot listen at 127.0.0.1"),
-    (["--ray", "--model", GPT2, "--ray-address", "127.0.0.1:9"], "--ray-address 127.0.0.1:9: no Ray cluster there can be"),
+    (["--ray", "--model", GPT2, "--ray-address", "127.0.0.1:9"], "127.0.0.1:9: no Ray cluster there can be used"),
     (["--ray", "--model", GPT2, "--ray-address", "auto", "--port", "0"], "--port 0 is for a cluster of its own"),
 ])  # fmt: skip
 def test_what_is_refused_before_anything_starts(
