@@ -34,8 +34,8 @@ class WorkerArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str  # as `lexiscope worker --model` takes it; every node must find it
-    data: Path = Path("data")
-    device: str = "auto"
+    data: Path | None = None  # None: as LEXISCOPE_DATA says on the node of a replica, else ./data
+    device: str | None = None  # None: likewise LEXISCOPE_DEVICE, else auto
     threads: Annotated[int, Field(ge=1)] | None = None  # on the CPU; None: as many as a replica has CPUs
     min_replicas: Annotated[int, Field(ge=1)] = 1
     max_replicas: Annotated[int, Field(ge=1)] = 1
@@ -65,7 +65,7 @@ class Replica:
 
     def load(self, arguments: WorkerArguments, settings: Settings) -> LoadedModel:
         threads = arguments.threads or max(1, int(arguments.cpus_per_replica))
-        return load_model(arguments.model, arguments.data, settings.device, threads)
+        return load_model(arguments.model, settings.data, settings.device, threads)
 
     def __serve_build_asgi_app__(self) -> ASGIApp:
         return worker_service(self._worker, self._settings)

@@ -99,14 +99,14 @@ class Child:
     def said(self) -> str:
         return self.log.read_text()
 
-    def wait_for(self, text: str, seconds: float = 60) -> None:
+    def wait_for(self, text: str, seconds: float = 180) -> None:
         deadline = time.monotonic() + seconds
         while text not in self.said():
             assert self.process.is_alive(), self.said()
             assert time.monotonic() < deadline, self.said()
             time.sleep(0.01)
 
-    def ended(self, seconds: float = 60) -> int:
+    def ended(self, seconds: float = 180) -> int:
         self.process.join(seconds)
         assert self.process.exitcode is not None, self.said()
         return self.process.exitcode

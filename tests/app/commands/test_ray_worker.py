@@ -1,6 +1,7 @@
 """`lexiscope worker --ray`: a model at a path of its own until Ctrl-C, after which nothing is left; what is refused.
 What replicas answer is for worker/test_ray_serve.py."""
 
+import os
 import re
 import signal
 import socket
@@ -39,7 +40,10 @@ def command_line(pid: int) -> str:
 @pytest.mark.ray
 def test_a_model_until_it_is_interrupted(site_data: Path) -> None:
     words = lexiscope_command(["worker", "--ray", "--model", LLAMA, "--data", str(site_data), "--port", "0"])
-    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT) as process:
+    environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0"}  # whatever else fills this machine
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    ) as process:
         try:
             assert process.stdout
             line = process.stdout.readline()

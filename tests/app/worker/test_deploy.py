@@ -46,6 +46,10 @@ def test_a_serve_config(name: str) -> None:
         assert arguments.model == application.name
 
 
+def test_the_cluster_is_closed_to_others() -> None:
+    assert KUBERAY["spec"]["rayClusterConfig"]["authOptions"] == {"mode": "token"}
+
+
 def test_both_configs_deploy_the_same() -> None:
     assert CONFIGS["serve.yaml"]["applications"] == CONFIGS["rayservice.yaml"]["applications"]
 
