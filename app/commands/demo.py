@@ -32,7 +32,9 @@ def add_parser(subparsers: "Subparsers") -> None:
     serve.add_address(parser)
     parser.add_argument("--no-serve", action="store_true", help="stop when it is built, without the explorer")
     options.add_build(parser)
-    parser.set_defaults(run=run, revision=None, minus=None, name=None, ray=None, gpus_per_task=None)  # there is one demo
+    parser.set_defaults(
+        run=run, revision=None, minus=None, name=None, ray=None, gpus_per_task=None
+    )  # there is one demo
 
 
 def run(args: argparse.Namespace) -> int:

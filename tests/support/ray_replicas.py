@@ -66,8 +66,8 @@ class FileHeldEngine(Engine):
 
 
 class HeldReplica(Replica):
-    def load(self, arguments: WorkerArguments, _: Settings) -> LoadedModel:
-        manifest = Manifest.load(arguments.data / GPT2)
+    def load(self, arguments: WorkerArguments, settings: Settings) -> LoadedModel:
+        manifest = Manifest.load(settings.data / GPT2)
         engine = FileHeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
         assert isinstance(engine, FileHeldEngine)
         engine.folder = Path(arguments.model)

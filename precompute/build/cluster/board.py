@@ -14,7 +14,7 @@ SECONDS_BETWEEN = 1.0  # that a task lets pass before it writes again
 @dataclass(frozen=True)
 class Doing:
     machine: str
-    share: float  # of the task that is done
+    done: float  # the share of the task
 
 
 class Board:
@@ -23,8 +23,8 @@ class Board:
     def __init__(self) -> None:
         self._doing: dict[str, Doing] = {}
 
-    def write(self, task: str, machine: str, share: float) -> None:
-        self._doing[task] = Doing(machine, share)
+    def write(self, task: str, machine: str, done: float) -> None:
+        self._doing[task] = Doing(machine, done)
 
     def remove(self, task: str) -> None:
         self._doing.pop(task, None)

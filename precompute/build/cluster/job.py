@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from precompute.build.cluster.board import Reader, start_board
-from precompute.build.cluster.machines import Share, choose_share, list_machines
+from precompute.build.cluster.machines import TaskSize, choose_size, list_machines
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order, QueuedBuild, work_off
 from precompute.build.cluster.runner import RayRunner
@@ -42,7 +42,7 @@ def build_on_ray(
     no other from being built, and a layer that fails no other layer."""
     cores = max(os.cpu_count() or 1, options.threads or 1)
     with connected("--ray", address, num_cpus=cores), ExitStack() as locks:
-        share = choose_share(list_machines(), options.threads, gpus, options.device)
+        size = choose_size(list_machines(), options.threads, gpus, options.device)
         builds: list[QueuedBuild] = []
         failed = 0
         for model in models:
@@ -55,19 +55,19 @@ def build_on_ray(
                 continue
             builds.append(QueuedBuild(prepared, len(prepared.pieces)))
             if prepared.pieces:
-                progress.say(f"{builds[-1].name}: {size_text(prepared.work(share.threads))} in each task")
+                progress.say(f"{builds[-1].name}: {size_text(prepared.work(size.threads))} in each task")
         for build in builds:
             _finish(build, progress)
-        orders = [Order(build, piece, share.threads) for build in builds for piece in build.prepared.pieces]
+        orders = [Order(build, piece, size.threads) for build in builds for piece in build.prepared.pieces]
         if orders:
-            progress.start_all(builds, list_machines(), share)
-            _work(orders, share, progress)
+            progress.start_all(builds, list_machines(), size)
+            _work(orders, size, progress)
         return failed + sum(bool(build.failures) for build in builds)
 
 
-def _work(orders: Sequence[Order], share: Share, progress: ClusterProgress) -> None:
+def _work(orders: Sequence[Order], size: TaskSize, progress: ClusterProgress) -> None:
     board = start_board()
-    runner, reader = RayRunner(share, board), Reader(board)
+    runner, reader = RayRunner(size, board), Reader(board)
     with closing(work_off(orders, runner, lambda running: progress.show(running, reader.read()))) as ended:
         for order, outcome in ended:
             _take(order, outcome, progress)
@@ -88,7 +88,8 @@ def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
         if outcome.fault == "machine":
             raise
         build.failures.append(str(error))
-        build.given_up = order.piece == "vocabulary" or outcome.arrays is not None
+        could_not_write = outcome.arrays is not None
+        build.given_up = could_not_write or order.piece == "vocabulary"
         progress.say(f"lexiscope: {build.name}: {error}")
     else:
         progress.piece_done(order, outcome.machine)

@@ -21,7 +21,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Share:
+class TaskSize:
     """What a task takes."""
 
     threads: int
@@ -55,7 +55,7 @@ def list_machines() -> list[Machine]:
     return found
 
 
-def choose_share(machines: Sequence[Machine], threads: int | None, gpus: float | None, device: str) -> Share:
+def choose_size(machines: Sequence[Machine], threads: int | None, gpus: float | None, device: str) -> TaskSize:
     """BuildError for what no machine has: such a task would wait for ever."""
     if device not in ("auto", "cpu", "cuda"):
         raise BuildError(f"--device {device}: on a cluster Ray chooses the GPU: give auto, cpu or cuda")
@@ -76,4 +76,4 @@ def choose_share(machines: Sequence[Machine], threads: int | None, gpus: float |
     most_cores = max((machine.cores for machine in machines), default=threads)
     if threads > most_cores:
         raise BuildError(f"--threads {threads}: the machines of this cluster have {most_cores} cores at most")
-    return Share(threads, gpus)
+    return TaskSize(threads, gpus)

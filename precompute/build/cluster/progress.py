@@ -9,7 +9,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from precompute.build.cluster.board import Doing
-from precompute.build.cluster.machines import Machine, Share
+from precompute.build.cluster.machines import Machine, TaskSize
 from precompute.build.cluster.queue import Order, QueuedBuild
 from precompute.build.progress import QUIET, Progress
 from precompute.plain_text import plain
@@ -26,15 +26,15 @@ class BarWithMachines(Bar):
 
 
 class ClusterProgress(Progress):
-    def start_all(self, builds: Sequence[QueuedBuild], machines: Sequence[Machine], share: Share) -> None:
+    def start_all(self, builds: Sequence[QueuedBuild], machines: Sequence[Machine], size: TaskSize) -> None:
         """All that is to be done is known: the pieces of all builds."""
         manifests = [build.prepared.manifest for build in builds]
         name = builds[0].name if len(builds) == 1 else f"{len(builds)} models"
         n_layers, ready = sum(each.shape.n_layers for each in manifests), sum(len(each.shards) for each in manifests)
-        on_gpus = f", {share.gpus:g} GPU" if share.gpus else ""
+        on_gpus = f", {size.gpus:g} GPU" if size.gpus else ""
         self.say(
             f"{len(machines)} machine{'s' if len(machines) != 1 else ''} with room for "
-            f"{share.tasks_at_once(machines)} tasks at once, of {share.threads} threads{on_gpus}"
+            f"{size.tasks_at_once(machines)} tasks at once, of {size.threads} threads{on_gpus}"
         )
         self.start(name, n_layers, ready, sum(len(build.prepared.missing) for build in builds))
 
@@ -53,8 +53,8 @@ class ClusterProgress(Progress):
             if at_work := doing.get(order.task):
                 text = order.task
                 if isinstance(order.piece, int):
-                    shares += at_work.share
-                    text += f" {100 * at_work.share:.0f} %"
+                    shares += at_work.done
+                    text += f" {100 * at_work.done:.0f} %"
                 by_machine.setdefault(at_work.machine, []).append(text)
         lines = [f"{machine}: {', '.join(tasks)}" for machine, tasks in sorted(by_machine.items())]
         self._done = self._built + shares

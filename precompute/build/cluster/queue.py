@@ -1,5 +1,5 @@
-"""One queue for the pieces of all builds: so many tasks at once, and what becomes of those that fail. Knows no Ray: a
-runner runs the tasks."""
+"""One queue for the pieces of all builds: so many tasks at once, and what becomes of those that fail. A runner runs the
+tasks, on Ray (runner.py) or, in tests, in this process."""
 
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence

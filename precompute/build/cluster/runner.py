@@ -6,10 +6,10 @@ from typing import Any
 
 import ray
 
-from precompute.build.cluster.machines import Share, list_machines
+from precompute.build.cluster.machines import TaskSize, list_machines
 from precompute.build.cluster.queue import Order, QueuedBuild
-from precompute.build.cluster.task import BuildShare, Outcome, code_version, run_piece
-from precompute.build.cluster.weights import models_of, share_layer, share_weights
+from precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_piece
+from precompute.build.cluster.weights import models_of, put_layer, put_weights
 from precompute.index.tokens import token_bytes
 
 RETRIES = 3  # of a task whose process or machine died; what a task tells is never tried again by Ray
@@ -18,30 +18,30 @@ AHEAD = 2  # tasks for each that can run: no machine waits while a layer is writ
 
 @dataclass
 class RayRunner:
-    share: Share
+    size: TaskSize
     board: Any
     _remote: Any = field(default_factory=lambda: ray.remote(run_piece))
     _builds: dict[QueuedBuild, Any] = field(default_factory=dict)  # what their tasks share, in the object store
     _layers: dict[Hashable, Any] = field(default_factory=dict)  # tensors of tasks, there as long as these are known
 
     def most_at_once(self) -> int:
-        return AHEAD * max(1, self.share.tasks_at_once(list_machines()))
+        return AHEAD * max(1, self.size.tasks_at_once(list_machines()))
 
     def start(self, order: Order) -> Hashable:
         prepared, piece = order.build.prepared, order.piece
         models = models_of(prepared.model)
         if order.build not in self._builds:
-            self._builds[order.build] = ray.put(self._shared(order.build))
-        tensors = tuple(share_layer(model, piece) if isinstance(piece, int) else {} for model in models)
+            self._builds[order.build] = ray.put(self._inputs(order.build))
+        tensors = tuple(put_layer(model, piece) if isinstance(piece, int) else {} for model in models)
         largest = max((machine.memory for machine in list_machines()), default=0)
         remote = self._remote.options(
             name=order.task,
-            num_cpus=self.share.threads,  # although it may use fewer: no other task is to take its memory
-            num_gpus=self.share.gpus,
+            num_cpus=self.size.threads,  # although it may use fewer: no other task is to take its memory
+            num_gpus=self.size.gpus,
             memory=min(prepared.work(order.threads).memory(), largest),
             max_retries=RETRIES,
         )
-        task: Hashable = remote.remote(self._builds[order.build], tensors, piece, order.threads, self.board)
+        task: Hashable = remote.remote(order.task, self._builds[order.build], tensors, piece, order.threads, self.board)
         self._layers[task] = tensors
         return task
 
@@ -70,15 +70,15 @@ class RayRunner:
         """What its tasks shared may go from the object store."""
         self._builds.pop(build, None)
 
-    def _shared(self, build: QueuedBuild) -> BuildShare:
+    def _inputs(self, build: QueuedBuild) -> BuildInputs:
         prepared = build.prepared
-        return BuildShare(
+        return BuildInputs(
             key=prepared.manifest.build,
             name=build.name,
-            weights=tuple(share_weights(model) for model in models_of(prepared.model)),
+            weights=tuple(put_weights(model) for model in models_of(prepared.model)),
             tokens=token_bytes(prepared.folder.tokenizer, prepared.model.shape.d_vocab),
             stored=prepared.manifest.stored,
-            device=self.share.device,
+            device=self.size.device,
             code=code_version(),
         )
 

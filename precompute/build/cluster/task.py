@@ -16,7 +16,7 @@ from precompute.build.cluster.board import writer
 from precompute.build.cluster.machines import machine_name
 from precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
 from precompute.build.layer import Arrays, BuildContext, Step
-from precompute.build.pieces import Piece, make_piece, piece_name
+from precompute.build.pieces import Piece, make_piece
 from precompute.build.threads import compute_threads
 from precompute.device import is_out_of_memory, pick_device
 from precompute.errors import LexiscopeError
@@ -31,7 +31,7 @@ Fault: TypeAlias = Literal[
 
 
 @dataclass(frozen=True)
-class BuildShare:
+class BuildInputs:
     """What the tasks of one build share; in the object store once."""
 
     key: str  # tells builds apart: a process keeps what it has loaded for the last one
@@ -51,27 +51,28 @@ class Outcome:
     text: str = ""
 
 
-def run_piece(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, board: Any) -> Outcome:
-    """The arrays of a piece; `layer` has the tensors of a layer, model by model."""
+def run_piece(
+    task: str, inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, board: Any
+) -> Outcome:
+    """The arrays of a piece; `layer` has the tensors of a layer, model by model. The board knows it as `task`."""
     context = ray.get_runtime_context()
     machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
-    if share.code != code_version():
-        text = f"{machine} has {code_version()}, and the machine that gives out the tasks has {share.code}"
+    if inputs.code != code_version():
+        text = f"{machine} has {code_version()}, and the machine that gives out the tasks has {inputs.code}"
         return Outcome(machine, fault="machine", text=text)
-    task = f"{share.name} {piece_name(piece)}"
     step = writer(board, task, machine)
     step(0.0)
     try:
-        return try_piece(machine, share, layer, piece, threads, step)
+        return try_piece(machine, inputs, layer, piece, threads, step)
     finally:
         board.remove.remote(task)
 
 
 def try_piece(
-    machine: str, share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step
+    machine: str, inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step
 ) -> Outcome:
     try:
-        return Outcome(machine, make(share, layer, piece, threads, step))
+        return Outcome(machine, make(inputs, layer, piece, threads, step))
     except Exception as error:
         _kept.clear()  # whatever it was, the next task starts afresh
         if is_out_of_memory(error):
@@ -81,21 +82,21 @@ def try_piece(
 
 def _bug(error: Exception) -> str:
     """An error that is nobody's fault but ours, and where it came from."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"{type(error).__name__}: {error} ({Path(place.filename).name}, line {place.lineno})"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
 
 _kept: dict[str, BuildContext] = {}  # of the last build: loading a vocabulary takes longer than some layers
 
 
-def make(share: BuildShare, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step) -> Arrays:
-    device = pick_device(share.device)
+def make(inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step) -> Arrays:
+    device = pick_device(inputs.device)
     with compute_threads(device, threads) as pool:
-        if share.key not in _kept:
+        if inputs.key not in _kept:
             _kept.clear()  # first: two vocabularies need not fit
-            model = open_parameters(share.weights, share.name)
-            _kept[share.key] = BuildContext.of(model, share.tokens, share.stored, device, pool)
-        context = replace(_kept[share.key], pool=pool)
+            model = open_parameters(inputs.weights, inputs.name)
+            _kept[inputs.key] = BuildContext.of(model, inputs.tokens, inputs.stored, device, pool)
+        context = replace(_kept[inputs.key], pool=pool)
         lend_layer(context.model, layer)
         return make_piece(context, piece, step)
 

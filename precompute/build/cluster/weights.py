@@ -97,7 +97,7 @@ def models_of(parameters: Parameters) -> tuple[Model, ...]:
     return (parameters.tuned, parameters.base) if isinstance(parameters, Difference) else (parameters,)
 
 
-def share_weights(model: Model) -> Weights:
+def put_weights(model: Model) -> Weights:
     """What a task needs to open the model; of files, all that belongs to no layer is put into the store."""
     checkpoint = model.checkpoint
     if checkpoint.revision:
@@ -112,7 +112,7 @@ def share_weights(model: Model) -> Weights:
     )
 
 
-def share_layer(model: Model, layer: int) -> Tensors:
+def put_layer(model: Model, layer: int) -> Tensors:
     """The tensors of a layer; none of a Hub model."""
     if model.checkpoint.revision:
         return {}

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from precompute.build.cluster.board import Board, Doing
-from precompute.build.cluster.machines import Machine, Share, choose_share
+from precompute.build.cluster.machines import Machine, TaskSize, choose_size
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order, QueuedBuild
 from precompute.build.options import Options
@@ -24,23 +24,23 @@ GPUS = Machine("gpus", 32, 4.0, 1 << 38)
 @pytest.mark.parametrize(
     ("machines", "threads", "gpus", "device", "expected", "at_once"),
     [
-        ([SMALL], None, None, "auto", Share(8, 0.0), 1),
-        ([SMALL, LARGE], None, None, "auto", Share(8, 0.0), 9),
-        ([SMALL, LARGE], 16, None, "auto", Share(16, 0.0), 4),
-        ([GPUS], None, None, "auto", Share(1, 1.0), 4),
-        ([GPUS, SMALL], None, 0.5, "auto", Share(1, 0.5), 8),
-        ([GPUS], 16, 1.0, "cuda", Share(16, 1.0), 2),
-        ([GPUS], None, None, "cpu", Share(32, 0.0), 1),
-        ([GPUS], None, 0.0, "auto", Share(32, 0.0), 1),
-        ([], 4, 1.0, "cuda", Share(4, 1.0), 0),  # a cluster that grows when it has tasks
+        ([SMALL], None, None, "auto", TaskSize(8, 0.0), 1),
+        ([SMALL, LARGE], None, None, "auto", TaskSize(8, 0.0), 9),
+        ([SMALL, LARGE], 16, None, "auto", TaskSize(16, 0.0), 4),
+        ([GPUS], None, None, "auto", TaskSize(1, 1.0), 4),
+        ([GPUS, SMALL], None, 0.5, "auto", TaskSize(1, 0.5), 8),
+        ([GPUS], 16, 1.0, "cuda", TaskSize(16, 1.0), 2),
+        ([GPUS], None, None, "cpu", TaskSize(32, 0.0), 1),
+        ([GPUS], None, 0.0, "auto", TaskSize(32, 0.0), 1),
+        ([], 4, 1.0, "cuda", TaskSize(4, 1.0), 0),  # a cluster that grows when it has tasks
     ],
 )
 def test_what_a_task_takes(
-    machines: list[Machine], threads: int | None, gpus: float | None, device: str, expected: Share, at_once: int
+    machines: list[Machine], threads: int | None, gpus: float | None, device: str, expected: TaskSize, at_once: int
 ) -> None:
-    share = choose_share(machines, threads, gpus, device)
-    assert (share, share.tasks_at_once(machines)) == (expected, at_once)
-    assert share.device == ("cuda" if share.gpus else "cpu")
+    size = choose_size(machines, threads, gpus, device)
+    assert (size, size.tasks_at_once(machines)) == (expected, at_once)
+    assert size.device == ("cuda" if size.gpus else "cpu")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_no_machine_has(
     machines: list[Machine], threads: int | None, gpus: float | None, device: str, message: str
 ) -> None:
     with pytest.raises(BuildError, match=message):
-        choose_share(machines, threads, gpus, device)
+        choose_size(machines, threads, gpus, device)
 
 
 def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
     with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
         build = QueuedBuild(prepared, len(prepared.pieces))
         running = [Order(build, piece, 8) for piece in prepared.pieces]
-        progress.start_all([build], [SMALL, LARGE], Share(8, 0.0))
+        progress.start_all([build], [SMALL, LARGE], TaskSize(8, 0.0))
         now[0] += 60
         board.write("tiny layer 2", "large", 0.5)
         board.write("tiny vocabulary", "small", 0.0)

@@ -9,7 +9,7 @@ import pytest
 from precompute.build.cluster import task
 from precompute.build.cluster.job import refusal
 from precompute.build.cluster.queue import Order, QueuedBuild, work_off
-from precompute.build.cluster.task import BuildShare, Outcome, try_piece
+from precompute.build.cluster.task import BuildInputs, Outcome, try_piece
 from precompute.build.options import Options
 from precompute.build.pieces import Piece
 from precompute.build.prepared import prepare
@@ -24,7 +24,7 @@ Make = Callable[[Piece, int], None]  # by piece and threads; raises what goes wr
 class HereRunner:
     """Runs a task when it is asked what came of it; of those that are awaited, the last that was ordered ends first."""
 
-    share: BuildShare
+    inputs: BuildInputs
     at_once: int = 4
     tried: list[tuple[Piece, int]] = field(default_factory=list)
     cancelled: list[Piece] = field(default_factory=list)
@@ -46,7 +46,7 @@ class HereRunner:
     def outcome(self, task: Hashable) -> Outcome:
         order = self._end(task)
         self.tried.append((order.piece, order.threads))
-        return try_piece("here", self.share, (), order.piece, order.threads, lambda _: None)
+        return try_piece("here", self.inputs, (), order.piece, order.threads, lambda _: None)
 
     def cancel(self, task: Hashable) -> None:
         self.cancelled.append(self._end(task).piece)
@@ -76,13 +76,13 @@ def begun(source: Path, built: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
 
 
 def runner_of(build: QueuedBuild, make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int = 4) -> HereRunner:
-    def make_nothing(_share: object, _layer: object, piece: Piece, threads: int, _step: object) -> dict[str, object]:
+    def make_nothing(_inputs: object, _layer: object, piece: Piece, threads: int, _step: object) -> dict[str, object]:
         make(piece, threads)
         return {}
 
     monkeypatch.setattr(task, "make", make_nothing)
     stored = build.prepared.manifest.stored
-    return HereRunner(BuildShare("key", build.name, (), [], stored, "cpu", "code"), at_once)
+    return HereRunner(BuildInputs("key", build.name, (), [], stored, "cpu", "code"), at_once)
 
 
 def orders_of(build: QueuedBuild, threads: int) -> list[Order]:
@@ -141,9 +141,9 @@ def test_weights_that_cannot_be_sent_are_a_fault_of_their_layer(
                 raise BadWeights("the file is cut short")
             return super().start(order)
 
-    share = runner_of(begun, lambda *_: None, monkeypatch).share
+    inputs = runner_of(begun, lambda *_: None, monkeypatch).inputs
     outcomes = {
-        order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), NoSecond(share), lambda _: None)
+        order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), NoSecond(inputs), lambda _: None)
     }
     assert outcomes[1] == Outcome("this machine", fault="error", text="the file is cut short")
     assert (outcomes[0].fault, outcomes[2].fault) == (None, None)
