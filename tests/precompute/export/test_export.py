@@ -4,6 +4,7 @@ import hashlib
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -239,3 +240,24 @@ def test_the_command_takes_a_lens(index: Index, tmp_path: Path, option: str) -> 
     assert pq.read_table(lists / "vo.parquet")["lens"].unique().to_pylist() == ["dot"]
     columns = pq.ParquetFile(lists / "vo.parquet").metadata.row_group(0)
     assert {columns.column(at).compression for at in range(columns.num_columns)} == {"ZSTD"}
+
+
+README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+QUESTIONS = [
+    question
+    for block in re.findall(r"^```sql\n(.+?)^```$", README, re.MULTILINE | re.DOTALL)
+    for question in block.split(";")
+    if "select" in question
+]
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=range(len(QUESTIONS)))
+def test_the_questions_of_the_readme_can_be_asked(folder: Path, question: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    with duckdb.connect() as database:
+        columns = [name for name, *_ in database.sql(question).description]
+    assert columns in (["layer", "head", "plurals"], ["layer", "index", "shared"], ["token", "lists"])
+
+
+def test_the_readme_has_three_questions() -> None:
+    assert len(QUESTIONS) == 3
