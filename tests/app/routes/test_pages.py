@@ -98,7 +98,7 @@ def test_html_is_a_page_or_a_part_of_it(client: TestClient, path: str) -> None:
 
 @pytest.mark.slow
 def test_a_permalink_opens_cold(site_data: Path, client: TestClient) -> None:
-    for path in ALL_PATHS[1:]:
+    for path in ALL_PATHS[1::5]:  # a site for each takes a while
         with visit(site_data) as stranger:
             assert stranger.get(path).content == client.get(path).content
 
