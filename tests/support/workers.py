@@ -126,7 +126,7 @@ def _socket_at(path: Path) -> socket.socket:
     return listener
 
 
-def until(true: Callable[[], Any], seconds: float = 60) -> None:
+def until(true: Callable[[], Any], seconds: float = 120) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it does not happen"
