@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from precompute.errors import BadRequest, LexiscopeError
+from precompute.errors import BadRequest, LexiscopeError, NotFound
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -27,6 +27,14 @@ class NeedsIndex(LexiscopeError):
 
 class NeedsPackage(LexiscopeError):
     """A package is not installed; the message names it and the command that installs it."""
+
+
+def no_such_text(text: str, model: str) -> NotFound:
+    """Of a token that is asked for by its very text."""
+    return NotFound(
+        f"no token of {model} is exactly {text[:100]!r}: a word without a space before it is looked for as on the "
+        "site, and ids such as 2767 work, too"
+    )
 
 
 @contextmanager

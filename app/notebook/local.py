@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.addresses import is_reserved
 from app.library.library import Library
-from app.notebook.errors import checked, needed_for
+from app.notebook.errors import checked, needed_for, no_such_text
 from app.notebook.source import AskedLens, Preset, RunAsk
 from app.views.difference import check_can_run
 from app.views.direction import DirectionView
@@ -105,14 +105,17 @@ class LocalSource:
 
         return self._view(make, hide_hubs)
 
-    def find_token(self, which: str | int) -> Token:
-        """By its id, its exact text, or else a word as people type it."""
-        tokens = self._index().tokens
+    def find_token(self, which: str | int, exact: bool) -> Token:
+        index = self._index()
+        tokens = index.tokens
         if isinstance(which, int):
             tokens.raw(which)  # NotFound if there is no such token
             return token_of(tokens, which)
-        exact = tokens.numbers.get(which)
-        return token_of(tokens, token_named(self._index(), which) if exact is None else exact)
+        if not exact:
+            return token_of(tokens, token_named(index, which))
+        if which not in tokens.numbers:
+            raise no_such_text(which, self.name)
+        return token_of(tokens, tokens.numbers[which])
 
     def places(
         self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool

@@ -13,6 +13,7 @@ from app.notebook.run import Run, run_model
 from app.notebook.show import Shown
 from app.notebook.slices import Lists, pair_lists, vector_lists
 from app.notebook.source import AskedLens, Preset, RunAsk, Source
+from app.views.layer import TOKEN_ID
 from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
 from precompute.errors import BadRequest
 from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
@@ -66,9 +67,19 @@ class Model(Shown):
         """Singular direction j of a head's matrices, from the largest on."""
         return Direction(self.source.direction(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
 
-    def token(self, which: str | int) -> Token:
-        """A token by its id, its exact text (" dog"), or a word as on the site (dog)."""
-        found = self.source.find_token(which if isinstance(which, str) else whole(which))
+    def token(self, which: str | int, *, exact: bool = False) -> Token:
+        """A token by its id (2767 or "#2767"), or a word as on the site: dog is the token " dog" where there is one.
+
+        A text that begins with a space is the token's very text, and so is any text with `exact=True`."""
+        if not isinstance(which, str):
+            found = self.source.find_token(whole(which), exact)
+        elif not which:
+            raise BadRequest("token = '': give a word, or a token's id")
+        elif exact or which[0].isspace():
+            found = self.source.find_token(which, True)
+        else:
+            number = TOKEN_ID.fullmatch(which.strip())
+            found = self.source.find_token(int(number[1]) if number else which, False)
         return Token(found["id"], found["token"], self.source)
 
     def search(

@@ -1,6 +1,7 @@
 """Finds models: by their names in a data folder, by the path of an index, by the address of a server."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,11 @@ from app.notebook.local import LocalSource, library_of
 from app.notebook.model import Model
 from app.notebook.server import ServerSource, Site, is_address, split_address
 from app.notebook.show import Shown
-from precompute.errors import NotFound
+from precompute.errors import BadRequest, NotFound
 from precompute.index.data_folder import open_model as open_index
 from precompute.index.manifest import MODEL_NAME, has_manifest, model_name
 
+_HOST_AND_PORT = re.compile(r"[\w.\-]+:[0-9]+(/.*)?")
 Place: TypeAlias = str | os.PathLike[str]
 
 
@@ -57,12 +59,14 @@ class Models(Shown, Sequence[ModelCard]):
 
 
 def open_model(model: Place, data: Place | None, weights: bool, device: str) -> Model:
-    asked = os.fspath(model)
+    asked = _place(model, "a model's name, the path of its index, or its address on a server")
     if is_address(asked):
         return Model(_server_source(asked))
+    _check_scheme(asked)
     folder = data_folder(data)
     path = Path(asked).expanduser()
-    if not _is_built(folder, asked) and has_manifest(path):
+    means_path = isinstance(model, os.PathLike) or os.sep in asked  # though other/gpt2 looks like a Hub id, too
+    if (means_path or not _is_built(folder, asked)) and has_manifest(path):
         path = path.resolve()
         folder, asked = path.parent, path.name
     index = open_index(folder, asked)  # NotFound says which there are
@@ -75,14 +79,30 @@ def _is_built(data: Path, asked: str) -> bool:
 
 
 def list_models(where: Place | None) -> Models:
-    if where is not None and is_address(os.fspath(where)):
-        return Models(Site(split_address(os.fspath(where))[0]).models())
+    if where is not None:
+        asked = _place(where, "a data folder, or the address of a server")
+        if is_address(asked):
+            return Models(Site(split_address(asked)[0]).models())
+        _check_scheme(asked)
     return Models(library_of(data_folder(where).resolve()).cards())
 
 
 def data_folder(data: Place | None) -> Path:
     """The one that is given, else LEXISCOPE_DATA of the environment, else ./data, as for commands."""
     return Path(data if data is not None else os.environ.get("LEXISCOPE_DATA") or "data").expanduser()
+
+
+def _place(asked: Place, wanted: str) -> str:
+    """As text; BadRequest of what is neither a text nor a path."""
+    if not isinstance(asked, str | os.PathLike) or not isinstance(text := os.fspath(asked), str) or not text:
+        raise BadRequest(f"{asked!r:.100}: give {wanted}")
+    return text
+
+
+def _check_scheme(asked: str) -> None:
+    """BadRequest of a server's address that does not say that it is one."""
+    if _HOST_AND_PORT.fullmatch(asked) and not Path(asked).exists():
+        raise BadRequest(f"{asked!r}: write http://{asked} for a model on a server")
 
 
 def _server_source(address: str) -> ServerSource:

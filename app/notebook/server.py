@@ -1,6 +1,7 @@
 """A model's lists from a server: the JSON of its pages (DESIGN section 5), read as the views it was made from."""
 
 import json
+import re
 import threading
 import time
 import weakref
@@ -11,7 +12,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from typing_extensions import TypedDict
 
 from app.library.card import ModelCard
-from app.notebook.errors import NeedsIndex, Unreachable
+from app.notebook.errors import NeedsIndex, Unreachable, no_such_text
 from app.notebook.read_view import read_view
 from app.notebook.source import AskedLens, Preset, RunAsk
 from app.packed_text import pack
@@ -20,7 +21,7 @@ from app.views.head import HeadView
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView
 from app.views.prompt import PromptView
-from app.views.search import SearchView
+from app.views.search import LONGEST, SearchView
 from app.views.seeds import SeedsView
 from app.views.subhead import SubheadView
 from app.views.token import TokenView
@@ -28,12 +29,15 @@ from app.views.tokens import Token
 from app.workers.errors import LiveDown, LiveFailed, TooLarge
 from precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
 from precompute.index.index import Index
+from precompute.index.tokens import text_surface
 from precompute.live.wire import Lens, Matrix
 
 if TYPE_CHECKING:
     import httpx2
 
 V = TypeVar("V")
+
+_QUOTED = re.compile(r'"[^"]+"')
 
 LONG_TEXT = 1000  # characters of a prompt that go into an address as they are
 SECONDS = 60.0  # that an answer may take
@@ -136,18 +140,21 @@ class ServerSource:
     ) -> DirectionView:
         return self._get(DirectionView, f"head/{layer}/{head}/svd/{direction}", hide_hubs, lens=lens, k=k)
 
-    def find_token(self, which: str | int) -> Token:
-        """By its id, its exact text, or else a word as people type it: with a space before it first, then without."""
+    def find_token(self, which: str | int, exact: bool) -> Token:
+        """The search page tells the tokens that differ in case and space only; of these it is chosen as on the site:
+        with a space before it first, then without, then in another case."""
         if isinstance(which, int):
             return self.places(which, None, "all", None, 1, False).token
-        groups = self.search(f'"{which}"', None, None, 1, False).words
-        tokens = [token for group in groups for token in group.tokens]
-        for wanted in (which, f" {which.strip()}", which.strip()):
+        groups = self.search(_as_one_word(which), None, None, 1, False).words
+        tokens = groups[0].tokens if groups else []
+        for wanted in (which,) if exact else (f" {which.strip()}", which.strip()):
             for token in tokens:
                 if token["token"] == wanted:
                     return token
-        if not tokens:
-            raise NotFound(f"token {which[:100]!r} is none of {self.name}: give a word that is, or an id")
+        if exact:
+            raise no_such_text(which, self.name)
+        if not tokens or text_surface(tokens[0]["token"], True) != text_surface(which, True):
+            raise NotFound(f"token {which[:100]!r} is none of {self.name}: give a word that is, or an id as #2767")
         return tokens[0]
 
     def places(
@@ -189,6 +196,16 @@ class ServerSource:
     def _get(self, view: type[V], path: str, hide_hubs: bool, live: bool = False, **query: Any) -> V:
         hubs = {"hubs": "hide" if hide_hubs else None}
         return self._site.get(view, f"/{quote(self.name)}/{path}", query | hubs, live)
+
+
+def _as_one_word(text: str) -> str:
+    """A search whose first word is this text, whatever signs it has; NotFound where no search says it."""
+    q = text.strip() if '"' in text else f'"{text}"'  # a word with quotes in it cannot stand in quotes
+    is_parted = '"' in text and (any(c.isspace() or c == "," for c in q) or _QUOTED.fullmatch(q))
+    if is_parted or "\0" in text or len(q) > LONGEST - 2:
+        raise NotFound(f"token {text[:100]!r}: no search of a server says this text. Give the token's id")
+    # An arrow would part two words, but not where there is a <.
+    return q if "<" in text else f"{q} <" if ">" in text or "→" in text else q
 
 
 def _joined(values: Iterable[str]) -> str | None:

@@ -92,7 +92,8 @@ class Source(Protocol):
         self, layer: int, head: int, direction: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> DirectionView: ...
 
-    def find_token(self, which: str | int) -> Token: ...
+    def find_token(self, which: str | int, exact: bool) -> Token:
+        """By its id, by its very text, or else the one that a word stands for on the site."""
 
     def places(
         self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool

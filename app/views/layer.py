@@ -37,7 +37,7 @@ ROW_CHANGE: Any = Field(
     "0, or the kind is not stored"
 )
 SHARE_15: Any = Field(description="The share of all neurons of the layer whose larger similarity is at least 0.15")
-_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
+TOKEN_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
 
 
 class NeuronRow(TypedDict):
@@ -118,7 +118,7 @@ def ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int |
 def token_named(index: Index, text: str) -> int:
     """The token that a word stands for, with a space before it first, then without, then in another case."""
     word = text.strip()
-    if number := _ID.fullmatch(word):
+    if number := TOKEN_ID.fullmatch(word):
         index.tokens.raw(token := int(number[1]))
         return token
     candidates = token_search(index.tokens).tokens(word or text)

@@ -13,6 +13,7 @@ import pytest
 
 import lexiscope
 from app.notebook.pages import Page
+from app.views.layer import token_named
 from precompute.index.index import Index
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT, copied
 from tests.support.synthetic import add_layer, make_manifest, write_index
@@ -80,19 +81,51 @@ def test_a_frame_has_what_the_csv_has(site_data: Path, client: "TestClient", add
         assert polars[name].to_list() == [None if pd.isna(value) else value for value in frame[name]], name
 
 
-def test_tokens_by_their_exact_text(llama: lexiscope.Model, site_data: Path) -> None:
-    """Of several with the same text, the first."""
-    texts = Index.open(site_data / LLAMA).tokens.texts
-    for token in range(0, len(texts), 7):
-        assert (found := llama.token(texts[token])).text == texts[token]
-        assert found.id == texts.index(texts[token])
+@pytest.mark.parametrize("name", [GPT2, LLAMA])
+def test_tokens_by_their_exact_text(site_data: Path, site_url: str, name: str) -> None:
+    """Of several with the same text, the first; a server says of which it cannot be asked."""
+    texts = Index.open(site_data / name).tokens.texts
+    here, there = lexiscope.open(name, data=site_data), lexiscope.open(f"{site_url}/{name}")
+    unsaid = []
+    signs = {token for token, text in enumerate(texts) if text and not text.strip().isalnum()}
+    for token in sorted(signs | {*range(0, len(texts), 40)}):
+        expected = texts.index(texts[token]), texts[token]
+        if texts[token]:
+            found = here.token(texts[token], exact=True)
+            assert (found.id, found.text) == expected
+            try:
+                found = there.token(texts[token], exact=True)
+            except lexiscope.NotFound as error:
+                assert "Give the token's id" in str(error)
+                unsaid.append(texts[token])
+            assert (found.id, found.text) == expected
+    assert {text.strip() for text in unsaid} <= {"\0", '","', '":"'}
 
 
-@pytest.mark.parametrize("which", [" dog", "dog", "Dog ", "DOGS", "<script>", SCRIPT])
-def test_tokens_as_people_type_them(llama: lexiscope.Model, site_url: str, which: str | int) -> None:
-    here, there = llama.token(which), lexiscope.open(f"{site_url}/{LLAMA}").token(which)
-    assert (there.id, there.text) == (here.id, here.text)
-    assert which == SCRIPT or here.text.strip().lower() == str(which).strip().lower()
+@pytest.mark.parametrize("which", [
+    " dog", "dog", "Dog ", "DOGS", "<script>", SCRIPT, f"#{SCRIPT}", f"{SCRIPT}", '"', ">", "->", ",", "#", " ", "<", "=>",
+])  # fmt: skip
+def test_tokens_as_people_type_them(llama: lexiscope.Model, site_data: Path, site_url: str, which: str | int) -> None:
+    index = Index.open(site_data / LLAMA)
+    try:
+        expected = token_named(index, str(which))  # as on the site
+    except lexiscope.NotFound:
+        expected = -1
+    for model in (llama, lexiscope.open(f"{site_url}/{LLAMA}")):
+        if expected < 0:
+            with pytest.raises(lexiscope.NotFound):
+                model.token(which)
+        else:
+            assert (model.token(which).id, model.token(which).text) == (expected, index.tokens.text(expected))
+
+
+def test_a_bare_word_is_the_one_after_a_space(tmp_path: Path) -> None:
+    """As on the site; the very text is told by a space, or by exact=True."""
+    write_index(tmp_path / "tiny", make_manifest())
+    model, texts = lexiscope.open("tiny", data=tmp_path), Index.open(tmp_path / "tiny").tokens.texts
+    word = next(text for text in texts if text.isalpha() and f" {text}" in texts)
+    assert model.token(word).text == model.token(f" {word}").text == f" {word}"
+    assert model.token(word, exact=True).text == word
 
 
 def test_a_name_a_path_and_an_address(site_data: Path, site_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,6 +135,28 @@ def test_a_name_a_path_and_an_address(site_data: Path, site_url: str, monkeypatc
     assert all(view == views[0] for view in views)
     assert lexiscope.models().names == lexiscope.models(site_url).names == lexiscope.models(site_data).names
     assert [*lexiscope.models(site_url)] == [*lexiscope.models(site_data)]
+
+
+def test_a_path_is_that_path(site_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the data folder has an index of the same name: other/tiny-gpt2 looks like a Hub id."""
+    write_index(tmp_path / "other" / GPT2, make_manifest(model=GPT2))
+    monkeypatch.chdir(tmp_path)
+    theirs, ours = lexiscope.open(f"other/{GPT2}", data=site_data), lexiscope.open(f"hub/{GPT2}", data=site_data)
+    assert theirs.source.where == str(tmp_path / "other" / GPT2)
+    assert ours.source.where == str(site_data / GPT2)
+    assert theirs.neuron(1, 3).view.build != ours.neuron(1, 3).view.build
+
+
+@pytest.mark.parametrize(("where", "said"), [
+    ("127.0.0.1:8000/gpt2", "write http://127.0.0.1:8000/gpt2"),
+    ("localhost:8000", "write http://localhost:8000"),
+    (None, "None: give a model's name"),
+    (7, "7: give a model's name"),
+    ("", "give a model's name"),
+])  # fmt: skip
+def test_what_is_no_place_of_a_model(where: Any, said: str) -> None:
+    with pytest.raises(lexiscope.BadRequest, match=said):
+        lexiscope.open(where)
 
 
 def test_the_data_folder_of_the_environment(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,6 +171,10 @@ def test_the_data_folder_of_the_environment(site_data: Path, monkeypatch: pytest
     (lambda m: m.neuron(1, 1, k=10_000), lexiscope.BadRequest, "k = 10000"),
     (lambda m: m.head(1, 77), lexiscope.NotFound, "head 77"),
     (lambda m: m.token("zxqj"), lexiscope.NotFound, "'zxqj' is none of tiny-gpt2"),
+    (lambda m: m.token(" zxqj"), lexiscope.NotFound, "no token of tiny-gpt2 is exactly ' zxqj'"),
+    (lambda m: m.token("zxqj", exact=True), lexiscope.NotFound, "no token of tiny-gpt2 is exactly 'zxqj'"),
+    (lambda m: m.token(""), lexiscope.BadRequest, "token = ''"),
+    (lambda m: m.token("#99999999"), lexiscope.NotFound, "token 99999999"),
     (lambda m: m.token(10**8), lexiscope.NotFound, "token 100000000"),
     (lambda m: m.search("x" * 300), lexiscope.BadRequest, "a search of 300 characters"),
     (lambda m: m.search("dog", kind="w_x"), lexiscope.LexiscopeError, "kind"),
