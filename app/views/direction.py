@@ -15,7 +15,7 @@ from app.views.difference import minus_of
 from app.views.labels import LABELS, ShownLabel
 from app.views.matches import Matches
 from app.views.notes import direction_note
-from app.views.tokens import OMIT_NONE, PAGE_ONLY, ViewOfModel
+from app.views.tokens import NOTE, OMIT_NONE, PAGE_ONLY, ViewOfModel
 from app.views.vectors import NOT_STORED, Reading, Vector, stored_vectors
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
@@ -60,7 +60,7 @@ class DirectionView(ViewOfModel):
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     near: Annotated[dict[str, list[int]], PAGE_ONLY] = field(default_factory=dict)  # directions whose singular values
     # are nearly the same, by matrix
-    note: Annotated[str, PAGE_ONLY] = ""
+    note: Annotated[str, NOTE] = ""
 
     @property
     def vectors(self) -> dict[str, Vector | None]:

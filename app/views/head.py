@@ -17,7 +17,17 @@ from app.views.notes import head_note
 from app.views.pairs import Hidden, pairs_view
 from app.views.similarity import EndSimilarities, OfMatrices, Shuffled, both_shuffled, subhead_similarities
 from app.views.subhead import SUBHEAD_KINDS
-from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, OMIT_NONE, PAGE_ONLY, Token, TokenPair, ViewOfModel, tokens_of
+from app.views.tokens import (
+    HUBS_HIDDEN,
+    NOTE,
+    OF_DIFFERENCE,
+    OMIT_NONE,
+    PAGE_ONLY,
+    Token,
+    TokenPair,
+    ViewOfModel,
+    tokens_of,
+)
 from app.views.vectors import NOT_STORED
 from app.views.worth_reading import HEAD_PRESET, head_lens
 from precompute.errors import IndexFault
@@ -86,7 +96,7 @@ class HeadView(ViewOfModel):
     change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # by matrix
     shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY] = ()  # `shown_pairs`
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    note: Annotated[str, PAGE_ONLY] = ""
+    note: Annotated[str, NOTE] = ""
 
 
 def head_view(

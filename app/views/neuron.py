@@ -11,7 +11,7 @@ from app.views.labels import LABELS, ShownLabel
 from app.views.matches import Matches
 from app.views.notes import neuron_note
 from app.views.similarity import End, Shuffled, agreement
-from app.views.tokens import OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
+from app.views.tokens import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
 from app.views.vectors import NOT_STORED, Reading, Vector, stored_vectors
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
@@ -38,7 +38,7 @@ class NeuronView(ViewOfModel):
     matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with, if asked for
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
     telling: Annotated[bool, PAGE_ONLY] = False  # whether the similarity is large enough to say what it means
-    note: Annotated[str, PAGE_ONLY] = ""
+    note: Annotated[str, NOTE] = ""
 
 
 def neuron_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> NeuronView:

@@ -9,7 +9,7 @@ from app.views.checks import check_length, check_number, finite
 from app.views.difference import matrix_change, minus_of
 from app.views.labels import LABELS, ShownLabel
 from app.views.notes import pairs_note
-from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, OMIT_NONE, PAGE_ONLY, TokenPair, ViewOfModel, token_pairs
+from app.views.tokens import HUBS_HIDDEN, NOTE, OF_DIFFERENCE, OMIT_NONE, PAGE_ONLY, TokenPair, ViewOfModel, token_pairs
 from app.views.vectors import CHANGE, UNCHANGED, Coherence
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
@@ -52,7 +52,7 @@ class PairsView(ViewOfModel):
     change: Annotated[float | None, CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    note: Annotated[str, PAGE_ONLY] = ""
+    note: Annotated[str, NOTE] = ""
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
 
     @property

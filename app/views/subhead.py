@@ -9,7 +9,7 @@ from app.views.labels import LABELS, ShownLabel
 from app.views.matches import Matches
 from app.views.notes import subhead_note
 from app.views.similarity import Agreement, OfMatrices, agreement
-from app.views.tokens import OMIT_NONE, PAGE_ONLY, ViewOfModel
+from app.views.tokens import NOTE, OMIT_NONE, ViewOfModel
 from app.views.vectors import NOT_STORED, Reading, Vector, stored_vectors
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
@@ -32,7 +32,7 @@ class SubheadView(ViewOfModel):
     reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
     matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with, if asked for
     labels: Annotated[list[ShownLabel] | None, LABELS] = None
-    note: Annotated[str, PAGE_ONLY] = ""
+    note: Annotated[str, NOTE] = ""
 
 
 def subhead_view(

@@ -19,6 +19,7 @@ HUBS: Any = Field(
     exclude_if=lambda value: value is None, description="Only if hubs are left out of the lists (`hubs=hide`)"
 )
 HUBS_HIDDEN: Any = Field(exclude_if=lambda value: value is None, description="How many entries of lists are left out")
+NOTE: Any = Field(description="What must be said beside these lists, such as what they leave out; may be empty")
 RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
 
 
