@@ -1,13 +1,13 @@
 """A model as an object: what can be asked of it."""
 
-import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import index as whole  # of numpy, too, as frames have them
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from app.addresses import SEED_KIND
 from app.formats.table import Table
+from app.notebook import arguments
+from app.notebook.arguments import ListLens, at, at_or_none, count, count_or_none, one_of
 from app.notebook.pages import Direction, Head, Neuron, Search, Seeds, Subhead, Token
 from app.notebook.run import Run, run_model
 from app.notebook.show import Shown
@@ -20,7 +20,6 @@ from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
 from precompute.shape import SIDES
 
 End: TypeAlias = Literal["top", "bottom"]
-ListLens: TypeAlias = Lens | Literal["both"] | None
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,33 +46,50 @@ class Model(Shown):
         self, layer: int, neuron: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Neuron:
         """What a neuron reads (key, and up where neurons are gated) and what it writes (value)."""
-        return Neuron(self.source.neuron(whole(layer), whole(neuron), lens, k, hide_hubs))
+        return Neuron(
+            self.source.neuron(
+                at("layer", layer), at("neuron", neuron), arguments.lens(lens), count_or_none("k", k), hide_hubs
+            )
+        )
 
     def head(
         self, layer: int, head: int, *, lens: AskedLens = None, preset: Preset = "all", hide_hubs: bool = False
     ) -> Head:
         """A head at a glance, with methods for its pairs: vo() and qk()."""
-        return Head(self.source.head(whole(layer), whole(head), lens, preset, hide_hubs), self.source)
+        return Head(
+            self.source.head(
+                at("layer", layer), at("head", head), arguments.lens(lens), arguments.preset(preset) or "all", hide_hubs
+            ),
+            self.source,
+        )
 
     def subhead(
         self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Subhead:
         """Channel j of a head: its column of W_Q, W_K, W_V and its row of W_O."""
-        return Subhead(self.source.subhead(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
+        return Subhead(
+            self.source.subhead(
+                at("layer", layer), at("head", head), at("j", j), arguments.lens(lens), count_or_none("k", k), hide_hubs
+            )
+        )
 
     def direction(
         self, layer: int, head: int, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False
     ) -> Direction:
         """Singular direction j of a head's matrices, from the largest on."""
-        return Direction(self.source.direction(whole(layer), whole(head), whole(j), lens, k, hide_hubs))
+        return Direction(
+            self.source.direction(
+                at("layer", layer), at("head", head), at("j", j), arguments.lens(lens), count_or_none("k", k), hide_hubs
+            )
+        )
 
     def token(self, which: str | int, *, exact: bool = False) -> Token:
         """A token by its id (2767 or "#2767"), or a word as on the site: dog is the token " dog" where there is one.
 
         A text that begins with a space is the token's very text, and so is any text with `exact=True`."""
         if not isinstance(which, str):
-            found = self.source.find_token(whole(which), exact)
-        elif not which:
+            found = self.source.find_token(at("token", which), exact)
+        elif not arguments.text("token", which):
             raise BadRequest("token = '': give a word, or a token's id")
         elif exact or which[0].isspace():
             found = self.source.find_token(which, True)
@@ -83,28 +99,33 @@ class Model(Shown):
         return Token(found["id"], found["token"], self.source)
 
     def search(
-        self, *words: str, lens: AskedLens = None, kind: str | None = None, page: int = 1, hide_hubs: bool = False
+        self,
+        *words: str | Sequence[str],
+        lens: AskedLens = None,
+        kind: str | None = None,
+        page: int = 1,
+        hide_hubs: bool = False,
     ) -> Search:
         """Tokens like these words, the parameters that list all of them, the heads that pair one or two."""
-        return Search(self.source.search(_query(words), lens, kind, page, hide_hubs))
+        q, of_kind = arguments.search_words(words), arguments.kind_of_place(kind)
+        return Search(self.source.search(q, arguments.lens(lens), of_kind, count("page", page), hide_hubs))
 
     def seeds(
         self,
-        *words: str,
+        *words: str | Sequence[str],
         kind: str | Iterable[str] = SEED_KIND,
         lens: Lens = "dot",
         k: int = SEED_RESULTS,
         exact: bool | None = None,
     ) -> Seeds:
         """The vectors that are about these words, over all layers; `king - man + woman` and `2*dog` work, too.
+        Of several arguments, as in seeds("New York", "dog"), or of one list, each stays together.
 
         `exact=False`: from the stored lists; `exact=True`: from the weights, which are loaded for it. Unless it is
         said: from the weights of a server, or where the model was opened with `weights=True`; else from the lists. The
         result says which it was."""
-        kinds = _kinds(kind)
-        if k < 1:
-            raise BadRequest(f"k = {k}: give 1 or more")
-        return Seeds(*self.source.seeds(" ".join(words), kinds, lens, k, exact))
+        terms, kinds = arguments.seed_words(words), arguments.seed_kinds(kind)
+        return Seeds(*self.source.seeds(terms, kinds, arguments.lens(lens) or "dot", count("k", k), exact))
 
     def run(
         self,
@@ -119,18 +140,24 @@ class Model(Shown):
         convention: Convention = RunAsk.convention,
         rows: PatternRows = "heads",
         k: int = LIKELY_TOKENS,
-        off: Sequence[str] = (),
-        set: Sequence[str] = (),  # noqa: A002 (the page's word)
-        token: str | None = None,
-        against: str = "mean",
+        off: str | Sequence[str] = (),
+        set: str | Sequence[str] = (),  # noqa: A002 (the page's word)
+        token: str | int | None = None,
+        against: str | int = "mean",
     ) -> Run:
         """Runs the model on a text: here, with torch, or on the server. `panels`: all six unless some are named.
 
         `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off` and `set` change
         the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `token` and `against` are of attribution."""
         return run_model(
-            self.source, text, panels, position=position, layer=layer, head=head, neuron=neuron, lens=lens,
-            convention=convention, rows=rows, k=k, off=tuple(off), set=tuple(set), token=token, against=against,
+            self.source, arguments.text("text", text), None if panels is None else arguments.texts("panels", panels),
+            position=at_or_none("position", position), layer=at_or_none("layer", layer),
+            head=at_or_none("head", head), neuron=at_or_none("neuron", neuron), lens=arguments.lens(lens) or "dot",
+            convention=one_of("convention", convention, get_args(Convention)) or RunAsk.convention,
+            rows=one_of("rows", rows, get_args(PatternRows)) or RunAsk.rows, k=count("k", k),
+            off=arguments.texts("off", off), set=arguments.texts("set", set),
+            token=arguments.token_or_none("token", token),
+            against=arguments.token_or_none("against", against) or "mean",
         )  # fmt: skip
 
     def neurons(
@@ -180,7 +207,9 @@ class Model(Shown):
         k: int | None = None,
     ) -> Lists:
         """The pairs of all heads of some layers (default: all that are ready), of `vo` or `qk`, of all presets."""
-        return pair_lists(self.source, matrix, _layers(layers), lens, preset, end, k)
+        return pair_lists(
+            self.source, matrix, arguments.layers(layers), arguments.list_lens(lens), preset, end, count_or_none("k", k)
+        )
 
     def _lists(
         self,
@@ -192,12 +221,14 @@ class Model(Shown):
         k: int | None,
     ) -> Lists:
         stored = self.source.read(lambda index: index.stored.kinds)
-        named = [kinds] if isinstance(kinds, str) else kinds
+        named = None if kinds is None else arguments.texts("kinds", kinds)
         of_prefix = tuple(kind for kind in SIDES if kind.startswith(prefix))
-        chosen = tuple(kind for kind in of_prefix if kind in stored) or of_prefix if named is None else tuple(named)
+        chosen = tuple(kind for kind in of_prefix if kind in stored) or of_prefix if named is None else named
         if wrong := [kind for kind in chosen if kind not in of_prefix]:
             raise BadRequest(f"kind {wrong[0]!r}: here there are {', '.join(of_prefix)}")
-        return vector_lists(self.source, chosen, _layers(layers), lens, end, k)
+        return vector_lists(
+            self.source, chosen, arguments.layers(layers), arguments.list_lens(lens), end, count_or_none("k", k)
+        )
 
     def _title(self) -> str:
         return f"model {self.name} ({self.source.where})"
@@ -208,23 +239,3 @@ class Model(Shown):
     def _notes(self) -> Sequence[str]:
         return (f"{self._title()}: neuron, head, subhead, direction, token, search, seeds, run; neurons, subheads, "
                 "directions and pairs over layers",)  # fmt: skip
-
-
-def _layers(layers: int | Iterable[int] | None) -> tuple[int, ...] | None:
-    if layers is None:
-        return None
-    return tuple(map(whole, layers)) if isinstance(layers, Iterable) else (whole(layers),)
-
-
-def _kinds(kind: str | Iterable[str]) -> tuple[str, ...]:
-    named = builtins.set(kind.split(",") if isinstance(kind, str) else kind)
-    if unknown := named - SIDES.keys():
-        raise BadRequest(f"kind = {sorted(unknown)[0][:100]!r}: there are {', '.join(SIDES)}")
-    return tuple(name for name in SIDES if name in named)
-
-
-def _query(words: Sequence[str]) -> str:
-    """One word as people type it; of several, each stays together."""
-    if len(words) == 1:
-        return words[0]
-    return " ".join(f'"{word}"' if any(c.isspace() or c == "," for c in word) else word for word in words)

@@ -3,8 +3,7 @@ becomes a frame with the columns of the page's CSV."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import index as whole  # of numpy, too, as frames have them
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import orjson
 
@@ -12,7 +11,8 @@ from app.formats.csv_format import table_rows
 from app.formats.json_format import json_bytes
 from app.formats.table import Table
 from app.formats.tables import about, tables
-from app.notebook import frames
+from app.notebook import arguments, frames
+from app.notebook.arguments import at, count, count_or_none
 from app.notebook.show import Shown, as_text, view_text
 from app.notebook.source import AskedLens, Preset, Source
 from app.views.direction import DirectionView
@@ -28,6 +28,7 @@ from app.views.tokens import Token as TokenDict
 from app.views.tokens import TokenPair, ViewOfModel
 from app.views.vectors import Vector
 from precompute.index.index import ranges
+from precompute.live.wire import Lens, Matrix
 
 if TYPE_CHECKING:
     import pandas
@@ -150,30 +151,36 @@ class Head(Page[HeadView]):
     source: Source
 
     def vo(
-        self, *, lens: AskedLens = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
+        self, *, lens: AskedLens = None, preset: Preset | None = None, k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
-        """The pairs of W_V W_O: what the head reads, and what it then writes."""
-        return Pairs(self.source.pairs("vo", self.view.layer, self.view.head, lens or self._lens, preset, k, hide_hubs))
+        """The pairs of W_V W_O: what the head reads, and what it then writes; lens and preset are the head's."""
+        return self._pairs("vo", lens, preset, k, hide_hubs)
 
     def qk(
-        self, *, lens: AskedLens = None, preset: Preset = "all", k: int | None = None, hide_hubs: bool = False
+        self, *, lens: AskedLens = None, preset: Preset | None = None, k: int | None = None, hide_hubs: bool = False
     ) -> Pairs:
-        """The pairs of W_Q W_Kᵀ: a query, and the key that it looks for."""
-        return Pairs(self.source.pairs("qk", self.view.layer, self.view.head, lens or self._lens, preset, k, hide_hubs))
+        """The pairs of W_Q W_Kᵀ: a query, and the key that it looks for; lens and preset are the head's."""
+        return self._pairs("qk", lens, preset, k, hide_hubs)
 
     def subhead(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Subhead:
         """Subhead j of the head."""
-        at = self.view.layer, self.view.head, whole(j)
-        return Subhead(self.source.subhead(*at, lens or self._lens, k, hide_hubs))
+        place = self.view.layer, self.view.head, at("j", j)
+        return Subhead(self.source.subhead(*place, self._lens(lens), count_or_none("k", k), hide_hubs))
 
     def direction(self, j: int, *, lens: AskedLens = None, k: int | None = None, hide_hubs: bool = False) -> Direction:
         """Singular direction j of the head."""
-        at = self.view.layer, self.view.head, whole(j)
-        return Direction(self.source.direction(*at, lens or self._lens, k, hide_hubs))
+        place = self.view.layer, self.view.head, at("j", j)
+        return Direction(self.source.direction(*place, self._lens(lens), count_or_none("k", k), hide_hubs))
 
-    @property
-    def _lens(self) -> AskedLens:
-        return "cosine" if self.view.lens == "cosine" else "dot"
+    def _pairs(self, matrix: Matrix, lens: AskedLens, preset: Preset | None, k: int | None, hide_hubs: bool) -> Pairs:
+        of_head = cast(Preset, self.view.preset)
+        chosen = arguments.preset(preset) or of_head
+        place = self.view.layer, self.view.head
+        return Pairs(self.source.pairs(matrix, *place, self._lens(lens), chosen, count_or_none("k", k), hide_hubs))
+
+    def _lens(self, asked: AskedLens) -> AskedLens:
+        """The one that is asked for, else the head's."""
+        return arguments.lens(asked) or cast(Lens, self.view.lens)
 
     def _tables(self) -> Sequence[Table]:
         """Its pairs: subheads and directions are many, and have objects of their own."""
@@ -214,7 +221,9 @@ class Token(Shown):
         hide_hubs: bool = False,
     ) -> Places:  # fmt: skip
         """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
-        return Places(self.source.places(self.id, lens, preset, kind, page, hide_hubs))
+        of_lens, of_preset = arguments.lens(lens), arguments.preset(preset) or "all"
+        of_kind = arguments.kind_of_place(kind)
+        return Places(self.source.places(self.id, of_lens, of_preset, of_kind, count("page", page), hide_hubs))
 
     def _title(self) -> str:
         return f"token {self.id} {visible(self.text)} of {self.source.name}"

@@ -120,8 +120,8 @@ class Run(Page[PromptView]):
         return as_text(self._tables(), self._notes())
 
 
-def run_model(source: Source, text: str, panels: Iterable[Panel] | None, **arguments: Any) -> Run:
-    named = PANELS if panels is None else tuple([panels] if isinstance(panels, str) else panels)
+def run_model(source: Source, text: str, panels: Iterable[str] | None, **arguments: Any) -> Run:
+    named = PANELS if panels is None else tuple(panels)
     if unknown := [panel for panel in named if panel not in PANELS]:
         raise BadRequest(f"panel {unknown[0]!r}: there are {', '.join(PANELS)}")
     if not text:

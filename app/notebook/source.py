@@ -57,10 +57,10 @@ class RunArguments(TypedDict, total=False):
     convention: Convention
     rows: PatternRows
     k: int
-    off: Sequence[str]
-    set: Sequence[str]
-    token: str | None
-    against: str
+    off: str | Sequence[str]
+    set: str | Sequence[str]
+    token: str | int | None
+    against: str | int
 
 
 class Source(Protocol):

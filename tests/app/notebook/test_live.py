@@ -66,6 +66,7 @@ def test_the_prediction_is_shown(run: lexiscope.Run) -> None:
     {"panels": ["patterns"], "rows": "tokens", "head": 1, "convention": "exact", "k": 3},
     {"panels": ["evolution"], "off": ["1.3", "1.h1"], "set": ["2.4:2.5"]},
     {"panels": ["attribution"], "token": "dog", "against": "lion"},
+    {"panels": ["attribution"], "token": 28, "off": "1.3", "set": "2.4:2.5"},
 ])  # fmt: skip
 def test_arguments_mean_the_same_here_and_there(
     with_weights: lexiscope.Model, live_url: str, arguments: dict[str, Any]

@@ -35,6 +35,7 @@ ASKS: dict[str, Ask] = {
         preset="words", k=10
     ),
     f"/{DIFFERENCE}/head/1/2/qk.json?preset=distinct": lambda m: m.head(1, 2).qk(preset="distinct"),
+    f"/{LLAMA}/head/1/2/qk.json?preset=words&k=10": lambda m: m.head(1, 2, preset="words").qk(k=10),  # the head's
     f"/{LLAMA}/head/1/2/vo.json?k=1": lambda m: m.head(1, 2).vo(k=1),  # a frame of two rows
     f"/{LLAMA}/head/1/2/sub/0.json": lambda m: m.subhead(1, 2, 0),
     f"/{GPT2}/head/1/0/sub/1.json?lens=cosine": lambda m: m.head(1, 0, lens="cosine").subhead(1),
@@ -179,9 +180,43 @@ def test_the_data_folder_of_the_environment(site_data: Path, monkeypatch: pytest
     (lambda m: m.token("#99999999"), lexiscope.NotFound, "token 99999999"),
     (lambda m: m.token(10**8), lexiscope.NotFound, "token 100000000"),
     (lambda m: m.search("x" * 300), lexiscope.BadRequest, "a search of 300 characters"),
-    (lambda m: m.search("dog", kind="w_x"), lexiscope.LexiscopeError, "kind"),
+    (lambda m: m.search("dog", kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
+    (lambda m: m.search(), lexiscope.BadRequest, "there are no words"),
+    (lambda m: m.search(""), lexiscope.BadRequest, "there are no words"),
+    (lambda m: m.search("dog", page=0), lexiscope.BadRequest, "page = 0"),
+    (lambda m: m.search("\ud800"), lexiscope.BadRequest, "not valid Unicode"),
     (lambda m: m.seeds("dog", kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
+    (lambda m: m.seeds("dog", kind=[]), lexiscope.BadRequest, "kind is empty: there are ff_key"),
+    (lambda m: m.seeds("dog", kind=7), lexiscope.BadRequest, "kind = 7"),
     (lambda m: m.seeds("dog", k=0), lexiscope.BadRequest, "k = 0"),
+    (lambda m: m.seeds(), lexiscope.BadRequest, "there are no words"),
+    (lambda m: m.seeds(" , "), lexiscope.BadRequest, "there are no words"),
+    (lambda m: m.seeds("dog", 7), lexiscope.BadRequest, "words = 7: give a text"),
+    (lambda m: m.seeds("dog", lens="euclid"), lexiscope.BadRequest, "lens = 'euclid': there are dot, cosine"),
+    (lambda m: m.neuron(1, 1, lens="euclid"), lexiscope.BadRequest, "lens = 'euclid': there are dot, cosine"),
+    (lambda m: m.neuron(1, 1, k=0), lexiscope.BadRequest, "k = 0: give a whole number from 1 on"),
+    (lambda m: m.neuron(1, 1, k=2.5), lexiscope.BadRequest, r"k = 2\.5: give a whole number from 1 on"),
+    (lambda m: m.subhead(1, 1, 1, k="5"), lexiscope.BadRequest, "k = '5': give a whole number from 1 on"),
+    (lambda m: m.head(1, 1).vo(k=0), lexiscope.BadRequest, "k = 0"),
+    (lambda m: m.head(1, 1).qk(preset="nouns"), lexiscope.BadRequest, "preset = 'nouns': there are all, distinct"),
+    (lambda m: m.head(1, 1).direction(0, k=True), lexiscope.BadRequest, "k = True"),
+    (lambda m: m.head(1, 1, preset="nouns"), lexiscope.BadRequest, "preset = 'nouns': there are all, distinct"),
+    (lambda m: m.neuron(1.0, 1), lexiscope.BadRequest, r"layer = 1\.0: give a whole number from 0 on"),
+    (lambda m: m.neuron("1", 1), lexiscope.BadRequest, "layer = '1': give a whole number from 0 on"),
+    (lambda m: m.neuron(1, -1), lexiscope.BadRequest, "neuron = -1: give a whole number from 0 on"),
+    (lambda m: m.neuron(1, 10**5000), lexiscope.BadRequest, "neuron is too large"),
+    (lambda m: m.neuron(1, -(10**5000)), lexiscope.BadRequest, "neuron = a large negative number"),
+    (lambda m: m.token(-1), lexiscope.BadRequest, "token = -1"),
+    (lambda m: m.token(None), lexiscope.BadRequest, "token = None"),
+    (lambda m: m.token("dog").places(kind="w_x"), lexiscope.BadRequest, "kind = 'w_x'"),
+    (lambda m: m.run("dog", position=-1), lexiscope.BadRequest, "position = -1"),
+    (lambda m: m.run("dog", k=0), lexiscope.BadRequest, "k = 0"),
+    (lambda m: m.run("dog", lens="euclid"), lexiscope.BadRequest, "lens = 'euclid'"),
+    (lambda m: m.run("dog", convention="x"), lexiscope.BadRequest, "convention = 'x'"),
+    (lambda m: m.run("dog", token=2.5), lexiscope.BadRequest, "token = 2.5"),
+    (lambda m: m.run("dog", off=7), lexiscope.BadRequest, "off = 7: give a text, or a list"),
+    (lambda m: m.run("dog", panels=7), lexiscope.BadRequest, "panels = 7: give a text, or a list"),
+    (lambda m: m.run(7), lexiscope.BadRequest, "text = 7: give a text"),
 ])  # fmt: skip
 @pytest.mark.parametrize("where", ["here", "server"])
 def test_what_is_not_there(
@@ -190,6 +225,18 @@ def test_what_is_not_there(
     model = gpt2 if where == "here" else lexiscope.open(f"{site_url}/{GPT2}")
     with pytest.raises(error, match=said):
         ask(model)
+
+
+@pytest.mark.parametrize(("words", "seeds"), [
+    (("dog", "lion"), ["dog", "lion"]),
+    ((["dog", "lion"],), ["dog", "lion"]),
+    (("New York", "dog"), ["New York", "dog"]),  # as in a search
+    (("New York",), ["New", "York"]),  # as people type it
+    (("dog - lion", "2*horse"), ["dog", "lion", "horse"]),
+    (("well-known dog", "lion"), ["well-known dog", "lion"]),
+])  # fmt: skip
+def test_words_of_seeds(gpt2: lexiscope.Model, words: tuple[Any, ...], seeds: list[str]) -> None:
+    assert [seed.word for seed in gpt2.seeds(*words).view.seeds] == seeds
 
 
 def test_numbers_of_numpy(llama: lexiscope.Model, site_url: str) -> None:

@@ -84,7 +84,7 @@ def test_ff(index: Index) -> None:
         "key": expected_vector(arrays, "ff_key", 4, 1),
         "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": agreed["top"],
         "similarity_bottom": agreed["bottom"], "agrees": agreed["end"], "shared": agreed["shared"], "along": [],
-        "opposed": [], "shuffled": agreed["shuffled"],
+        "opposed": [], "shuffled": agreed["shuffled"], "note": "",
     }  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def test_ff_has_up_where_neurons_are_gated(indexes: dict[str, Index]) -> None:
     assert content["up"] == expected_vector(shard_arrays(LLAMA, seed=2), "ff_up", 3, 0)
     assert list(content) == [
         "model", "build", "layer", "neuron", "lens", "key", "value", "up", "similarity", "similarity_bottom",
-        "agrees", "shared", "along", "opposed", "shuffled",
+        "agrees", "shared", "along", "opposed", "shuffled", "note",
     ]  # fmt: skip
 
 
@@ -118,10 +118,12 @@ def test_pairs(index: Index, matrix: str, lens: str, lens_at: int, preset: str, 
         best = ids[0, : min(len(shown), count[0])].tolist()
         return len({tuple(pair) for pair in best} - {tuple(pair) for pair in shown})
 
+    note = "" if matrix == "vo" else "Positions are learned, and left out: these are the scores of the tokens alone."
     assert decoded(pairs_view(index, matrix, 3, 1, lens, preset)) == {
         "model": "gpt2-like", "build": index.manifest.build, "layer": 3, "head": 1, "matrix": matrix, "lens": lens,
         "preset": preset, "top": expected(0), "bottom": expected(1),
         "coherence": defined(arrays[f"{matrix}.coherence"][1, lens_at, preset_at]), "hidden": hidden(),
+        "note": note,
     }  # fmt: skip
 
 
@@ -139,6 +141,7 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
                 "vo": expected_agreement(arrays, "vo", (head, 1, 0), ("w_v", 1 * 3 + 1), ("w_o", head * 3 + 1)),
                 "qk": expected_agreement(arrays, "qk", (head, 1, 0), ("w_q", head * 3 + 1), ("w_k", 1 * 3 + 1)),
             },
+            "note": view.note,
         }  # fmt: skip
         assert "Heads 2 to 3 share" in view.note
         assert "mix channel 1 with 2:" in view.note
