@@ -14,10 +14,11 @@ exact search or a frame needs them. Errors are LexiscopeErrors, whose message sa
 import os
 from typing import Unpack
 
+from app.notebook.by_words import Places, Search, Seeds, Token
 from app.notebook.errors import NeedsIndex, NeedsPackage, Unreachable
 from app.notebook.model import Model
 from app.notebook.opening import Models, list_models, open_model
-from app.notebook.pages import Direction, Head, Neuron, Pairs, Places, Search, Seeds, Subhead, Token
+from app.notebook.pages import Direction, Head, Neuron, Pairs, Subhead
 from app.notebook.run import PanelOfRun, Run
 from app.notebook.slices import Lists
 from app.notebook.source import RunArguments

@@ -8,7 +8,8 @@ from app.addresses import SEED_KIND
 from app.formats.table import Table
 from app.notebook import arguments
 from app.notebook.arguments import ListLens, at, at_or_none, count, count_or_none, one_of
-from app.notebook.pages import Direction, Head, Neuron, Search, Seeds, Subhead, Token
+from app.notebook.by_words import Search, Seeds, Token
+from app.notebook.pages import Direction, Head, Neuron, Subhead
 from app.notebook.run import Run, run_model
 from app.notebook.show import Shown
 from app.notebook.slices import Lists, pair_lists, vector_lists

@@ -12,22 +12,18 @@ from app.formats.json_format import json_bytes
 from app.formats.table import Table
 from app.formats.tables import about, tables
 from app.notebook import arguments, frames
-from app.notebook.arguments import at, count, count_or_none
+from app.notebook.arguments import at, count_or_none
 from app.notebook.show import Shown, as_text, view_text
 from app.notebook.source import AskedLens, Preset, Source
 from app.views.direction import DirectionView
 from app.views.head import HeadView
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView
-from app.views.search import SearchView
-from app.views.seeds import SeedsView
 from app.views.subhead import SubheadView
-from app.views.token import TokenView
 from app.views.token_text import visible
 from app.views.tokens import Token as TokenDict
 from app.views.tokens import TokenPair, ViewOfModel
 from app.views.vectors import Vector
-from precompute.index.index import ranges
 from precompute.live.wire import Lens, Matrix
 
 if TYPE_CHECKING:
@@ -197,79 +193,6 @@ class Head(Page[HeadView]):
         return f"head L{self.view.layer}H{self.view.head} of {self.view.model}, lens {self.view.lens}"
 
 
-class Places(Page[TokenView]):
-    """Where a token stands: the vectors that read, write, avoid or suppress it, the heads that map it."""
-
-    def _title(self) -> str:
-        token, listed = visible(self.view.token["token"]), sum(role.total for role in self.view.roles)
-        return f"places of {token} in {self.view.model}: {listed} lists, lens {self.view.lens}"
-
-    def _notes(self) -> Sequence[str]:
-        return _missing(self.view.missing)
-
-
-@dataclass(frozen=True, repr=False)
-class Token(Shown):
-    """A token of the vocabulary."""
-
-    id: int
-    text: str
-    source: Source
-
-    def places(
-        self, *, kind: str | None = None, lens: AskedLens = None, preset: Preset = "all", page: int = 1,
-        hide_hubs: bool = False,
-    ) -> Places:  # fmt: skip
-        """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
-        of_lens, of_preset = arguments.lens(lens), arguments.preset(preset) or "all"
-        of_kind = arguments.kind_of_place(kind)
-        return Places(self.source.places(self.id, of_lens, of_preset, of_kind, count("page", page), hide_hubs))
-
-    def _title(self) -> str:
-        return f"token {self.id} {visible(self.text)} of {self.source.name}"
-
-    def _tables(self) -> Sequence[Table]:
-        return ()
-
-    def _notes(self) -> Sequence[str]:
-        return (f"{self._title()}: places() tells which lists hold it",)
-
-
-class Search(Page[SearchView]):
-    """Tokens like some words, the parameters that list all of them, and the heads that pair them."""
-
-    def _title(self) -> str:
-        found = f"{self.view.total} parameters, {self.view.pairs_total or 0} pairs"
-        return f"search {self.view.q!r} in {self.view.model}: {found}, lens {self.view.lens}"
-
-    def _notes(self) -> Sequence[str]:
-        return _missing(self.view.missing)
-
-
-@dataclass(frozen=True, repr=False)
-class Seeds(Page[SeedsView]):
-    """The vectors that are about some words, over all layers.
-
-    `exact`: computed from the weights. Otherwise from the stored lists alone: a word counts only where a vector lists
-    it, so vectors that are a little about all words are missed; `missing` are layers that could not be looked at."""
-
-    exact: bool
-    missing: tuple[int, ...] = ()
-
-    def _title(self) -> str:
-        how = "from the weights" if self.exact else "from the stored lists"
-        return f"seeds {self.view.words!r} in {self.view.model}, {how}, lens {self.view.lens}"
-
-    def _notes(self) -> Sequence[str]:
-        if self.exact:
-            return ("Computed from the weights: exact.",)
-        said = (
-            "From the stored lists alone: a word counts where a vector lists it, and nowhere else. "
-            "seeds(..., exact=True) computes the ranking from the weights."
-        )
-        return (said, *_missing(self.missing))
-
-
 def _first(vector: Vector | None) -> str:
     tokens: Sequence[TokenDict] = vector.top[:FEW_WORDS] if vector else ()
     return ": " + " ".join(visible(token["token"]) for token in tokens) if tokens else ""
@@ -277,7 +200,3 @@ def _first(vector: Vector | None) -> str:
 
 def _pair(pair: TokenPair) -> str:
     return f"{visible(pair['from']['token'])} → {visible(pair['to']['token'])}"
-
-
-def _missing(layers: Sequence[int]) -> tuple[str, ...]:
-    return (f"Layers {ranges(tuple(layers))} are not built or damaged: they may match, too.",) if layers else ()

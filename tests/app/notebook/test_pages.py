@@ -239,6 +239,25 @@ def test_words_of_seeds(gpt2: lexiscope.Model, words: tuple[Any, ...], seeds: li
     assert [seed.word for seed in gpt2.seeds(*words).view.seeds] == seeds
 
 
+@pytest.mark.parametrize(("q", "said"), [
+    ("L1N3", "This is neuron L1N3: model.neuron(1, 3)"),
+    ("L1H2", "This is head L1H2: model.head(1, 2)"),
+    ("L1H2.0", "This is subhead L1H2.0: model.subhead(1, 2, 0)"),
+    ("L1H2.svd0", "This is direction L1H2.svd0: model.direction(1, 2, 0)"),
+    ("L1", "This is layer 1: model.neurons(1) has its lists"),
+    (f"/{LLAMA}/head/1/2/qk", "These are pairs of head L1H2: model.head(1, 2).qk()"),
+    (f"/{LLAMA}/token/7", "This is token 7: model.token(7)"),
+    (f"/{LLAMA}/lab", f"This is a page of the site: /{LLAMA}/lab"),
+    ("doglion", "No token of tiny-llama: doglion; the pieces are "),
+    ("dog", ""),
+])  # fmt: skip
+def test_a_search_says_what_it_names(llama: lexiscope.Model, site_url: str, q: str, said: str) -> None:
+    here, there = llama.search(q), lexiscope.open(f"{site_url}/{LLAMA}").search(q)
+    for found in (here, there):
+        assert [note[: len(said)] for note in found._notes()] == ([said] if said else [])
+        assert said in str(found)
+
+
 def test_numbers_of_numpy(llama: lexiscope.Model, site_url: str) -> None:
     """As frames have them."""
     frame = llama.neurons(1, k=1).to_pandas()

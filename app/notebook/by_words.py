@@ -1,0 +1,122 @@
+"""What is found by words, as objects: a token and its places, searches, seeds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.formats.table import Table
+from app.notebook import arguments
+from app.notebook.pages import Page
+from app.notebook.show import Shown
+from app.notebook.source import AskedLens, Preset, Source
+from app.views.search import SearchView
+from app.views.seeds import SeedsView
+from app.views.token import TokenView
+from app.views.token_text import visible
+from precompute.index.index import ranges
+
+
+class Places(Page[TokenView]):
+    """Where a token stands: the vectors that read, write, avoid or suppress it, the heads that map it."""
+
+    def _title(self) -> str:
+        token, listed = visible(self.view.token["token"]), sum(role.total for role in self.view.roles)
+        return f"places of {token} in {self.view.model}: {listed} lists, lens {self.view.lens}"
+
+    def _notes(self) -> Sequence[str]:
+        return _missing(self.view.missing)
+
+
+@dataclass(frozen=True, repr=False)
+class Token(Shown):
+    """A token of the vocabulary."""
+
+    id: int
+    text: str
+    source: Source
+
+    def places(
+        self, *, kind: str | None = None, lens: AskedLens = None, preset: Preset = "all", page: int = 1,
+        hide_hubs: bool = False,
+    ) -> Places:  # fmt: skip
+        """The lists that hold it: the best of every kind, or of one `kind` all of them, in pages of a hundred."""
+        of_lens, of_preset = arguments.lens(lens), arguments.preset(preset) or "all"
+        of_kind = arguments.kind_of_place(kind)
+        return Places(
+            self.source.places(self.id, of_lens, of_preset, of_kind, arguments.count("page", page), hide_hubs)
+        )
+
+    def _title(self) -> str:
+        return f"token {self.id} {visible(self.text)} of {self.source.name}"
+
+    def _tables(self) -> Sequence[Table]:
+        return ()
+
+    def _notes(self) -> Sequence[str]:
+        return (f"{self._title()}: places() tells which lists hold it",)
+
+
+class Search(Page[SearchView]):
+    """Tokens like some words, the parameters that list all of them, and the heads that pair them."""
+
+    def _title(self) -> str:
+        found = f"{self.view.total} parameters, {self.view.pairs_total or 0} pairs"
+        return f"search {self.view.q!r} in {self.view.model}: {found}, lens {self.view.lens}"
+
+    def _notes(self) -> Sequence[str]:
+        """What was named, or else which words are no tokens: they match nothing."""
+        if self.view.jump:
+            return (_named_by(self.view.jump), *_missing(self.view.missing))
+        unknown = [visible(word.surface) for word in self.view.words if not word.tokens]
+        pieces = " ".join(visible(piece["token"]) for piece in self.view.pieces)
+        said = f"No token of {self.view.model}: {', '.join(unknown)}" + (
+            f"; the pieces are {pieces}." if pieces else "."
+        )
+        return (*([said] if unknown else []), *_missing(self.view.missing))
+
+
+@dataclass(frozen=True, repr=False)
+class Seeds(Page[SeedsView]):
+    """The vectors that are about some words, over all layers.
+
+    `exact`: computed from the weights. Otherwise from the stored lists alone: a word counts only where a vector lists
+    it, so vectors that are a little about all words are missed; `missing` are layers that could not be looked at."""
+
+    exact: bool
+    missing: tuple[int, ...] = ()
+
+    def _title(self) -> str:
+        how = "from the weights" if self.exact else "from the stored lists"
+        return f"seeds {self.view.words!r} in {self.view.model}, {how}, lens {self.view.lens}"
+
+    def _notes(self) -> Sequence[str]:
+        if self.exact:
+            return ("Computed from the weights: exact.",)
+        said = (
+            "From the stored lists alone: a word counts where a vector lists it, and nowhere else. "
+            "seeds(..., exact=True) computes the ranking from the weights."
+        )
+        return (said, *_missing(self.missing))
+
+
+def _named_by(address: str) -> str:
+    """What to ask for a page of the site that a search names."""
+    match address.partition("?")[0].split("/")[2:]:
+        case ["ff", layer, neuron]:
+            return f"This is neuron L{layer}N{neuron}: model.neuron({layer}, {neuron})"
+        case ["head", layer, head]:
+            return f"This is head L{layer}H{head}: model.head({layer}, {head})"
+        case ["head", layer, head, matrix]:
+            return f"These are pairs of head L{layer}H{head}: model.head({layer}, {head}).{matrix}()"
+        case ["head", layer, head, "sub", j]:
+            return f"This is subhead L{layer}H{head}.{j}: model.subhead({layer}, {head}, {j})"
+        case ["head", layer, head, "svd", j]:
+            return f"This is direction L{layer}H{head}.svd{j}: model.direction({layer}, {head}, {j})"
+        case ["layer", layer]:
+            return f"This is layer {layer}: model.neurons({layer}) has its lists"
+        case ["token", token]:
+            return f"This is token {token}: model.token({token})"
+    return f"This is a page of the site: {address}"
+
+
+def _missing(layers: Sequence[int]) -> tuple[str, ...]:
+    return (f"Layers {ranges(tuple(layers))} are not built or damaged: they may match, too.",) if layers else ()
