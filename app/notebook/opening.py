@@ -12,8 +12,9 @@ from app.formats.table import Table
 from app.library.card import ModelCard
 from app.notebook.local import LocalSource, library_of
 from app.notebook.model import Model
-from app.notebook.server import ServerSource, Site, is_address, split_address
+from app.notebook.server import ServerSource
 from app.notebook.show import Shown
+from app.notebook.site import Site, is_address, split_address
 from precompute.errors import BadRequest, NotFound
 from precompute.index.data_folder import open_model as open_index
 from precompute.index.manifest import MODEL_NAME, has_manifest, model_name

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from app.notebook.errors import Unreachable
 from app.views.head import HeadPairs, HeadView, shown_pairs
+from precompute.plain_text import plain
 
 T = TypeVar("T")
 
@@ -20,10 +21,10 @@ def read_view(view: type[T], content: bytes, address: str) -> T:
         made: Any = _adapter(cast(Hashable, view)).validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        where = plain(".".join(map(str, first["loc"]))[:200])
         raise Unreachable(
             f"{address} answers with something else than this version of Lexiscope expects ({where or 'it'}: "
-            f"{first['msg']}). Is the server of the same version?"
+            f"{plain(first['msg'])}). Is the server of the same version?"
         ) from None
     if isinstance(made, HeadView):
         made = replace(made, shown=shown_pairs(made.readable, made.paper or _asked_for(made)))

@@ -1,19 +1,12 @@
 """A model's lists from a server: the JSON of its pages (DESIGN section 5), read as the views it was made from."""
 
-import json
 import re
-import threading
-import time
-import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from typing import Any, TypeVar
+from urllib.parse import quote
 
-from typing_extensions import TypedDict
-
-from app.library.card import ModelCard
-from app.notebook.errors import NeedsIndex, Unreachable, no_such_text
-from app.notebook.read_view import read_view
+from app.notebook.errors import NeedsIndex, no_such_text
+from app.notebook.site import Site
 from app.notebook.source import AskedLens, Preset, RunAsk
 from app.packed_text import pack
 from app.views.direction import DirectionView
@@ -26,87 +19,15 @@ from app.views.seeds import SeedsView
 from app.views.subhead import SubheadView
 from app.views.token import TokenView
 from app.views.tokens import Token
-from app.workers.errors import LiveDown, LiveFailed, TooLarge
-from precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
+from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.index.tokens import text_surface
 from precompute.live.wire import Lens, Matrix
 
-if TYPE_CHECKING:
-    import httpx2
-
 V = TypeVar("V")
 
-_QUOTED = re.compile(r'"[^"]+"')
-
 LONG_TEXT = 1000  # characters of a prompt that go into an address as they are
-SECONDS = 60.0  # that an answer may take
-LOADING_SECONDS = 180.0  # that a worker may take to start and load its model
-PAUSE_SECONDS = 2.0  # between two looks whether it has
-
-
-def is_address(text: str) -> bool:
-    return text.startswith(("http://", "https://"))
-
-
-def split_address(address: str) -> tuple[str, str]:
-    """The site, and the model that is named after it or ""; BadRequest for what is neither."""
-    parts = urlsplit(address)
-    name = parts.path.strip("/")
-    if not parts.hostname or "/" in name or parts.query or parts.fragment:
-        raise BadRequest(
-            f"{address!r}: give the address of a server and the model's name, such as http://127.0.0.1:8000/gpt2"
-        )
-    return f"{parts.scheme}://{parts.netloc}", name
-
-
-class _Models(TypedDict):
-    """What is read of the home page."""
-
-    models: tuple[ModelCard, ...]
-
-
-class Site:
-    """Asks a server for JSON. One connection is kept, for any number of threads."""
-
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self._client: httpx2.Client | None = None
-        self._lock = threading.Lock()
-
-    def get(self, view: type[V], path: str, query: dict[str, Any], live: bool = False) -> V:
-        """`live`: a worker computes it, which may have to load its model first."""
-        given = {name: value for name, value in query.items() if value is not None}
-        address = f"{self.origin}{path}.json" + (f"?{urlencode(given)}" if given else "")
-        deadline = time.monotonic() + LOADING_SECONDS
-        while True:
-            status, content, retry_after = self._ask(address)
-            if status == 200:
-                return read_view(view, content, address.partition("?")[0])
-            if not (live and status == 503 and retry_after and time.monotonic() < deadline):
-                raise _error(status, content, address.partition("?")[0], retry_after, live)
-            time.sleep(min(PAUSE_SECONDS, retry_after))
-
-    def models(self) -> tuple[ModelCard, ...]:
-        return self.get(_Models, "/index", {})["models"]
-
-    def _ask(self, address: str) -> tuple[int, bytes, int]:
-        import httpx2
-
-        with self._lock:
-            if self._client is None:
-                self._client = httpx2.Client(timeout=SECONDS, headers={"accept": "application/json"})
-                weakref.finalize(self, self._client.close)
-        try:
-            answer = self._client.get(address, follow_redirects=True)
-        except httpx2.TimeoutException:
-            raise Unreachable(f"{self.origin} does not answer within {SECONDS:.0f} s. Is the server busy?") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise Unreachable(
-                f"no server answers at {self.origin} ({error}): `lexiscope serve` starts one, or check the address"
-            ) from None
-        retry_after = answer.headers.get("retry-after", "")
-        return answer.status_code, answer.content, int(retry_after) if retry_after.isdecimal() else 0
+_QUOTED = re.compile(r'"[^"]+"')
 
 
 class ServerSource:
@@ -210,22 +131,3 @@ def _as_one_word(text: str) -> str:
 
 def _joined(values: Iterable[str]) -> str | None:
     return ",".join(values) or None
-
-
-def _error(status: int, content: bytes, address: str, retry_after: int, live: bool) -> LexiscopeError:
-    """What the server says is wrong, as the error that it is here."""
-    try:
-        detail = str(json.loads(content)["error"]["detail"])
-    except (ValueError, KeyError, TypeError):
-        return Unreachable(f"{address} answers with status {status}, and not as Lexiscope does: check the address")
-    match status:
-        case 404:
-            return NotBuilt(detail) if retry_after else NotFound(detail)
-        case 413:
-            return TooLarge(detail)
-        case 503:
-            return LiveDown(detail, retry_after or 5) if live else IndexFault(detail)
-        case _ if 400 <= status < 500:
-            return BadRequest(detail)
-        case _:
-            return LiveFailed(detail)

@@ -153,6 +153,7 @@ def test_a_path_is_that_path(site_data: Path, tmp_path: Path, monkeypatch: pytes
 @pytest.mark.parametrize(("where", "said"), [
     ("127.0.0.1:8000/gpt2", "write http://127.0.0.1:8000/gpt2"),
     ("localhost:8000", "write http://localhost:8000"),
+    ("http://[::1/gpt2", "such as http://127.0.0.1:8000/gpt2"),
     (None, "None: give a model's name"),
     (7, "7: give a model's name"),
     ("", "give a model's name"),
@@ -302,6 +303,42 @@ def test_something_else_answers() -> None:
             model.neuron(0, 0)
         with pytest.raises(lexiscope.Unreachable, match=r"status 502, and not as Lexiscope does"):
             model.neuron(0, 1)
+
+
+def test_a_hostile_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it answers, it is an error of ours, in bounded memory and without a sign that a terminal obeys."""
+    from starlette.applications import Starlette
+    from starlette.responses import JSONResponse, RedirectResponse, Response
+    from starlette.routing import Route
+
+    from tests.support.workers import listening
+
+    monkeypatch.setattr("app.notebook.site.MOST_BYTES", 100_000)
+    packed = {"content-encoding": "gzip"}
+    deep, json = b"[" * 90_000, "application/json"
+    obeyed = {"error": {"detail": "no\x1b[2J\u202e such neuron"}}
+    wait = {"retry-after": "9" * 5000}
+    answers = [
+        (Response(b" " * 200_000, media_type=json), lexiscope.Unreachable, "answers with more than 100 kB"),
+        (Response(b"", media_type=json, headers=packed), lexiscope.Unreachable, "packs its answer"),
+        (Response(deep, media_type=json), lexiscope.Unreachable, "something else than this version"),
+        (Response(deep, 500, media_type=json), lexiscope.Unreachable, "not as Lexiscope does"),
+        (RedirectResponse("http://a..b/"), lexiscope.Unreachable, "no server answers"),
+        (RedirectResponse("5.json"), lexiscope.Unreachable, "redirects more than 5 times"),
+        (JSONResponse(obeyed, 404), lexiscope.NotFound, r"no\\x1b\[2J\\u202e such neuron"),
+        (JSONResponse(obeyed, 503, headers=wait), lexiscope.IndexFault, "such neuron"),
+        (JSONResponse({"\x1b[2J": 1}), lexiscope.Unreachable, "something else than this version"),
+    ]
+    routes = [Route("/index.json", lambda _: JSONResponse({"models": [{"model": "gpt2", "faults": []}]}))]
+    routes += [
+        Route(f"/gpt2/ff/0/{at}.json", lambda _, answer=answer: answer) for at, (answer, *_) in enumerate(answers)
+    ]
+    with listening(Starlette(routes=routes)) as url:
+        model = lexiscope.open(f"{url}/gpt2")
+        for at, (_, error, said) in enumerate(answers):
+            with pytest.raises(error, match=said) as raised:
+                model.neuron(0, at)
+            assert str(raised.value).isprintable()
 
 
 def test_what_only_the_index_can_tell(site_url: str) -> None:

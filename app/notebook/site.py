@@ -1,0 +1,143 @@
+"""Asks a server for the JSON of its pages: in bounded memory and time, whoever answers, or Unreachable says what is
+wrong."""
+
+import json
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode, urlsplit
+
+from typing_extensions import TypedDict
+
+from app.library.card import ModelCard
+from app.notebook.errors import Unreachable
+from app.notebook.read_view import read_view
+from app.workers.errors import LiveDown, LiveFailed, TooLarge
+from precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
+from precompute.plain_text import file_size, plain
+
+if TYPE_CHECKING:
+    import httpx2
+
+V = TypeVar("V")
+
+SECONDS = 60.0  # that an answer may take
+LOADING_SECONDS = 180.0  # that a worker may take to start and load its model
+PAUSE_SECONDS = 2.0  # between two looks whether it has
+REDIRECTS = 5  # that are followed
+MOST_RETRY_SECONDS = 3600  # that a server may ask to wait for
+MOST_BYTES = 256 << 20  # of an answer: far above what any page has
+LONGEST_DETAIL = 2000  # characters of what a server says is wrong
+
+
+def is_address(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """The site, and the model that is named after it or ""; BadRequest for what is neither."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # of brackets that do not hold an address
+        parts = urlsplit("")
+    name = parts.path.strip("/")
+    if not parts.hostname or "/" in name or parts.query or parts.fragment:
+        raise BadRequest(
+            f"{address!r}: give the address of a server and the model's name, such as http://127.0.0.1:8000/gpt2"
+        )
+    return f"{parts.scheme}://{parts.netloc}", name
+
+
+class _Models(TypedDict):
+    """What is read of the home page."""
+
+    models: tuple[ModelCard, ...]
+
+
+class Site:
+    """Asks a server for JSON. One connection is kept, for any number of threads."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self._client: httpx2.Client | None = None
+        self._lock = threading.Lock()
+
+    def get(self, view: type[V], path: str, query: dict[str, Any], live: bool = False) -> V:
+        """`live`: a worker computes it, which may have to load its model first."""
+        given = {name: value for name, value in query.items() if value is not None}
+        address = f"{self.origin}{path}.json" + (f"?{urlencode(given)}" if given else "")
+        deadline = time.monotonic() + LOADING_SECONDS
+        while True:
+            status, content, retry_after = self._ask(address)
+            if status == 200:
+                return read_view(view, content, address.partition("?")[0])
+            if not (live and status == 503 and retry_after and time.monotonic() < deadline):
+                raise _error(status, content, address.partition("?")[0], retry_after, live)
+            time.sleep(min(PAUSE_SECONDS, retry_after))
+
+    def models(self) -> tuple[ModelCard, ...]:
+        return self.get(_Models, "/index", {})["models"]
+
+    def _ask(self, address: str) -> tuple[int, bytes, int]:
+        import httpx2
+
+        headers = {"accept": "application/json", "accept-encoding": "identity"}
+        with self._lock:
+            if self._client is None:
+                self._client = httpx2.Client(timeout=SECONDS, headers=headers)
+                weakref.finalize(self, self._client.close)
+        try:
+            for _ in range(REDIRECTS + 1):  # followed here, because the client would read the whole body of each
+                with self._client.stream("GET", address) as answer:
+                    if answer.next_request is None:
+                        retry_after = answer.headers.get("retry-after", "")
+                        return answer.status_code, self._content(answer), _seconds(retry_after)
+                    address = str(answer.next_request.url)
+        except httpx2.TimeoutException:
+            raise Unreachable(f"{self.origin} does not answer within {SECONDS:.0f} s. Is the server busy?") from None
+        except (httpx2.HTTPError, httpx2.InvalidURL, UnicodeError) as error:  # the last of a redirect to http://a..b
+            raise Unreachable(
+                f"no server answers at {self.origin} ({plain(str(error))[:200]}): `lexiscope serve` starts one, or "
+                "check the address"
+            ) from None
+        raise Unreachable(f"{self.origin} redirects more than {REDIRECTS} times: check the address")
+
+    def _content(self, answer: "httpx2.Response") -> bytes:
+        """Unreachable of more than any page has, or of what is packed: it may unpack to anything."""
+        if answer.headers.get("content-encoding", "identity").lower() != "identity":
+            raise Unreachable(f"{self.origin} packs its answer, which was asked for as it is: check the address")
+        deadline = time.monotonic() + SECONDS
+        content = bytearray()
+        for chunk in answer.iter_raw():
+            content += chunk
+            if len(content) > MOST_BYTES:
+                raise Unreachable(f"{self.origin} answers with more than {file_size(MOST_BYTES)}: check the address")
+            if time.monotonic() > deadline:
+                raise Unreachable(f"{self.origin} does not end its answer within {SECONDS:.0f} s. Is the server busy?")
+        return bytes(content)
+
+
+def _seconds(retry_after: str) -> int:
+    """Of a Retry-After; 0 where there is none, and never more than anybody waits."""
+    digits = retry_after if retry_after.isascii() and retry_after.isdecimal() else "0"
+    return min(int(digits[:9]), MOST_RETRY_SECONDS)
+
+
+def _error(status: int, content: bytes, address: str, retry_after: int, live: bool) -> LexiscopeError:
+    """What the server says is wrong, as the error that it is here."""
+    try:
+        detail = plain(str(json.loads(content)["error"]["detail"])[:LONGEST_DETAIL])
+    except (ValueError, KeyError, TypeError, RecursionError):  # the last of brackets within brackets
+        return Unreachable(f"{address} answers with status {status}, and not as Lexiscope does: check the address")
+    match status:
+        case 404:
+            return NotBuilt(detail) if retry_after else NotFound(detail)
+        case 413:
+            return TooLarge(detail)
+        case 503:
+            return LiveDown(detail, retry_after or 5) if live else IndexFault(detail)
+        case _ if 400 <= status < 500:
+            return BadRequest(detail)
+        case _:
+            return LiveFailed(detail)
