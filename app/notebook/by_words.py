@@ -91,10 +91,10 @@ class Seeds(Page[SeedsView]):
     def _notes(self) -> Sequence[str]:
         if self.exact:
             return ("Computed from the weights: exact.",)
-        said = (
-            "From the stored lists alone: a word counts where a vector lists it, and nowhere else. "
-            "seeds(..., exact=True) computes the ranking from the weights."
-        )
+        said = "From the stored lists alone: a word counts where a vector lists it, and nowhere else. "
+        if self.view.lens == "dot":
+            said += "Scores are v · e_w as listed; those of the weights take off the mean token's. "
+        said += "seeds(..., exact=True) computes the ranking from the weights."
         return (said, *_missing(self.missing))
 
 
