@@ -54,6 +54,12 @@ def expected_vector(arrays: dict[str, Any], kind: str, row: int, lens: int) -> d
     return {"top": lists[0], "bottom": lists[1], "norm": norm, "coherence": coherence}
 
 
+NOTES = {
+    "rotary": "Positions are rotary: QK's directions are of the scores at distance zero only.",
+    "learned": "Positions are learned, and left out: QK's directions are of the scores of the tokens alone.",
+}
+
+
 @pytest.mark.parametrize("lens", LENSES)
 def test_a_page_of_both_matrices(index: Index, lens: str) -> None:
     layer, head, j = index.layers[1], 1, 2
@@ -74,6 +80,7 @@ def test_a_page_of_both_matrices(index: Index, lens: str) -> None:
             }
             for matrix, kinds in DIRECTIONS.items()
         },
+        "note": NOTES[index.shape.positions],
     }  # fmt: skip
 
 
