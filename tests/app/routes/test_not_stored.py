@@ -113,7 +113,7 @@ def test_json_keeps_its_fields(visitor: TestClient) -> None:
     assert (head["vo"], head["qk"], head["subheads"][0]["k"]) == (None, None, None)
     assert len(head["subheads"][0]["q"]) == 4
     assert visitor.get("/no-pairs/head/1/2/sub/1.json").json().keys() == {
-        "model", "build", "layer", "head", "subhead", "lens", "q", "k", "v", "o", "similarity", "matches",
+        "model", "build", "layer", "head", "subhead", "lens", "q", "k", "v", "o", "similarity", "matches", "note",
     }  # fmt: skip
     token = visitor.get(f"/values/token/{DOG}.json").json()
     assert (token["pairs"], token["pairs_total"], token["kind"]) == (None, None, None)
