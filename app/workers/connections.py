@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from app.workers.reading import AS_IT_IS
 from precompute.errors import ServeError
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ class WorkerAddress:
 
 
 class Connections:
-    """`patience`: seconds without a byte after which an answer is given up."""
+    """`patience`: seconds after which an answer is given up that has not arrived."""
 
     def __init__(self, patience: float) -> None:
-        self._patience = patience
+        self.patience = patience
         self._clients: dict[str, tuple[WorkerAddress, asyncio.AbstractEventLoop, httpx2.AsyncClient]] = {}
 
     async def client(self, address: WorkerAddress) -> "httpx2.AsyncClient":
@@ -37,7 +38,7 @@ class Connections:
         held_address, held_loop, held_client = self._clients.get(address.url, (None, None, None))
         if held_client and (held_address, held_loop) == (address, loop):
             return held_client
-        client = _new_client(address, self._patience)
+        client = _new_client(address, self.patience)
         self._clients[address.url] = address, loop, client
         if held_client and held_loop is loop:
             await held_client.aclose()
@@ -91,7 +92,7 @@ def plain_client(address: WorkerAddress, timeout: float, headers: dict[str, str]
 
     transport = httpx2.HTTPTransport(uds=_socket(address), trust_env=False)
     return httpx2.Client(
-        transport=transport, base_url=_base_url(address), timeout=timeout, headers=headers, trust_env=False
+        transport=transport, base_url=_base_url(address), timeout=timeout, headers=AS_IT_IS | headers, trust_env=False
     )
 
 
@@ -104,6 +105,7 @@ def _new_client(address: WorkerAddress, patience: float) -> "httpx2.AsyncClient"
     return httpx2.AsyncClient(
         transport=httpx2.AsyncHTTPTransport(uds=_socket(address), limits=limits, trust_env=False),
         base_url=_base_url(address),
+        headers=AS_IT_IS,
         timeout=httpx2.Timeout(patience, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         trust_env=False,
     )

@@ -9,7 +9,8 @@ LexiscopeError (precompute/errors.py)
     │   │   └── WorkerSilent  the worker is frozen
     │   ├── WorkerGone        it cannot be reached, or has died
     │   ├── OtherWeights      it has others than the index
-    │   └── TokenRefused      it does not know this server
+    │   ├── TokenRefused      it does not know this server
+    │   └── NotAWorker        what answers is something else
     ├── TooLarge     413  over a limit; the message has the number
     ├── LiveFailed   500  a fault of the program in the worker; its log says more
     └── VisitorGone  499  nobody reads the answer
@@ -20,6 +21,8 @@ from http import HTTPStatus
 from app.workers.protocol import Fault
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 
+STRANGER = "what answers in the worker's place is no worker of this version"
+MOST_DETAIL = 2000  # characters of what a worker says is wrong
 TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}  # others have HTTP's own phrase
 
 
@@ -72,6 +75,11 @@ class TokenRefused(LiveDown):
     pass
 
 
+class NotAWorker(LiveDown):
+    def __init__(self) -> None:
+        super().__init__(STRANGER, retry_after=10)
+
+
 class TooLarge(LiveError):
     status = 413
 
@@ -103,18 +111,19 @@ def title_of(status: int) -> str:
 
 def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
     """What the worker says is wrong, as the error that it was there."""
+    detail = fault.detail if len(fault.detail) <= MOST_DETAIL else fault.detail[:MOST_DETAIL] + "…"
     match fault.status:
         case 404:
-            return NotFound(fault.detail)
+            return NotFound(detail)
         case 413:
-            return TooLarge(fault.detail)
+            return TooLarge(detail)
         case 503:
-            return LiveFull(fault.detail, retry_after or 5)
+            return LiveFull(detail, retry_after or 5)
         case 408 | 504:
-            return TimedOut(fault.detail, retry_after or 10)
+            return TimedOut(detail, retry_after or 10)
         case 409:
-            return OtherWeights(fault.detail, retry_after or 10)
+            return OtherWeights(detail, retry_after or 10)
         case status if 400 <= status < 500:
-            return BadRequest(fault.detail)
+            return BadRequest(detail)
         case _:
-            return LiveFailed(fault.detail)
+            return LiveFailed(detail)

@@ -1,9 +1,9 @@
 """What server and worker say to each other over HTTP: which path takes which ask, and the shapes of what else is said.
 Asks and answers themselves are in precompute/live/wire.py."""
 
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from precompute.live.wire import (
     PairsReadingAnswer,
@@ -77,7 +77,7 @@ class Fault(Wire):
 class Progress(Wire):
     """How far a run has come: an event `progress`, before the one event `result` or `fault`."""
 
-    stage: str
+    stage: Annotated[str, Field(max_length=200)]
     share: float  # 0 to 1
 
 

@@ -3,6 +3,7 @@ A thread asks each that is left out for its health, so that no visitor waits for
 
 import logging
 import threading
+import time
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,15 +13,26 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import SecretStr, ValidationError
 
 from app.workers.connections import WorkerAddress, parse_worker_urls, plain_client
-from app.workers.errors import LiveDown, LiveFull, OtherWeights, TokenRefused, WorkerGone, WorkerSilent
-from app.workers.exchange import GONE, REFUSED, RETRY_SECONDS, STRANGER, Exchange
+from app.workers.errors import (
+    STRANGER,
+    LiveDown,
+    LiveFull,
+    NotAWorker,
+    OtherWeights,
+    TokenRefused,
+    WorkerGone,
+    WorkerSilent,
+)
+from app.workers.exchange import GONE, REFUSED, RETRY_SECONDS, Exchange
 from app.workers.protocol import Answer, Health, Progress, token_header
+from app.workers.reading import read_small
 
 if TYPE_CHECKING:
     import httpx2
 
 RECHECK_SECONDS = 2.0  # between two looks at a worker that is left out
 CHECK_SECONDS = 5.0  # that it has to answer one
+STRANGER_SECONDS = 10.0  # that one is left out whose health is good and whose answers are not
 
 logger = logging.getLogger("lexiscope")
 
@@ -41,14 +53,16 @@ class RemoteWorker:
         self.last_asked = 0  # which request that was, of all
         self._token = token
         self._lock = threading.Lock()
+        self._next_look = 0.0  # not before this moment, of time.monotonic
         self._times_left_out = 0  # a look that began before the last time says nothing
         self._watcher: threading.Thread | None = None
         self._closed = threading.Event()
 
-    def leave_out(self, state: RemoteState) -> None:
-        """It is not asked any more until it answers."""
+    def leave_out(self, state: RemoteState, seconds: float = 0) -> None:
+        """It is not asked any more for so many seconds, and then until it answers."""
         with self._lock:
             self._times_left_out += 1
+            self._next_look = time.monotonic() + seconds
             self._set(state)
         self.watch()
 
@@ -67,6 +81,8 @@ class RemoteWorker:
         with plain_client(self.address, CHECK_SECONDS, token_header(self._token)) as client:
             while True:
                 times_left_out = self._times_left_out
+                if self._closed.wait(max(0, self._next_look - time.monotonic())):
+                    return
                 state = _look(client)
                 with self._lock:
                     if times_left_out == self._times_left_out:
@@ -97,9 +113,10 @@ class RemoteWorkers:
 
     async def ask(self, exchange: Exchange) -> AsyncGenerator[Progress | Answer]:
         """Reports and the answer of one worker. Who is refused by one goes to the next; who meets one that has died is
-        tried once more, at another worker or at whatever takes its place at the same address."""
+        tried once more, at another worker or at whatever takes its place at the same address; who meets something that is
+        no worker, at another."""
         tried: list[RemoteWorker] = []
-        another_try = True  # after a death: what ends two workers may end them all
+        another_try = True  # after a death or nonsense: the question that gets it from two may get it from all
         worker = self.next_worker()
         if worker is None:
             raise self._nobody(exchange.model)
@@ -118,6 +135,12 @@ class RemoteWorkers:
                 following = self.next_worker(tried) or (worker if gone.answered else None)
                 if not another_try or following is None:
                     raise
+                another_try, worker = False, following
+            except NotAWorker:
+                following = self.next_worker(tried)
+                if not another_try or following is None:  # the last one stays: it may be the question
+                    raise
+                worker.leave_out(RemoteState("down", STRANGER), STRANGER_SECONDS)
                 another_try, worker = False, following
             except WorkerSilent:  # the visitor has waited long enough
                 worker.watch()
@@ -164,12 +187,12 @@ def _look(client: "httpx2.Client") -> RemoteState:
     import httpx2
 
     try:
-        response = client.get("/health")
-        if response.is_server_error:
-            return RemoteState("down", GONE)
-        may_ask = Health.model_validate_json(response.content).may_ask
+        with client.stream("GET", "/health") as response:
+            if response.is_server_error:
+                return RemoteState("down", GONE)
+            may_ask = Health.model_validate_json(read_small(response, CHECK_SECONDS)).may_ask
         return RemoteState("ready") if may_ask else RemoteState("refused", REFUSED)
     except httpx2.HTTPError:
         return RemoteState("down", GONE)
-    except ValidationError:
+    except (ValidationError, NotAWorker):
         return RemoteState("down", STRANGER)
