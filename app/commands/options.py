@@ -26,6 +26,10 @@ def add_data(parser: argparse.ArgumentParser) -> None:
 
 def check_folder(data: Path) -> None:
     """Checks the data folder before anything is fetched or computed for it."""
+    try:
+        data.exists()
+    except OSError as error:
+        raise BuildError(f"--data {str(data)[:80]} cannot be used ({error.strerror}): give another folder") from None
     if data.exists() and not data.is_dir():
         raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
     if data.exists() and not os.access(data, os.W_OK | os.X_OK):

@@ -113,8 +113,8 @@ class RemoteWorkers:
 
     async def ask(self, exchange: Exchange) -> AsyncGenerator[Progress | Answer]:
         """Reports and the answer of one worker. Who is refused by one goes to the next; who meets one that has died is
-        tried once more, at another worker or at whatever takes its place at the same address; who meets something that is
-        no worker, at another."""
+        tried once more, at another worker or at whatever takes its place at the same address; who meets what is no
+        worker, at another."""
         tried: list[RemoteWorker] = []
         another_try = True  # after a death or nonsense: the question that gets it from two may get it from all
         worker = self.next_worker()

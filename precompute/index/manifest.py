@@ -145,7 +145,7 @@ class Manifest(_Record):
             raise ValueError("kinds are all there are but directions, and then the field is left out")
         for layer in self.shards:
             if not 0 <= layer < shape.n_layers:
-                raise ValueError(f"it lists a layer {layer}; there are layers 0 to {shape.n_layers - 1}")
+                raise ValueError(f"it lists a layer {str(layer)[:20]}; there are layers 0 to {shape.n_layers - 1}")
         return self
 
     @cached_property
@@ -293,13 +293,13 @@ def _check_format(path: Path, content: bytes) -> None:
     version = fields.get("format")
     if type(version) is int and version > FORMAT:
         raise NewerFormat(
-            f"{path} has format {version}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or build it anew "
-            f"elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
+            f"{path} has format {str(version)[:20]}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or "
+            f"build it anew elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
         )
     if is_old_format(fields):
         raise OldFormat(
-            f"{path} was made by an older Lexiscope and has format {version or fields['format_version']!a}; this one "
-            f"reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
+            f"{path} was made by an older Lexiscope and has format {ascii(version or fields['format_version'])[:20]}; "
+            f"this one reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
         )
 
 

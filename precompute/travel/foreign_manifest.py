@@ -17,6 +17,7 @@ from precompute.travel.published import PublishedIndex
 
 LONGEST_NAME = 96  # characters, as of the names that people give
 MOST_GENERATIONS = 1 << 20
+LONGEST_TEXT, MOST_TEXTS = 1000, 100  # characters of a text that pages show, and how many a list of them has
 LONGEST_TOKEN = 256  # bytes, on average: the vocabulary alone does not say how long its file may be
 
 
@@ -41,6 +42,7 @@ def parse_manifest(content: bytes, where: str) -> Manifest:
     try:
         _check_format(strict_json(content), where)
         manifest = Manifest.parse(content)
+        _check_texts(manifest)
         _check_files(manifest)
     except ValueError as error:
         raise ForeignIndex(f"{MANIFEST} in {where} is not that of an index, or is damaged: {error}") from None
@@ -53,13 +55,35 @@ def _check_format(fields: object, where: str) -> None:
     version = fields.get("format")
     if type(version) is int and version > FORMAT:
         raise NewerFormat(
-            f"{where} has format {version}; this Lexiscope reads format {FORMAT}: `pip install --upgrade lexiscope`"
+            f"{where} has format {str(version)[:20]}; this Lexiscope reads format {FORMAT}: "
+            "`pip install --upgrade lexiscope`"
         )
     if is_old_format(fields):
         raise OldFormat(
             f"{where} was published by an older Lexiscope; this one reads format {FORMAT}. Ask for it to be built and "
             "pushed anew, or build it yourself: `lexiscope precompute MODEL`"
         )
+
+
+def _check_texts(manifest: Manifest) -> None:
+    """ValueError for texts that would spoil every page that shows them."""
+    shape, minus = manifest.shape, manifest.minus
+    texts = {
+        "revision": (manifest.revision,),
+        "source": (manifest.source,),
+        "shape.architecture": (shape.architecture,),
+        "shape.name": (shape.name,),
+        "shape.left_out": shape.left_out,
+        "shape.left_out_writing": shape.left_out_writing,
+    }
+    if minus:
+        names = ("tuned", "model", "source", "revision")
+        texts |= {f"minus.{name}": (getattr(minus, name),) for name in names}
+    for field, of_field in texts.items():
+        if len(of_field) > MOST_TEXTS:
+            raise ValueError(f"{field} has {len(of_field)} texts, and can have {MOST_TEXTS} at most")
+        if (longest := max(map(len, of_field), default=0)) > LONGEST_TEXT:
+            raise ValueError(f"{field} has {longest} characters, and can have {LONGEST_TEXT} at most")
 
 
 def _check_files(manifest: Manifest) -> None:

@@ -1,6 +1,7 @@
 """An index at an address of a static web server: nothing is asked of the server but the files by their names. One that
 knows ranges lets a file be gone on with."""
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from precompute.travel.published import Step
 
 TIMEOUT = httpx2.Timeout(30, connect=10)  # seconds, of which the first is for silence
 REDIRECTS = 5
-TRIES = 4  # in a row that bring nothing new
+TRIES = 4  # in a row that bring nothing new, or next to nothing
+NEW_BYTES = 1 << 16  # that a try has to bring beyond all before it, so as not to count as one of these
+WINDOW_SECONDS, LEAST_BYTES = 60.0, 60_000  # that have to arrive within the first: who drips is not waited for
 PAUSE = 1.0  # seconds before the second try; each further one waits twice as long
 _BROKEN = (httpx2.TransportError, httpx2.DecodingError)
 _GONE = (404, 410)
@@ -26,7 +29,10 @@ class IndexOnWeb:
     commit = ""
 
     def __init__(self, address: str) -> None:
-        parts = urlsplit(address)
+        try:
+            parts = urlsplit(address)
+        except ValueError as error:
+            raise NotPublished(f"{address[:80]} is no address of a web server ({error})") from None
         if not parts.hostname or parts.username or parts.query or parts.fragment:
             raise NotPublished(
                 f"{parts.scheme}://{parts.hostname or ''}{parts.path} is not the address of a folder on a server: give "
@@ -43,32 +49,33 @@ class IndexOnWeb:
         )
 
     def read(self, name: str, most_bytes: int) -> bytes | None:
-        content = b""
+        content = bytearray()
         with self._get(name) as response:
             if response.status_code in _GONE:
                 return None
             self._check(response, name)
-            for piece in response.iter_bytes():
+            for piece in self._flowing(response.iter_bytes()):
                 content += piece
                 if len(content) > most_bytes:
                     raise ForeignIndex(
                         f"{self.where}/{name} is longer than {most_bytes} bytes: it is no file of an index"
                     )
-        return content
+        return bytes(content)
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
         partial = PartialFile(entry, folder)
         step(partial.n_bytes / entry.bytes)
-        failures = 0
+        failures, most_bytes = 0, partial.n_bytes
         while not partial.is_whole:
-            before = partial.n_bytes
             try:
                 self._go_on(entry, partial, step)
                 problem = f"it ends after {partial.n_bytes} of {entry.bytes} bytes"
             except SourceUnreachable as error:
                 problem = str(error)
-            if partial.n_bytes > before:
-                failures = 0
+            if partial.is_whole:
+                break
+            if partial.n_bytes >= most_bytes + NEW_BYTES:
+                failures, most_bytes = 0, partial.n_bytes
                 continue
             failures += 1
             if failures >= TRIES:
@@ -94,7 +101,20 @@ class IndexOnWeb:
                 raise ForeignIndex(f"{self.where} gives out {entry.file} compressed: its server must leave it as it is")
             if not (response.status_code == 206 and _first_byte(response) == start):
                 start = 0
-            partial.write(start, response.iter_raw(), step)
+            partial.write(start, self._flowing(response.iter_raw()), step)
+
+    def _flowing(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The pieces, as long as enough of them arrive."""
+        start, n_bytes = time.monotonic(), 0
+        for piece in pieces:
+            n_bytes += len(piece)
+            if time.monotonic() - start > WINDOW_SECONDS:
+                if n_bytes < LEAST_BYTES:
+                    raise SourceUnreachable(
+                        f"{self.where} sends less than {LEAST_BYTES} bytes in {WINDOW_SECONDS:g} seconds: try later"
+                    )
+                start, n_bytes = time.monotonic(), 0
+            yield piece
 
     @contextmanager
     def _get(self, name: str, headers: dict[str, str] | None = None) -> Iterator[httpx2.Response]:
@@ -103,7 +123,7 @@ class IndexOnWeb:
                 yield response
         except httpx2.TooManyRedirects:
             raise NotPublished(f"{self.where}/{name} leads on more than {REDIRECTS} times: check the address") from None
-        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol) as error:
+        except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
             raise NotPublished(f"{self.where} is no address of a web server ({error})") from error
         except _BROKEN as error:
             why = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -131,4 +151,4 @@ def _first_byte(response: httpx2.Response) -> int | None:
     """bytes 100-199/200 -> 100"""
     unit, _, span = response.headers.get("Content-Range", "").partition(" ")
     first = span.partition("-")[0]
-    return int(first) if unit == "bytes" and first.isdecimal() else None
+    return int(first) if unit == "bytes" and re.fullmatch("[0-9]{1,15}", first) else None

@@ -40,14 +40,27 @@ def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
         from precompute.travel.on_web import IndexOnWeb
 
         return IndexOnWeb(asked)
-    elif Path(asked).expanduser().exists() or not REPOSITORY.fullmatch(asked):
+    elif (folder := _folder(asked)).exists() or not REPOSITORY.fullmatch(asked):
         _no_revision(asked, revision)
         from precompute.travel.in_folder import IndexInFolder
 
-        return IndexInFolder(Path(asked).expanduser())
+        return IndexInFolder(folder)
     from precompute.travel.on_hub import IndexOnHub
 
     return IndexOnHub(repository, revision or named_revision)
+
+
+def _folder(asked: str) -> Path:
+    """NotPublished for what no folder can be called."""
+    try:
+        folder = Path(asked).expanduser()
+        folder.exists()
+    except (OSError, RuntimeError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise NotPublished(
+            f"{asked[:80]} cannot be looked for ({why}): give a folder, an address or owner/name"
+        ) from None
+    return folder
 
 
 def _no_revision(asked: str, revision: str | None) -> None:

@@ -67,6 +67,7 @@ class StaticServer:
         self.statuses: dict[str, int] = {}  # files that answer with an error
         self.redirects: dict[str, str] = {}  # path -> address
         self.headers: dict[str, str] = {}
+        self.span = ""  # what it says that a range is, if not the truth
 
     def names(self) -> list[str]:
         return [path.rsplit("/", 1)[-1] for path, _ in self.asked]
@@ -98,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
         if start >= len(content) > 0:
             self._answer(416, name, b"")
         elif start:
-            tail = {"Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+            tail = {"Content-Range": site.span or f"bytes {start}-{len(content) - 1}/{len(content)}"}
             self._answer(206, name, content[start:], tail)
         else:
             self._answer(200, name, content)

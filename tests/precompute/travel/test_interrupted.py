@@ -24,6 +24,7 @@ from precompute.build.build_folder import ARRIVING
 from precompute.files import PARTIAL
 from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, Manifest
+from precompute.travel import on_web
 from precompute.travel.on_web import IndexOnWeb
 from precompute.travel.pull import Options, PullProgress, pull
 from precompute.travel.pulled_record import PulledRecord
@@ -209,6 +210,8 @@ def test_what_an_earlier_try_left(
     (lambda site, _: site.headers.update({"Content-Encoding": "gzip"}), "does not answer"),
     (lambda site, url: site.redirects.update({f"tiny/{MANIFEST}": url + f"/{MANIFEST}"}), "leads on more than 5 times"),
     (lambda site, _: site.redirects.update({f"tiny/{MANIFEST}": "ftp://127.0.0.1/x"}), "is no address of a web server"),
+    (lambda site, _: site.redirects.update({f"tiny/{MANIFEST}": "http://a..b/x"}), "is no address of a web server"),
+    (lambda site, _: site.redirects.update({f"tiny/{MANIFEST}": "http://["}), "does not answer"),
 ])  # fmt: skip
 def test_servers_in_trouble(
     trouble: Callable[[StaticServer, str], None], said: str, web: tuple[StaticServer, str], tmp_path: Path, run: Run
@@ -219,6 +222,35 @@ def test_servers_in_trouble(
     assert code == 1
     assert re.search(said, err), err
     assert not list(tmp_path.glob("tiny/layer-*"))
+
+
+@pytest.mark.parametrize("lie", ["restarts", "a byte more", "5000 digits"])
+def test_a_server_that_never_gets_on(
+    lie: str, web: tuple[StaticServer, str], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It sends the beginning again and again, a byte more each time, or says that it is another part of the file."""
+    site, address = web
+    site.ranges = lie != "restarts"
+    answer, sizes = site.outgoing.write, iter(range(1000, 100_000))
+
+    def lying(handler: BaseHTTPRequestHandler, name: str, body: bytes) -> None:
+        if name == SHARD:
+            site.outgoing.cut[name] = {"restarts": 900 + next(sizes) % 2 * 100, "a byte more": 1}.get(lie, next(sizes))
+        answer(handler, name, body)
+
+    monkeypatch.setattr(site.outgoing, "write", lying)
+    if lie == "5000 digits":
+        site.span = f"bytes {'1' * 5000}-"
+    code, err = run("pull", address, "--data", tmp_path)
+    assert (code, f"{SHARD} does not arrive" in err) == (1, True), err
+    assert site.names().count(SHARD) == 4
+
+
+def test_a_server_that_drips(web: tuple[StaticServer, str], tmp_path: Path, run: Run, monkeypatch: Any) -> None:
+    monkeypatch.setattr(on_web, "WINDOW_SECONDS", 0)
+    monkeypatch.setattr(on_web, "LEAST_BYTES", 1 << 30)
+    code, err = run("pull", web[1], "--data", tmp_path)
+    assert (code, "sends less than 1073741824 bytes in 0 seconds" in err) == (1, True), err
 
 
 def test_nobody_listens(tmp_path: Path, run: Run) -> None:

@@ -277,6 +277,9 @@ TROUBLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "nested": (lambda folder: (folder / MANIFEST).write_text("[" * 99999), "nested too deeply"),
     "too long": (lambda folder: (folder / MANIFEST).write_bytes(b" " * ((1 << 24) + 1)), "longer than 16777216 bytes"),
     "newer format": (changed(format=9), "has format 9; this Lexiscope reads format 3"),
+    "endless format": (changed(format=10**4000), "has format 10000000000000000000; this"),
+    "endless source": (changed(source="x" * 10_000), "source has 10000 characters, and can have 1000 at most"),
+    "endless list": (changed(shape__left_out=["x"] * 101), "shape.left_out has 101 texts, and can have 100 at most"),
     "older format": (changed(format=2), "published by an older Lexiscope"),
     "other fields": (changed(k=11), "fingerprint"),
     "path upwards": (changed(shards__2__file="../layer-2.safetensors"), r"shards\.2\.file"),
@@ -383,6 +386,11 @@ def test_too_little_room_is_said_before_anything_is_fetched(
     (("pull", "https://user:secret@example.org/x"), "https://example.org/x is not the address of a folder"),
     (("pull", "http://example.org/x?token=secret"), "is not the address of a folder"),
     (("pull", "https://"), "is not the address of a folder"),
+    (("pull", "http://["), "is no address of a web server"),
+    (("pull", "http://a..b/"), "is no address of a web server"),
+    (("pull", "x" * 5000), "x{80} cannot be looked for .File name too long"),
+    (("pull", "~nobody-of-this-name/x"), "cannot be looked for"),
+    (("pull", "tiny", "--data", "x" * 300), "--data x{80} cannot be used .File name too long"),
 ])  # fmt: skip
 def test_what_cannot_be_meant(
     words: tuple[str, ...], said: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
@@ -405,6 +413,15 @@ def test_links_are_not_followed(tiny: Path, tmp_path: Path, run: Run) -> None:
     assert run("pull", tiny, "--data", index.parent)[0] == 0
     assert files(index) == files(tiny)
     assert [path.name for path in precious.rglob("*")] == ["inside"]
+
+
+def test_the_folder_of_an_index_may_be_elsewhere(tiny: Path, tmp_path: Path, run: Run) -> None:
+    """As with `precompute`: whoever owns the data folder may have put it on a larger disk."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "larger").mkdir()
+    (tmp_path / "data" / "tiny").symlink_to(tmp_path / "larger")
+    assert run("pull", tiny, "--data", tmp_path / "data")[0] == 0
+    assert files(tmp_path / "larger") == files(tiny)
 
 
 def test_lists_that_a_stranger_made_up_are_read_with_care(tmp_path: Path, run: Run) -> None:
