@@ -37,9 +37,11 @@ def add_address(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     from app.commands.http_server import browser_address, listen
     from app.settings import load
+    from app.workers.connections import parse_worker_urls
 
     settings = load(data=args.data, host=args.host, port=args.port)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
+    parse_worker_urls(settings.worker_url)  # what is wrong with it is said before anything is there
     try:
         listener = listen(settings.host, settings.port)
     except ServeError:

@@ -57,31 +57,42 @@ def parse_worker_urls(setting: str) -> dict[str, tuple[WorkerAddress, ...]]:
     addresses: dict[str, tuple[WorkerAddress, ...]] = {}
     for entry in filter(None, ENTRIES.split(setting.strip())):
         model, equals, url = (part.strip() for part in entry.rpartition("="))
-        address = WorkerAddress(_checked_url(url))
+        address = WorkerAddress(_checked_url(url, setting))
         if address in addresses.get(model, ()) or (equals and not model):
             raise ServeError(
-                f"the setting worker_url names the address {url!r} twice for {model or 'every model'!r}, or with no "
-                f"model before =: {setting!r}"
+                f"the setting worker_url names the address {_shown(url, setting)} twice for "
+                f"{_shown(model or 'every model', setting)}, or with no model before =: {_shown(setting, setting)}"
             )
         addresses[model] = (*addresses.get(model, ()), address)
     if "" in addresses and len(addresses) > 1:
-        raise ServeError(f"the setting worker_url is addresses for all models, or model=address for each: {setting!r}")
+        raise ServeError(
+            f"the setting worker_url is addresses for all models, or model=address for each: {_shown(setting, setting)}"
+        )
     return addresses
 
 
-def _checked_url(url: str) -> str:
+def _shown(text: str, setting: str) -> str:
+    """For messages; a name and a password are never shown, and may stand anywhere before an @."""
+    return repr(text) if "@" not in setting else "(not shown: there is an @, which only follows a name or a password)"
+
+
+def _checked_url(url: str, setting: str) -> str:
+    import httpx2
+
     if url.startswith(UNIX + "/"):
         return url
     try:
         split = urlsplit(url)
         good = split.scheme in ("http", "https") and split.hostname and "@" not in split.netloc and split.port != 0
         good = good and PATH.fullmatch(split.path) and not split.query and not split.fragment
-    except ValueError:
+        (split.hostname or "").encode("idna")  # its parts may be empty or too long,
+        httpx2.URL(url)  # or of characters that no name has
+    except (ValueError, httpx2.InvalidURL):
         good = False
     if not good:
         raise ServeError(
-            f"the setting worker_url holds {url!r}, which is no address of a worker: give http://host:port, with a "
-            "path if it has one, or unix:/path"
+            f"the setting worker_url holds {_shown(url, setting)}, which is no address of a worker: give "
+            "http://host:port, with a path if it has one, or unix:/path"
         )
     return url.rstrip("/")
 

@@ -69,7 +69,7 @@ class RemoteWorker:
     def watch(self) -> None:
         """Looks after it, in a thread, until it answers; it is left out as soon as it does not."""
         with self._lock:
-            if not self._watcher and not self._closed.is_set():
+            if not (self._watcher and self._watcher.is_alive()) and not self._closed.is_set():
                 self._watcher = threading.Thread(target=self._look_until_ready, name="remote worker", daemon=True)
                 self._watcher.start()
 
@@ -83,7 +83,7 @@ class RemoteWorker:
                 times_left_out = self._times_left_out
                 if self._closed.wait(max(0, self._next_look - time.monotonic())):
                     return
-                state = _look(client)
+                state = self._look(client)
                 with self._lock:
                     if times_left_out == self._times_left_out:
                         self._set(state)
@@ -92,6 +92,14 @@ class RemoteWorker:
                             return
                 if self._closed.wait(RECHECK_SECONDS):
                     return
+
+    def _look(self, client: "httpx2.Client") -> RemoteState:
+        try:
+            return _state(client)
+        except Exception:  # whatever it is, the thread goes on
+            if self.state.word != "down":
+                logger.exception("the worker at %s cannot be looked at", self.address.url)
+            return RemoteState("down", GONE)
 
     def _set(self, state: RemoteState) -> None:
         if self.state.word != state.word and self.state.word != "unchecked":
@@ -183,7 +191,8 @@ def remote_workers(worker_url: str, token: SecretStr) -> dict[str, RemoteWorkers
     }
 
 
-def _look(client: "httpx2.Client") -> RemoteState:
+def _state(client: "httpx2.Client") -> RemoteState:
+    """What a look at its health tells."""
     import httpx2
 
     try:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.cli import make_parser
+from app.cli import main, make_parser
 from app.commands import demo
 from app.commands.http_server import MOST_FILES, browser_address, listen, raise_file_limit
 from precompute.errors import ServeError
@@ -172,6 +172,16 @@ def test_no_such_place_to_listen(host: str, port: int) -> None:
 def test_an_address_to_open(host: str, shown: str) -> None:
     with listen(host, 0) as listener:
         assert browser_address(listener).startswith(shown)
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@gpu", "tiny=http://a..b:1"])
+def test_addresses_of_workers_are_checked_first(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEXISCOPE_WORKER_URL", url)
+    assert main(["serve", "--port", "0"]) == 1
+    out, err = capsys.readouterr()
+    assert (out, "which is no address of a worker" in err, "secret" in err) == ("", True, False)
 
 
 def test_no_torch_and_little_memory(site_data: Path) -> None:

@@ -3,6 +3,7 @@ Each is a real worker behind a door that can fail in the ways of real ones."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.workers import remote
+from app.workers.connections import WorkerAddress
 from tests.support.site import GPT2, visit
 from tests.support.workers import PROMPT, SEEDS, HeldEngine, asking_site, get, listening, post, until, worker_app
 
@@ -209,3 +212,18 @@ def test_nobody_is_there(site_data: Path) -> None:
         said = f"none of the 2 workers of {GPT2} can be asked: one of them cannot be reached"
         assert answer.json()["error"]["detail"].startswith(said)
         assert "127.0.0.1" not in answer.text
+
+
+def test_a_look_that_fails_in_a_way_nobody_thought_of(caplog: pytest.LogCaptureFixture) -> None:
+    """As this address would, were it not refused: the thread goes on looking, and says so once."""
+    worker = remote.RemoteWorker(WorkerAddress("http://a..b:1"), SecretStr(""))
+    worker.watch()
+    try:
+        until(lambda: worker.state.word == "down")
+        time.sleep(0.2)  # some looks
+        assert caplog.text.count("the worker at http://a..b:1 cannot be looked at") == 1
+        worker.leave_out(remote.RemoteState("refused"))
+        until(lambda: worker.state.word == "down")  # by the next look
+    finally:
+        worker.close()
+    assert "UnicodeError" in caplog.text

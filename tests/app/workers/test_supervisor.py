@@ -222,8 +222,18 @@ def test_addresses_of_workers(text: str, found: dict[str, str]) -> None:
 @pytest.mark.parametrize("text", [
     "gpu:8100", "http://", "http://user:word@gpu", "ftp://gpu", "unix:relative", "http://gpu:x", "=http://gpu",
     "a=http://b,a=http://b", "http://a,http://a/", "http://a,m=http://b", "http://gpu/a b", "http://gpu/../x?y",
-    "http://gpu?x=1", "http://gpu#x", "gpt2=", "gpt2",
+    "http://gpu?x=1", "http://gpu#x", "gpt2=", "gpt2", "tiny=http://a..b:1", f"http://{'a' * 64}", "http://💩:1",
 ])  # fmt: skip
 def test_what_is_no_address_of_a_worker(text: str) -> None:
     with pytest.raises(ServeError, match="worker_url"):
         parse_worker_urls(text)
+
+
+@pytest.mark.parametrize("text", [
+    "http://me:secret@gpu", "http://me:secret,secret@gpu", "http://me:a/secret@gpu", "m=http://me:secret=secret@gpu",
+    "http://me:secret gpt2=http://x@gpu", "http://a,http://a,http://me:secret@gpu", "secret=http://a,http://me@b",
+])  # fmt: skip
+def test_a_password_is_not_shown(text: str) -> None:
+    with pytest.raises(ServeError, match="worker_url") as error:
+        parse_worker_urls(text)
+    assert "secret" not in str(error.value)
