@@ -110,7 +110,12 @@ def test_a_byte_now_and_then_is_no_answer(
     assert (answer.status_code, IN_TIME in answer.json()["error"]["detail"]) == (503, True), answer.text
 
 
-@pytest.mark.parametrize("health", [b"[" * (reading.MOST_SMALL_BYTES + 1), gzip.compress(b" " * 1000), b"", b"[]"])
+@pytest.mark.parametrize("health", [
+    pytest.param(b"[" * (reading.MOST_SMALL_BYTES + 1), id="endless"),
+    pytest.param(gzip.compress(b" " * 1000), id="packed"), # its bytes carry the time, and would be the test's name
+    pytest.param(b"", id="empty"),
+    pytest.param(b"[]", id="a list"),
+])  # fmt: skip
 def test_health_that_is_none(site_data: Path, health: bytes) -> None:
     hostile = Hostile()
     hostile.health = health
