@@ -5,12 +5,8 @@ Of a layer's tensors there is one copy in the store, put there with its task and
 that belong to no layer stay as long as the build lasts. A machine fetches only what its tasks read.
 """
 
-import atexit
-import shutil
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import ray
@@ -60,7 +56,6 @@ class StoredCheckpoint(Checkpoint):
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict, repr=False, hash=False)
     tensors: Tensors = field(default_factory=dict, repr=False, hash=False)  # that belong to no layer
     of_layer: Tensors = field(default_factory=dict, repr=False, hash=False)  # of the layer that is at work
-    tokenizer: bytes = field(default=b"", repr=False)
 
     def tensor_shape(self, name: str) -> tuple[int, ...]:
         self._file(name)  # complains if there is none
@@ -69,13 +64,6 @@ class StoredCheckpoint(Checkpoint):
     def stored_tensor(self, name: str) -> torch.Tensor:
         self._file(name)
         return (self.of_layer.get(name) or self.tensors[name]).get()
-
-    def tokenizer_file(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="lexiscope-tokenizer-"))
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        path = folder / "tokenizer.json"
-        path.write_bytes(self.tokenizer)
-        return path
 
 
 @dataclass(frozen=True)
@@ -108,7 +96,6 @@ def put_weights(model: Model) -> Weights:
         **{name: getattr(checkpoint, name) for name in ("name", "source", "revision", "folder", "config", "files")},
         shapes={name: checkpoint.tensor_shape(name) for name in names},
         tensors=_put(checkpoint, (name for name in names if not name.startswith(blocks))),
-        tokenizer=checkpoint.tokenizer_file().read_bytes(),
     )
 
 
@@ -123,7 +110,7 @@ def put_layer(model: Model, layer: int) -> Tensors:
 def open_parameters(weights: tuple[Weights, ...], name: str) -> Parameters:
     """The model on a task's machine, or the difference."""
     model, *base = (describe(each.open() if isinstance(each, HubWeights) else each) for each in weights)
-    return Difference(model, base[0], name) if base else model
+    return Difference(model, base[0], name, check=False) if base else model
 
 
 def lend_layer(parameters: Parameters, layer: tuple[Tensors, ...]) -> None:

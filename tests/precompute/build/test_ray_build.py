@@ -55,6 +55,7 @@ class Machines:
     second: Any
     client_port: int  # of Ray Client
     hub_caches: tuple[Path, Path]
+    temporary: Path  # where tasks would leave files
 
     @property
     def address(self) -> str:
@@ -104,7 +105,8 @@ def hub() -> Iterator[tuple[Hub, str]]:
 def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
     """One cluster for all tests of this module."""
     folder = Path(tempfile.mkdtemp(prefix="ls-", dir="/tmp"))  # short: the paths of sockets have 107 bytes at most
-    caches = folder / "hub-0", folder / "hub-1"
+    caches, temporary = (folder / "hub-0", folder / "hub-1"), folder / "tmp"
+    temporary.mkdir()
     head = {"include_dashboard": False, "temp_dir": str(folder / "ray"), "ray_client_server_port": free_port()}
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # Ray leaves log files and processes to the collector
@@ -112,12 +114,13 @@ def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
         patch.setenv("RAY_health_check_period_ms", "1000")  # five checks that fail, and a machine counts as lost
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
         patch.setenv("HF_HUB_CACHE", str(caches[0]))
+        patch.setenv("TMPDIR", str(temporary))
         cluster = Cluster(initialize_head=True, head_node_args={**MACHINE, **head})
         try:
             patch.setenv("HF_HUB_CACHE", str(caches[1]))
             second = cluster.add_node(**MACHINE)
             ray.init(cluster.address, log_to_driver=False, logging_level="ERROR")
-            found = Machines(cluster, second, int(str(head["ray_client_server_port"])), caches)
+            found = Machines(cluster, second, int(str(head["ray_client_server_port"])), caches, temporary)
             found.warm_up()
             yield found
         finally:
@@ -201,6 +204,7 @@ def test_models_at_once_have_the_bytes_of_local_builds(
     assert "2 machines with room for 2 tasks at once, of 1 threads" in text
     assert "3 models: 0 of 9 layers are ready, 9 to build" in text
     assert "nothing changed in layer 0" in text
+    assert list(machines.temporary.iterdir()) == []
     failed, text = on_ray(tmp_path / "ray", *sources)
     assert (failed, text.count("was up to date already, nothing to do")) == (0, 3)
 
