@@ -12,10 +12,12 @@ from starlette.responses import Response
 from app import addresses
 from app.routes import arguments as arg
 from app.routes.dependencies import AnyLive, SiteLibrary, SiteSettings
+from app.routes.error_pages import trouble_of, wants_data
 from app.routes.live_arguments import SentenceLayer, SentenceText
 from app.routes.page_answer import PageAnswer, PageRoute, page
 from app.routes.sentences import read_sentence
 from app.views.comparison import ComparisonView, comparison_view
+from app.workers.errors import VisitorGone
 from precompute.errors import LexiscopeError, NotFound
 from precompute.index.index import Index
 
@@ -61,5 +63,11 @@ async def comparison(
     view = await run_in_threadpool(comparison_view, library, found, kind, answer.hubs is not None)
     view = replace(view, takes_sentence=is_live and view.stitches and all(side.words for side in view.models))
     if text:
-        view = replace(view, sentence=await read_sentence(live, library, settings, found, text, layer, answer.request))
-    return answer.show("comparison", view)
+        try:
+            sentence = await read_sentence(live, library, settings, found, text, layer, answer.request)
+            view = replace(view, sentence=sentence)
+        except LexiscopeError as error:
+            if isinstance(error, VisitorGone) or wants_data(answer.request):
+                raise
+            view = replace(view, sentence_trouble=trouble_of(error, answer.request))  # all else can still be read
+    return answer.show("comparison", view, trouble=view.sentence_trouble)

@@ -23,6 +23,7 @@ from app.routes.dependencies import best_lenses
 from app.routes.page_answer import NotModified
 from app.routes.requests import is_partial, origin_of
 from app.routes.unknown_arguments import UnknownArgument, corrected_address
+from app.views.trouble import Trouble
 from app.workers.errors import LiveError, status_of, title_of
 from precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
 
@@ -39,21 +40,9 @@ def add_error_pages(app: FastAPI) -> None:
 
     @app.exception_handler(LexiscopeError)
     async def known(request: Request, error: LexiscopeError) -> Response:
-        detail, retry_after, way_out = str(error), None, None
-        match error:
-            case UnknownArgument():
-                way_out = corrected_address(request, error)
-            case NotBuilt():
-                retry_after = RETRY_SECONDS
-            case LiveError():
-                retry_after = error.retry_after
-            case NotFound() | BadRequest():
-                pass
-            case _:  # a fault of an index; the others are not logged, because they may quote what a visitor typed
-                logger.warning("%s: %s", request.url.path, error)
-                detail, retry_after = for_visitors(error, app.state.library.data), RETRY_SECONDS
-        headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-        return await error_page(app.state, request, status_of(error), detail, headers, way_out)
+        way_out = corrected_address(request, error) if isinstance(error, UnknownArgument) else None
+        trouble = trouble_of(error, request)
+        return await error_page(app.state, request, trouble.status, trouble.detail, trouble.headers, way_out)
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> Response:
@@ -80,6 +69,24 @@ def add_error_pages(app: FastAPI) -> None:
     async def unexpected(request: Request, _: Exception) -> Response:
         detail = "this page failed, which is a fault of the program: its log says more. Other pages still work"
         return await error_page(app.state, request, 500, detail)
+
+
+def trouble_of(error: LexiscopeError, request: Request) -> Trouble:
+    """What a visitor is told of an error; a fault of an index goes to the log, too. The others do not, because they may
+    quote what a visitor typed."""
+    detail, retry_after = str(error), None
+    match error:
+        case NotBuilt():
+            retry_after = RETRY_SECONDS
+        case LiveError():
+            retry_after = error.retry_after
+        case NotFound() | BadRequest():
+            pass
+        case _:
+            logger.warning("%s: %s", request.url.path, error)
+            detail, retry_after = for_visitors(error, request.app.state.library.data), RETRY_SECONDS
+    status = status_of(error)
+    return Trouble(status=status, title=title_of(status), detail=detail, retry_after=retry_after)
 
 
 async def error_page(

@@ -25,6 +25,7 @@ from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_sug
 from app.views.home import HomeView
 from app.views.hubs import hubs_of, without_hubs
 from app.views.tokens import View
+from app.views.trouble import Trouble
 from precompute.errors import BadRequest, IndexFault, NotFound
 from precompute.index.index import Index
 
@@ -141,13 +142,17 @@ class PageAnswer:
         """The view of a list that may be long: all of it, for a CSV, is made in a thread, so that others are served."""
         return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
 
-    def show(self, template: str, view: View, side: str | None = None) -> Response:
-        """`side` is what a small table is of, in Markdown and LaTeX."""
+    def show(self, template: str, view: View, side: str | None = None, trouble: Trouble | None = None) -> Response:
+        """`side` is what a small table is of, in Markdown and LaTeX. `trouble` is of a part of the page, which shows
+        it: no browser keeps such a page."""
         if side and self.format not in ("md", "tex"):
             raise BadRequest("side is for small tables: add .md or .tex to the path")
         if self._index and self._index.changed:
             raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
         headers = self._headers() | {"link": self._links()}
+        if trouble:
+            del headers["etag"]
+            headers |= trouble.headers
         if self.format != "html":
             view = self._without_hubs(view)
         match self.format:
@@ -162,7 +167,7 @@ class PageAnswer:
                 body = view_text(self.format, view, self._origin + self.address, self._index, side).encode()
             case _:
                 body = self.html(template, view, self.is_partial).encode()
-        return Response(body, 200, headers, content_type(self.format))
+        return Response(body, trouble.status if trouble else 200, headers, content_type(self.format))
 
     def html(self, template: str, view: View, partial: bool) -> str:
         view = self._without_hubs(view)

@@ -17,6 +17,7 @@ from app.views.matched_vectors import WordsOf
 from app.views.sentence import Sentence
 from app.views.strongest_matches import MatchedVectors, strongest_matches
 from app.views.tokens import OMIT_NONE, PAGE_ONLY, View
+from app.views.trouble import Trouble
 from precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound
 from precompute.index.comparison import Comparison
 from precompute.index.comparison_record import ComparedModel
@@ -88,6 +89,7 @@ class ComparisonView(View):
     all_kinds: Annotated[tuple[str, ...], PAGE_ONLY]  # that both models have
     command: Annotated[str, PAGE_ONLY]  # that compares them again
     sentence: Annotated[Sentence | None, Field(description="Of a `text`: what states of A become in B")] = None
+    sentence_trouble: Annotated[Trouble | None, PAGE_ONLY] = None  # why the workers gave none
     stitches: Annotated[bool, PAGE_ONLY]  # whether both can run, and the kernel can be read
     takes_sentence: Annotated[bool, PAGE_ONLY] = False  # whether workers answer for both models
 

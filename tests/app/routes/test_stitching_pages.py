@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 import shutil
 import time
 from pathlib import Path
@@ -175,6 +176,46 @@ def test_a_worker_that_is_away(site_data: Path) -> None:
         answer = visitor.get(f"{VS}.json", params={"text": TEXT})
         assert answer.status_code == 503
         assert "retry-after" in answer.headers
+
+
+AWAY = {"worker_url": f"{GPT2}=http://127.0.0.1:9,{LLAMA}=http://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize(("settings", "asked", "status", "said", "again"), [
+    (AWAY, {"layer": "1"}, 503, "cannot be reached", True),
+    (AWAY, {"layer": "3"}, 404, "layer 3 does not exist in tiny-gpt2: 0 to 2 do", False),
+    ({"worker": "off"}, {}, 404, "live pages are off", False),
+])  # fmt: skip
+def test_trouble_with_a_sentence_leaves_the_page(
+    site_data: Path, settings: dict[str, str], asked: dict[str, str], status: int, said: str, again: bool
+) -> None:
+    """It stands in the sentence's place, and only what may be there soon is asked for again."""
+    with visit(site_data, **settings) as visitor:
+        answer = visitor.get(VS, params={"text": TEXT, **asked})
+        assert answer.status_code == status
+        assert ("retry-after" in answer.headers, "etag" in answer.headers) == (again, False)
+        assert answer.text.count('class="assigned"') == 10 * 3 * 2  # all maps are there
+        sentence = answer.text.partition('id="sentence"')[2].partition("</section>")[0]
+        assert said in re.sub("<[^>]*>", "", sentence)
+        assert ("data-retry=" in sentence, '<meta http-equiv="refresh"' in answer.text) == (again, again)
+        if "worker_url" in settings:
+            assert f'value="{TEXT}"' in sentence
+            assert f"<option selected>{min(int(asked['layer']), 2)}</option>" in sentence
+        else:
+            assert "<form" not in sentence
+        data = visitor.get(VS, params={"text": TEXT, **asked}, headers={"accept": "application/json"})
+        assert (data.status_code, said in data.json()["error"]["detail"]) == (status, True)
+
+
+def test_a_kernel_that_is_gone(site_data: Path, tmp_path: Path) -> None:
+    data = copied(site_data, tmp_path)
+    (data / "vs" / GPT2 / LLAMA / "kernel.safetensors").unlink()
+    with visit(data, worker="off") as visitor:
+        answer = visitor.get(VS, params={"text": TEXT})
+        assert (answer.status_code, "retry-after" in answer.headers) == (503, True)
+        assert f"vs/{GPT2}/{LLAMA}/kernel.safetensors" in answer.text.partition('id="sentence"')[2]
+        assert str(data) not in answer.text
+        assert visitor.get(VS).status_code == 200
 
 
 def test_an_index_of_other_weights_is_not_asked(site_data: Path, tmp_path: Path) -> None:
