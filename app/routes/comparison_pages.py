@@ -16,7 +16,7 @@ from app.routes.error_pages import trouble_of, wants_data
 from app.routes.live_arguments import SentenceLayer, SentenceText
 from app.routes.page_answer import PageAnswer, PageRoute, page
 from app.routes.sentences import read_sentence
-from app.views.comparison import ComparisonView, comparison_view
+from app.views.comparison import ComparisonView, check_has_data, comparison_view
 from app.workers.errors import VisitorGone
 from precompute.errors import LexiscopeError, NotFound
 from precompute.index.index import Index
@@ -70,4 +70,6 @@ async def comparison(
             if isinstance(error, VisitorGone) or wants_data(answer.request):
                 raise
             view = replace(view, sentence_trouble=trouble_of(error, answer.request))  # all else can still be read
+    if answer.format not in ("html", "json"):
+        check_has_data(view)
     return answer.show("comparison", view, trouble=view.sentence_trouble)

@@ -18,7 +18,7 @@ from app.views.sentence import Sentence
 from app.views.strongest_matches import MatchedVectors, strongest_matches
 from app.views.tokens import OMIT_NONE, PAGE_ONLY, View
 from app.views.trouble import Trouble
-from precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound
+from precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
 from precompute.index.comparison import Comparison
 from precompute.index.comparison_record import ComparedModel
 from precompute.index.origin import origin, proper_name, public_source
@@ -136,6 +136,16 @@ def comparison_view(
                 return view  # a file that is put right is seen at the next look
             views[key] = view
         return views[key]
+
+
+def check_has_data(view: ComparisonView) -> None:
+    """For formats that have no place to say what is missing: an error, if nothing that was asked for is there."""
+    if view.kinds or (view.kind is None and (view.stitching or view.sentence)):
+        return
+    damaged = [why for kind, why in view.missing.items() if kind not in view.unfinished]
+    if damaged:
+        raise ShardDamaged("; ".join(damaged))
+    raise NotBuilt(f"{', '.join(view.unfinished)}: not compared yet. `{view.command}` goes on with it")
 
 
 def _read(comparison: Comparison, a: WordsOf, b: WordsOf, only: str | None) -> ComparisonView:

@@ -281,6 +281,50 @@ def test_damage_hides_nothing_else(site_data: Path, tmp_path: Path, damage: str)
         assert visitor.get("/").status_code == visitor.get(f"/{GPT2}").status_code == 200
 
 
+@pytest.mark.parametrize(("damage", "status"), [("cut", 503), ("removed", 503), ("unfinished", 404)])
+def test_data_of_a_kind_that_cannot_be_read(site_data: Path, tmp_path: Path, damage: str, status: int) -> None:
+    """A table has no place to say what it lacks; JSON has, and so has the page."""
+    data = copied(site_data, tmp_path)
+    folder = data / "vs" / GPT2 / LLAMA
+    file, record = folder / "ff_key.safetensors", folder / "comparison.json"
+    match damage:
+        case "cut":
+            file.write_bytes(file.read_bytes()[:-9])
+        case "removed":
+            file.unlink()
+        case "unfinished":
+            content = json.loads(record.read_text())
+            del content["files"]["ff_key"]
+            record.write_text(json.dumps(content))
+    with visit(data, worker="off") as visitor:
+        for format in ("csv", "md", "tex", "svg"):
+            answer = visitor.get(f"{VS}.{format}?kind=ff_key")
+            assert (answer.status_code, "retry-after" in answer.headers) == (status, True), format
+            error = answer.json()["error"]
+            assert error["status"] == status
+            assert ("goes on with it" if damage == "unfinished" else "ff_key.safetensors") in error["detail"]
+            assert str(data) not in error["detail"]
+            assert visitor.get(f"{VS}.{format}").status_code == 200  # of the other kinds
+            assert visitor.get(f"{VS}.{format}?kind=ff_value").status_code == 200
+        assert [*visitor.get(f"{VS}.json?kind=ff_key").json()["missing"]] == ["ff_key"]
+        assert visitor.get(f"{VS}?kind=ff_key").status_code == 200
+
+
+def test_stitching_without_kinds_has_a_table(site_data: Path, tmp_path: Path) -> None:
+    """The kernel alone is enough to stitch."""
+    data = copied(site_data, tmp_path)
+    record = data / "vs" / GPT2 / LLAMA / "comparison.json"
+    content = json.loads(record.read_text())
+    content["files"] = {"kernel": content["files"]["kernel"]}
+    record.write_text(json.dumps(content))
+    with visit(data, worker="off", refresh=0.0) as visitor:
+        rows = list(csv.DictReader(io.StringIO(visitor.get(f"{VS}.csv").text)))
+        assert {row["texts"] for row in rows} >= {"lines.txt"}
+        (record.parent / "stitching.json").unlink()
+        answer = visitor.get(f"{VS}.csv")
+        assert (answer.status_code, "goes on with it" in answer.text) == (404, True)
+
+
 def test_a_finished_kind_is_seen(site_data: Path, tmp_path: Path) -> None:
     data = copied(site_data, tmp_path)
     shutil.rmtree(data / "vs")
