@@ -39,7 +39,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     options.check_folder(args.data)
     with exit_on_signals(GOES_ON.format("kinds")):
-        from app.commands.weights import find_weights
+        from app.weights import find_weights
         from precompute.compare.job import CompareProgress, Options, compare
         from precompute.weights.architectures import describe
         from precompute.weights.difference import Difference

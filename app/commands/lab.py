@@ -61,7 +61,7 @@ def seed(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     with exit_on_signals(GOES_ON.format("measurements and texts")):
-        from app.commands.weights import weights_of_index
+        from app.weights import weights_of_index
         from precompute.index.data_folder import open_model
         from precompute.lab.job import LabProgress, Options, measure
         from precompute.live.texts import read_texts

@@ -112,7 +112,7 @@ def _build_on_ray(args: argparse.Namespace) -> int:
 
 
 def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
-    from app.commands.weights import find_difference, find_weights
+    from app.weights import find_difference, find_weights
 
     if args.minus is None:
         return find_weights(model, args.data, args.revision)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.commands.http_server import browser_address, listen, url_of
-from app.commands.weights import find_weights
 from app.settings import Settings, load
+from app.weights import find_weights
 from app.workers.connections import WorkerAddress, plain_client
 from precompute.errors import ServeError
 from precompute.ray_cluster import LOCAL, keep_others_out

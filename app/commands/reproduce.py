@@ -74,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _ranks(index: "Index") -> "dict[tuple[int, int], list[SpeltRank]]":
     from app.commands.seeds import tokenizer_of
-    from app.commands.weights import weights_of_index
     from app.views.paper_neurons import SPELLINGS, looked_up
     from app.views.tokens import tokens_of
+    from app.weights import weights_of_index
     from precompute.live.seed_ranking import find_seed, rank_of_vector
 
     found: dict[tuple[int, int], list[SpeltRank]] = {}

@@ -45,9 +45,9 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from app.commands.weights import weights_of_index
     from app.views.seeds import seed_ranking_view
     from app.views.terms import parse_terms
+    from app.weights import weights_of_index
     from precompute.errors import BadRequest
     from precompute.index.data_folder import open_model
     from precompute.live.seed_ranking import find_seed, rank_by_seeds

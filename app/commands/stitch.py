@@ -45,7 +45,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     options.check_folder(args.data)
     with exit_on_signals("No run was kept; the same command begins it anew"):
-        from app.commands.weights import find_checkpoint
+        from app.weights import find_checkpoint
         from precompute.compare.stitch_job import StitchProgress, stitch_models
         from precompute.live.texts import read_texts
         from precompute.weights.architectures import describe

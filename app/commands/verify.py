@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     index = open_model(args.data, args.model)
     problems = _report(check_sums(index), "ok")
     if not args.sums_only:
-        from app.commands.weights import weights_of_index
+        from app.weights import weights_of_index
         from precompute.verify.sample import check_sample, new_seed
 
         seed = new_seed() if args.seed is None else args.seed

@@ -211,7 +211,7 @@ class LocalSource:
         if self._engine is None or self._engine[0] != wanted:
             self._engine = None  # before another is loaded
             with needed_for(what, "'lexiscope[precompute]'"):
-                from app.commands.weights import weights_of_index
+                from app.weights import weights_of_index
                 from precompute.live.engine import Engine
                 from precompute.weights.difference import Difference
 

@@ -24,7 +24,7 @@ class LoadedModel:
 
 def load_model(asked: str, data: Path, device: str, threads: int | None) -> LoadedModel:
     """`asked`: whatever `lexiscope worker --model` takes."""
-    from app.commands.weights import find_weights
+    from app.weights import find_weights
     from precompute.live.engine import Engine
     from precompute.weights.difference import Difference
 

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 
 import app.cli
-import app.commands.weights
+import app.weights
 import precompute.weights.sources  # noqa: F401 (for the children)
 from precompute.build.job import Options, build
 from precompute.build.lock import LOCK

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from app.commands.weights import weights_of_index
+from app.weights import weights_of_index
 from precompute.index.index import Index
 from precompute.index.lab_record import Coverages, LabRecord, Similarities
 from precompute.index.manifest import Manifest

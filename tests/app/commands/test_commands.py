@@ -13,8 +13,6 @@ import pytest
 
 from app.cli import make_parser
 from app.commands import demo
-from app.commands.weights import find_checkpoint
-from precompute.errors import OptionsDiffer, SourceNotFound
 from precompute.files import PARTIAL
 from precompute.index.index import Index
 from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER, Manifest
@@ -131,35 +129,6 @@ def test_name_of_an_index_is_enough_to_repair_it(run: Run, built: Path, tmp_path
     assert contents(index) == contents(built)
 
 
-def test_another_folder_of_the_same_name_is_not_taken_for_the_index(built: Path, tmp_path: Path) -> None:
-    copy(built, tmp_path / "data")
-    small_gpt2(tmp_path / "mine" / "tiny", n_layers=2, seed=4)
-    for place, asked in ((tmp_path, "mine/tiny"), (tmp_path / "mine", "tiny")):
-        os.chdir(place)
-        assert find_checkpoint(asked, tmp_path / "data").folder == tmp_path / "mine" / "tiny"
-        with pytest.raises(OptionsDiffer, match="weights"):
-            quick_build(find_checkpoint(asked, tmp_path / "data").folder, tmp_path / "data")
-    os.chdir(tmp_path)
-    assert find_checkpoint("tiny", tmp_path / "data").source == Manifest.load(built).source
-
-
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        ("docs", "docs-model"), ("docs2", "docs2"), ("index", "index-model"), ("favicon.ico", "favicon.ico-model"),
-        ("robots.txt", "robots.txt-model"), ("a.json", "a.json-model"), ("a.tex", "a.tex-model"), ("a.txt", "a.txt"),
-    ],
-)  # fmt: skip
-def test_a_model_is_not_named_like_another_page(tmp_path: Path, folder: str, name: str) -> None:
-    assert find_checkpoint(str(small_gpt2(tmp_path / folder)), tmp_path / "data").name == name
-
-
-def test_index_of_another_owner_is_not_taken_for_this_one(built: Path, tmp_path: Path) -> None:
-    copy(built, tmp_path / "data")
-    with pytest.raises(Exception, match="someone/tiny"):
-        find_checkpoint("someone/tiny", tmp_path / "data")
-
-
 @pytest.mark.parametrize("name", ["tiny", "mine"])
 def test_manifest_that_knows_no_source(
     run: Run, refused: Refused, source: Path, built: Path, tmp_path: Path, name: str
@@ -253,8 +222,6 @@ def test_verify_when_the_weights_are_gone(run: Run, refused: Refused, source: Pa
         err = refused(*words, "--data", "data")
         assert f"{moved} holds other weights than the index" in err
         assert "`lexiscope precompute tiny --force`" in err
-    with pytest.raises(SourceNotFound):
-        find_checkpoint("./nothing", tmp_path / "data")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,9 @@ import pytest
 import torch
 
 from app.cli import main
-from app.commands.weights import find_checkpoint, find_difference, find_weights
-from precompute.errors import BuildError, WeightsError
+from app.weights import find_difference
 from precompute.index.index import Index
 from precompute.index.manifest import Manifest
-from precompute.weights.difference import Difference
 from tests.app.commands.conftest import Refused, Run
 from tests.precompute.weights.gguf_files import write_gguf
 from tests.support.builds import SMALL, command, contents, small_gpt2
@@ -137,27 +135,7 @@ def test_names_of_indexes_and_mixed_sources(run: Run, sources: Path, tmp_path: P
     assert not any(difference.vectors(0, kind).any() for kind in difference.shape.kinds)
 
 
-def test_a_difference_is_no_model_to_subtract_or_run(difference_data: Path) -> None:
-    assert isinstance(find_weights(DIFFERENCE, difference_data), Difference)
-    with pytest.raises(WeightsError, match=f"{DIFFERENCE} is the difference of two models: .* {TUNED} or {BASE}"):
-        find_difference(DIFFERENCE, BASE, difference_data)
-    with pytest.raises(WeightsError, match="is the difference of two models"):
-        find_checkpoint(DIFFERENCE, difference_data)
-
-
-@pytest.mark.parametrize("name", ["", "../x", "a b", "docs", "demo", "-", "x" * 97])
-def test_names_that_no_index_can_have(sources: Path, tmp_path: Path, name: str) -> None:
-    with pytest.raises(BuildError, match="--name"):
-        find_difference(str(sources / "tuned"), str(sources / "base"), tmp_path, name)
-
-
 def test_a_name_is_for_one_difference(refused: Refused, sources: Path) -> None:
     assert "--name x is for one difference" in refused("precompute", sources / "tuned", "--name", "x")
     both = ("precompute", sources / "tuned", sources / "base", "--minus", sources / "base", "--name", "x")
     assert "--name x is for one difference" in refused(*both)
-
-
-def test_long_names_are_cut(sources: Path, tmp_path: Path) -> None:
-    tuned, base = (shutil.copytree(sources / name, tmp_path / (name[0] * 90)) for name in ("tuned", "base"))
-    name = find_difference(str(tuned), str(base), tmp_path).checkpoint.name
-    assert (len(name), name) == (95, f"{'t' * 44}-minus-{'b' * 44}")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from app.commands.seeds import tokenizer_of
-from app.commands.weights import weights_of_index
 from app.views.stored_seeds import stored_seeds_view
+from app.weights import weights_of_index
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
 from precompute.live.seed_ranking import find_seed, rank_by_seeds
