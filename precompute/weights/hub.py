@@ -8,23 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-import httpx2
 import huggingface_hub
 from huggingface_hub import constants
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-    XetDownloadError,
-)
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
-from precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound
+from precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound, WeightsError
 from precompute.weights.checkpoint import INDEX_FILE, SINGLE_FILE, no_safetensors, read_json, weight_files
-from precompute.weights.folders import raise_if_disk_full
+from precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
 from precompute.weights.tokenizer_file import FILES as TOKENIZER_FILES
 from precompute.weights.tokenizer_file import has_tokenizer
 
@@ -69,58 +59,45 @@ def _snapshot(repo_id: str, commit: str) -> Path:
 def _fetch(repo_id: str, revision: str | None, files: list[str]) -> Path:
     if not sys.stderr.isatty() and constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
         disable_progress_bars()
-    try:
+    with explain_hub_errors(Path(constants.HF_HUB_CACHE), lambda trouble: _explain(trouble, repo_id, revision)):
         # For a commit hash the download would retry for half a minute before it says that there is no network.
         if _is_commit(revision):
             huggingface_hub.HfApi().model_info(repo_id, revision=revision)
         return Path(huggingface_hub.snapshot_download(repo_id, revision=revision, allow_patterns=files))
-    except Exception as error:
-        raise_if_disk_full(error, Path(constants.HF_HUB_CACHE))
-        _explain(error, repo_id, revision)
-        raise
 
 
-def _explain(error: Exception, repo_id: str, revision: str | None) -> None:
-    """Raise what the user can act on; other errors are left as they are."""
+def _explain(trouble: HubTrouble, repo_id: str, revision: str | None) -> WeightsError:
     what = f"{repo_id} at revision {revision}" if revision else repo_id
-    if isinstance(error, LocalEntryNotFoundError) and isinstance(error.__cause__, Exception):
-        error = error.__cause__  # why the cache was looked at
-    match error:
-        case HFValidationError():
-            raise SourceNotFound(
-                f"{repo_id!r} is neither a folder or file here nor a possible Hub id ({error}). "
+    match trouble.kind:
+        case Trouble.NO_ID:
+            return SourceNotFound(
+                f"{repo_id!r} is neither a folder or file here nor a possible Hub id ({trouble.detail}). "
                 "Give owner/name as on the Hub, a folder in its format, a .gguf file, or demo."
-            ) from error
-        case GatedRepoError():
-            raise SourceNotFound(
+            )
+        case Trouble.TERMS:
+            return SourceNotFound(
                 f"The Hub gives out {what} only to people who accepted its licence. "
                 "Accept it on the model's page, run `hf auth login`, and try again."
-            ) from error
-        case RepositoryNotFoundError() | HfHubHTTPError(response=httpx2.Response(status_code=401 | 403)):
-            raise SourceNotFound(
+            )
+        case Trouble.NO_ACCESS:
+            return SourceNotFound(
                 f"There is no folder and no public Hub model {repo_id}. Check the spelling (owner/name); "
                 "for a private model run `hf auth login` first."
-            ) from error
-        case RevisionNotFoundError():
-            raise SourceNotFound(
+            )
+        case Trouble.NO_REVISION:
+            return SourceNotFound(
                 f"The Hub model {repo_id} has no revision {revision}. Give a branch, tag or commit that its page lists."
-            ) from error
-        case LocalEntryNotFoundError() | XetDownloadError() | HfHubHTTPError() | httpx2.HTTPError() | ConnectionError():
-            _offline(error, what)
-
-
-def _offline(error: Exception, what: str) -> NoReturn:
-    if constants.HF_HUB_OFFLINE:
-        why, remedy = "HF_HUB_OFFLINE is set", "Unset it once to download"
-    elif isinstance(error, HfHubHTTPError):
-        why, remedy = f"it answers with status {error.response.status_code}", "Try again later"
-    else:
-        why = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no answer'}"
-        remedy = "Check the network"
-    raise Offline(
+            )
+        case Trouble.OFFLINE:
+            why, remedy = "HF_HUB_OFFLINE is set", "Unset it once to download"
+        case Trouble.STATUS:
+            why, remedy = f"it answers with status {trouble.status}", "Try again later"
+        case Trouble.NO_ANSWER | Trouble.NOT_TAKEN:  # nothing is sent to the Hub here
+            why, remedy = trouble.detail, "Check the network"
+    return Offline(
         f"{what} is not (completely) in the local Hub cache and the Hub cannot be used: {why}. "
         f"{remedy}, or give a local folder, a .gguf file, or demo."
-    ) from error
+    )
 
 
 def _no_config(repo_id: str, commit: str) -> NoReturn:

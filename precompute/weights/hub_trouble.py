@@ -1,0 +1,96 @@
+"""Which of the exceptions of the Hub's client means what. A user is told by whoever asked the Hub: hub.py, for a model,
+and travel/hub_errors.py, for a repository of an index."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from pathlib import Path
+
+import httpx2
+from huggingface_hub import constants
+from huggingface_hub.errors import (
+    FileMetadataError,
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+    XetDownloadError,
+)
+
+from precompute.errors import LexiscopeError
+from precompute.weights.folders import raise_if_disk_full
+
+_NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, httpx2.HTTPError, ConnectionError)
+
+_NOT_TAKEN = ("LFS batch API returned errors", "Invalid metadata in README.md")  # no room left; a card that is no YAML
+
+
+class Trouble(Enum):
+    NO_ID = auto()  # what was asked for cannot be the name of a repository
+    TERMS = auto()  # given out only to who accepted its terms
+    NO_ACCESS = auto()  # no such repository, or none of this user's: the Hub does not tell which
+    NO_REVISION = auto()
+    NOT_TAKEN = auto()  # what was sent
+    STATUS = auto()  # another status than that of success
+    OFFLINE = auto()  # by HF_HUB_OFFLINE
+    NO_ANSWER = auto()
+
+
+@dataclass(frozen=True)
+class HubTrouble:
+    kind: Trouble
+    detail: str  # what the client says, in one line
+    status: int | None = None  # of the Hub's answer, if it gave one
+
+
+@contextmanager
+def explain_hub_errors(folder: Path, explain: Callable[[HubTrouble], LexiscopeError]) -> Iterator[None]:
+    """Raises what `explain` makes of the trouble that the client has. `folder` is where it writes, for who has no room
+    left there. An error that is nobody's but the programmer's stays as it is."""
+    try:
+        yield
+    except LexiscopeError:
+        raise
+    except Exception as error:
+        raise_if_disk_full(error, folder)
+        if trouble := _trouble(error):
+            raise explain(trouble) from error
+        raise
+
+
+def _trouble(error: Exception) -> HubTrouble | None:
+    if isinstance(error, ValueError) and str(error).startswith(_NOT_TAKEN):
+        return HubTrouble(Trouble.NOT_TAKEN, " ".join(str(error).split())[:400])
+    cause: BaseException | None = error
+    while cause is not None:  # the client wraps what it met: an upload's failure, why the cache was looked at
+        status = cause.response.status_code if isinstance(cause, HfHubHTTPError) else None
+        if kind := _kind(cause, status):
+            return HubTrouble(kind, _first_line(cause), status)
+        cause = cause.__cause__
+    if isinstance(error, _NO_ANSWER):
+        why = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None  # why the cache was looked at
+        return HubTrouble(Trouble.OFFLINE if constants.HF_HUB_OFFLINE else Trouble.NO_ANSWER, _first_line(why or error))
+    return None
+
+
+def _kind(error: BaseException, status: int | None) -> Trouble | None:
+    """Of an error that says by itself what is wrong."""
+    match error:
+        case HFValidationError():
+            return Trouble.NO_ID
+        case GatedRepoError():
+            return Trouble.TERMS
+        case RevisionNotFoundError():
+            return Trouble.NO_REVISION
+        case RepositoryNotFoundError():
+            return Trouble.NO_ACCESS
+        case HfHubHTTPError():
+            return Trouble.NO_ACCESS if status in (401, 403) else Trouble.STATUS
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
