@@ -32,8 +32,8 @@ from benchmarks import (
     vectors,
 )
 from benchmarks.figures import Figure
-from precompute.build.job import Options
 from precompute.build.job import build as build_index
+from precompute.build.options import BuildOptions
 from precompute.build.progress import Progress
 from precompute.index.index import Index
 from precompute.index.manifest import DEMO_NAME
@@ -102,7 +102,7 @@ def _demo_index(data: Path) -> Path:
     """The demo's index; one layer of it is built if there is none."""
     folder = data / DEMO_NAME
     if not (folder / "manifest.json").exists():
-        build_index(resolve("demo", cache=data / ".cache"), data, Options(layers=(29,)), Progress())
+        build_index(resolve("demo", cache=data / ".cache"), data, BuildOptions(layers=(29,)), Progress())
     return folder
 
 

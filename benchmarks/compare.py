@@ -41,7 +41,7 @@ def figures(scratch: Path, data: Path, tokenizer: Path) -> Iterator[Figure]:
     one, other = (random_gpt2(scratch / f"gpt2-{seed}", "small", n_layers, tokenizer, seed) for seed in (1, 2))
     a, b = describe(one), describe(other)
     before = bare_products(a, b)
-    options = job.Options(a.shape.weight_kinds, device="cpu", threads=THREADS)  # directions would first be made
+    options = job.CompareOptions(a.shape.weight_kinds, device="cpu", threads=THREADS)  # directions would first be made
     _, whole = timed(partial(job.compare, a, b, scratch / "data", options, QUIET))
     bare = (before + bare_products(a, b)) / 2  # a machine is not equally busy all the time
     yield Figure("GPT-2 small with another, matches too, against bare products", whole / bare, 1.3)

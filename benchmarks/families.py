@@ -8,7 +8,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from precompute.build.job import Options, build
+from precompute.build.job import build
+from precompute.build.options import BuildOptions
 from precompute.build.progress import Progress
 from precompute.index.index import Index
 from precompute.live.engine import Engine
@@ -42,7 +43,7 @@ def lines(scratch: Path) -> Iterator[str]:
 
 def _stored(folder: Path, data: Path) -> tuple[str, str]:
     checkpoint = Checkpoint.open(folder)
-    index = build(checkpoint, data, Options(k=20, pairs=50), Progress())
+    index = build(checkpoint, data, BuildOptions(k=20, pairs=50), Progress())
     results = list(check_sample(Index.open(index), describe(checkpoint), sample=ALL, seed=1, rows=ALL))
     of_heads = [bool(fault) for what, fault in results if any(f" {matrix} head" in what for matrix in MATRICES)]
     others = [bool(fault) for what, fault in results if not any(f" {matrix} head" in what for matrix in MATRICES)]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.views.search import search_view
 from app.views.token import token_view
 from precompute.build.layer import BuildContext, make_layer
-from precompute.build.options import Options, identify
+from precompute.build.options import BuildOptions, identify
 from precompute.build.shard_writer import write_shard, write_vocabulary
 from precompute.index.index import Index
 from precompute.index.tokens import pack, token_bytes
@@ -44,7 +44,7 @@ def index(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Index:
     model, cpu = describe(checkpoint), torch.device("cpu")
     folder.mkdir()
     tokens = token_bytes(checkpoint.tokenizer_file(), D_VOCAB)
-    manifest = identify(model, "0" * 64, Options(k=50, pairs=200))
+    manifest = identify(model, "0" * 64, BuildOptions(k=50, pairs=200))
     with ThreadPoolExecutor(2) as pool:
         context = BuildContext.of(model, tokens, manifest.stored, cpu, pool)
         arrays = make_layer(context, 0)

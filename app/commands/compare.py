@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     options.check_folder(args.data)
     with exit_on_signals(GOES_ON.format("kinds")):
         from app.weights import find_weights
-        from precompute.compare.job import CompareProgress, Options, compare
+        from precompute.compare.job import CompareOptions, CompareProgress, compare
         from precompute.weights.architectures import describe
         from precompute.weights.difference import Difference
 
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             found = (find_weights(asked, args.data) for asked in (args.a, args.b))
             a, b = (weights if isinstance(weights, Difference) else describe(weights) for weights in found)
-            compare(a, b, args.data, Options(args.kinds, args.force, args.device, args.threads), progress)
+            compare(a, b, args.data, CompareOptions(args.kinds, args.force, args.device, args.threads), progress)
         except OSError as error:  # a disk or a folder that does not do what every disk does
             raise BuildError(f"{args.a} and {args.b} cannot be compared in {args.data}: {error}") from error
         finally:

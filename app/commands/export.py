@@ -47,12 +47,12 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     with exit_on_signals("Nothing was written; the same command begins anew"):
-        from precompute.export.job import ExportProgress, Options, export
+        from precompute.export.job import ExportOptions, ExportProgress, export
         from precompute.index.data_folder import open_model
 
         progress = ExportProgress()
         try:
-            chosen = Options(args.kinds, args.lenses, args.format, args.threads)
+            chosen = ExportOptions(args.kinds, args.lenses, args.format, args.threads)
             export(open_model(args.data, args.model), args.output, chosen, progress)
         finally:
             progress.stop()

@@ -63,11 +63,11 @@ def run(args: argparse.Namespace) -> int:
     with exit_on_signals(GOES_ON.format("measurements and texts")):
         from app.weights import weights_of_index
         from precompute.index.data_folder import open_model
-        from precompute.lab.job import LabProgress, Options, measure
+        from precompute.lab.job import LabOptions, LabProgress, measure
         from precompute.live.texts import read_texts
 
         index = open_model(args.data, args.model)
-        chosen = Options(
+        chosen = LabOptions(
             only=args.only, texts=read_texts(args.texts, labelled=False) if args.texts else None, seed=args.seed,
             m=args.m, limit=args.limit, length=args.tokens, device=args.device, force=args.force,
         )  # fmt: skip

@@ -12,7 +12,7 @@ from precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
-    from precompute.build.options import Options
+    from precompute.build.options import BuildOptions
     from precompute.weights.checkpoint import Checkpoint
     from precompute.weights.difference import Difference
 
@@ -119,7 +119,7 @@ def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
     return find_difference(model, args.minus, args.data, args.name, args.revision)
 
 
-def _options(args: argparse.Namespace) -> "Options":
-    from precompute.build.options import Options
+def _options(args: argparse.Namespace) -> "BuildOptions":
+    from precompute.build.options import BuildOptions
 
-    return Options(args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads)
+    return BuildOptions(args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads)

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     options.check_folder(args.data)
     with exit_on_signals(GOES_ON.format("layers")):
         from precompute.travel.published import open_published
-        from precompute.travel.pull import Options, PullProgress, pull
+        from precompute.travel.pull import PullOptions, PullProgress, pull
         from precompute.travel.pulled_record import unfinished_commit
 
         revision = args.revision or ""
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             if begun_at:
                 progress.say(f"{args.index}: going on at the commit where this was begun, {begun_at[:12]}")
-            chosen = Options(revision, args.layers, args.force)
+            chosen = PullOptions(revision, args.layers, args.force)
             pull(published, args.index, args.data, chosen, progress, is_reserved)
         except OSError as error:  # a disk or a folder that does not do what every disk does
             raise TravelError(f"{args.index} cannot be pulled to {args.data}: {error}") from error

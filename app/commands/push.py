@@ -31,11 +31,11 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     with exit_on_signals("Layers that were committed stay published; the same command goes on from here"):
         from precompute.index.data_folder import open_model
-        from precompute.travel.push import Options, PushProgress, push
+        from precompute.travel.push import PushOptions, PushProgress, push
 
         progress = PushProgress()
         try:
-            chosen = Options(args.private, args.revision, args.message or None, args.force)
+            chosen = PushOptions(args.private, args.revision, args.message or None, args.force)
             push(open_model(args.data, args.model), args.repository, chosen, progress)
         finally:
             progress.stop()

@@ -8,7 +8,7 @@ import torch
 
 from precompute.build.estimate import Work, size_text, time_text
 from precompute.build.layer import BuildContext, Costs
-from precompute.build.options import Options
+from precompute.build.options import BuildOptions
 from precompute.build.pieces import make_piece
 from precompute.build.prepared import PreparedBuild, prepare
 from precompute.build.progress import Progress
@@ -18,10 +18,8 @@ from precompute.index.tokens import token_bytes
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.difference import Difference
 
-__all__ = ["Options", "build"]
 
-
-def build(source: Checkpoint | Difference, data: Path, options: Options, progress: Progress) -> Path:
+def build(source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress) -> Path:
     """Makes or completes DATA/<model>; returns that folder."""
     device = pick_device(options.device)
     with prepare(source, data, options, progress) as prepared:

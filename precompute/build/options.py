@@ -18,7 +18,7 @@ LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is ma
 
 
 @dataclass(frozen=True)
-class Options:
+class BuildOptions:
     k: int | None = None  # None: as the index has it, else K
     pairs: int | None = None  # likewise; 0: none
     kinds: tuple[str, ...] | None = None  # None: as the index has them, else all
@@ -29,7 +29,7 @@ class Options:
     threads: int | None = None  # None: as many as there are cores
 
 
-def wanted_layers(model: Parameters, options: Options) -> list[int]:
+def wanted_layers(model: Parameters, options: BuildOptions) -> list[int]:
     n_layers = model.shape.n_layers
     layers = sorted(set(options.layers)) if options.layers is not None else list(range(n_layers))
     if wrong := [layer for layer in layers if not 0 <= layer < n_layers]:
@@ -37,7 +37,7 @@ def wanted_layers(model: Parameters, options: Options) -> list[int]:
     return layers
 
 
-def identify(model: Parameters, weights_sha256: str, options: Options) -> Manifest:
+def identify(model: Parameters, weights_sha256: str, options: BuildOptions) -> Manifest:
     """The manifest of a build before it has any files."""
     checkpoint, shape = model.checkpoint, model.shape
     for name in options.kinds or ():
@@ -71,7 +71,7 @@ def minus_of(difference: Difference) -> Minus:
     )
 
 
-def as_built(options: Options, current: Manifest | None, old: Mapping[str, Any]) -> Options:
+def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, Any]) -> BuildOptions:
     """What the options leave open is as in the index that is there, in this format or an older one."""
     built: dict[str, Any] = {}
     if current:

@@ -11,7 +11,7 @@ from precompute.build.build_folder import BuildFolder, generation_after, load_cu
 from precompute.build.estimate import Work
 from precompute.build.layer import Arrays
 from precompute.build.lock import build_lock
-from precompute.build.options import Options, as_built, check_size, identify, wanted_layers
+from precompute.build.options import BuildOptions, as_built, check_size, identify, wanted_layers
 from precompute.build.pieces import Piece
 from precompute.build.progress import Progress
 from precompute.build.shard_writer import write_classifier, write_neighbours, write_shard, write_vocabulary
@@ -28,7 +28,7 @@ from precompute.weights.difference import Difference, Parameters
 @dataclass
 class PreparedBuild:
     model: Parameters
-    options: Options
+    options: BuildOptions
     folder: BuildFolder
     manifest: Manifest  # changes with every piece that is written
     head: ClassifierHead | None
@@ -104,7 +104,7 @@ class PreparedBuild:
 
 @contextmanager
 def prepare(
-    source: Checkpoint | Difference, data: Path, options: Options, progress: Progress
+    source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress
 ) -> Iterator[PreparedBuild]:
     """Locks DATA/<model> until the end of the block, and sees what it lacks."""
     model = describe(source) if isinstance(source, Checkpoint) else source

@@ -24,7 +24,7 @@ from precompute.weights.difference import Difference, Parameters
 
 
 @dataclass(frozen=True)
-class Options:
+class CompareOptions:
     kinds: tuple[str, ...] | None = None  # None: all that both models have; (): the kernel alone
     force: bool = False
     device: str = "auto"
@@ -37,7 +37,7 @@ class CompareProgress(Progress):
     to_do = "to compare"
 
 
-def compare(a: Parameters, b: Parameters, data: Path, options: Options, progress: Progress) -> Path:
+def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, progress: Progress) -> Path:
     """Makes or completes DATA/vs/A/B; returns that folder. The kernel is made whichever kinds are asked for."""
     device = pick_device(options.device)
     name_a, name_b = a.checkpoint.name, b.checkpoint.name

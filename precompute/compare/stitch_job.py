@@ -4,7 +4,7 @@ from pathlib import Path
 
 from precompute.build.lock import build_lock
 from precompute.build.progress import Progress
-from precompute.compare.job import Options, compare
+from precompute.compare.job import CompareOptions, compare
 from precompute.compare.stitching import stitch
 from precompute.device import pick_device
 from precompute.errors import OptionsDiffer
@@ -57,7 +57,7 @@ def stitch_models(
 
 def _compare(a: Model, b: Model, data: Path, device: str, progress: Progress) -> Path:
     try:
-        return compare(a, b, data, Options(kinds=(), device=device), _KernelProgress(progress.console))
+        return compare(a, b, data, CompareOptions(kinds=(), device=device), _KernelProgress(progress.console))
     except OptionsDiffer as error:
         raise OptionsDiffer(f"{error}. It is `lexiscope compare` that takes --force") from None
 

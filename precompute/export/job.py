@@ -34,14 +34,14 @@ class ExportProgress(Progress):
 
 
 @dataclass(frozen=True)
-class Options:
+class ExportOptions:
     names: tuple[str, ...] | None = None  # kinds and matrices; None: all that are stored
     lenses: tuple[str, ...] | None = None
     format: Format = "parquet"
     threads: int = 2  # each writes a file
 
 
-def export(index: Index, folder: Path, options: Options, progress: Progress) -> Path:
+def export(index: Index, folder: Path, options: ExportOptions, progress: Progress) -> Path:
     """Writes all layers that are ready; those that are damaged are an error, since a file must be whole."""
     stored = index.stored
     names = _chosen("kind", options.names, (*stored.kinds, *stored.matrices))
@@ -101,7 +101,7 @@ def _umask() -> int:
 
 
 def _write_files(
-    entries: Entries, names: Sequence[str], folder: Path, options: Options, progress: Progress
+    entries: Entries, names: Sequence[str], folder: Path, options: ExportOptions, progress: Progress
 ) -> list[dict[str, Any]]:
     """What the manifest says of each file."""
 

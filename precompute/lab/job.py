@@ -32,7 +32,7 @@ SAMPLE_KINDS = ("normal", "ff_value", "hidden")
 
 
 @dataclass(frozen=True)
-class Options:
+class LabOptions:
     only: tuple[str, ...] = MEASUREMENTS
     texts: Texts | None = None  # without them, neither coverage nor the inverse of hidden states
     seed: int = 0
@@ -54,7 +54,9 @@ class LabProgress(Progress):
         self.units_done(1)
 
 
-def measure(index: Index, find_weights: Callable[[], Parameters], options: Options, progress: LabProgress) -> LabRecord:
+def measure(
+    index: Index, find_weights: Callable[[], Parameters], options: LabOptions, progress: LabProgress
+) -> LabRecord:
     """Makes or completes the lab.json of an index; weights are looked for where a measurement needs them."""
     with build_lock(index.folder):
         lab = _Lab(index, find_weights, options, progress)
@@ -76,7 +78,7 @@ class _Lab:
     """The measurements, each a method with its name."""
 
     def __init__(
-        self, index: Index, find_weights: Callable[[], Parameters], options: Options, progress: LabProgress
+        self, index: Index, find_weights: Callable[[], Parameters], options: LabOptions, progress: LabProgress
     ) -> None:
         self.index, self.find_weights, self.options, self.progress = index, find_weights, options, progress
         self.name = index.manifest.model

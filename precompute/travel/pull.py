@@ -29,7 +29,7 @@ class PullProgress(Progress):
 
 
 @dataclass(frozen=True)
-class Options:
+class PullOptions:
     revision: str = ""  # of a repository, as it was asked for
     layers: tuple[int, ...] | None = None  # None: all that are published
     force: bool = False  # replace an index of another build
@@ -39,7 +39,7 @@ def pull(
     published: PublishedIndex,
     asked: str,
     data: Path,
-    options: Options,
+    options: PullOptions,
     progress: Progress,
     is_reserved: Callable[[str], bool],
 ) -> Path:
@@ -79,7 +79,7 @@ def pull(
     return folder
 
 
-def _wanted_layers(theirs: Manifest, options: Options, where: str) -> list[int]:
+def _wanted_layers(theirs: Manifest, options: PullOptions, where: str) -> list[int]:
     layers = [*theirs.shards] if options.layers is None else sorted({*options.layers})
     if absent := [layer for layer in layers if layer not in theirs.shards]:
         raise NotFound(

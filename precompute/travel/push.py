@@ -32,14 +32,14 @@ class PushProgress(Progress):
 
 
 @dataclass(frozen=True)
-class Options:
+class PushOptions:
     private: bool = False  # of a repository that is made
     revision: str | None = None  # a branch, which is made if it is not there
     message: str | None = None
     force: bool = False
 
 
-def push(index: Index, repository: str, options: Options, progress: Progress) -> str:
+def push(index: Index, repository: str, options: PushOptions, progress: Progress) -> str:
     """Returns the commit at which all layers of the index are there."""
     for fault in index.faults.values():
         raise fault
@@ -50,7 +50,7 @@ def push(index: Index, repository: str, options: Options, progress: Progress) ->
 
 
 class _Push:
-    def __init__(self, index: Index, repository: str, options: Options, progress: Progress) -> None:
+    def __init__(self, index: Index, repository: str, options: PushOptions, progress: Progress) -> None:
         self.api = huggingface_hub.HfApi()
         self.repository, self.options, self.progress = repository, options, progress
         self.folder = index.folder

@@ -22,8 +22,9 @@ from rich.console import Console
 import app.cli
 import app.weights
 import precompute.weights.sources  # noqa: F401 (for the children)
-from precompute.build.job import Options, build
+from precompute.build.job import build
 from precompute.build.lock import LOCK
+from precompute.build.options import BuildOptions
 from precompute.build.progress import Progress
 from precompute.index.index import Index
 from precompute.verify.sample import check_sample
@@ -59,7 +60,7 @@ class Listener(Progress):
 
 
 def quick_build(source: Path, data: Path, listener: Listener | None = None, **options: Any) -> Path:
-    chosen = Options(**{"k": K, "pairs": PAIRS} | options)
+    chosen = BuildOptions(**{"k": K, "pairs": PAIRS} | options)
     return build(Checkpoint.open(source), data, chosen, listener or Listener())
 
 

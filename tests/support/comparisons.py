@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from precompute.compare.common_tokens import CommonTokens
-from precompute.compare.job import CompareProgress, Options, compare
+from precompute.compare.job import CompareOptions, CompareProgress, compare
 from precompute.index.manifest import Manifest
 from precompute.index.stitching import STITCHING, StitchingRun, dump_runs
 from precompute.shape import SIDES
@@ -40,7 +40,7 @@ class CompareListener(Listener, CompareProgress):
 
 def quick_compare(a: Path, b: Path, data: Path, listener: CompareListener | None = None, **options: Any) -> Path:
     """Compares the checkpoints in two folders; returns the folder of the comparison."""
-    chosen = Options(**{"least_tokens": LEAST, "threads": 2} | options)
+    chosen = CompareOptions(**{"least_tokens": LEAST, "threads": 2} | options)
     model_a, model_b = (describe(Checkpoint.open(source)) for source in (a, b))
     return compare(model_a, model_b, data, chosen, listener or CompareListener())
 

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from precompute.build.job import Options, build
+from precompute.build.job import build
+from precompute.build.options import BuildOptions
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.difference import Difference
@@ -81,7 +82,7 @@ def difference_of(tuned: Path, base: Path, name: str | None = None) -> Differenc
 def build_difference(
     tuned: Path, base: Path, data: Path, listener: Listener | None = None, name: str | None = None, **options: Any
 ) -> Path:
-    chosen = Options(**{"k": builds.K, "pairs": builds.PAIRS} | options)
+    chosen = BuildOptions(**{"k": builds.K, "pairs": builds.PAIRS} | options)
     return build(difference_of(tuned, base, name), data, chosen, listener or Listener())
 
 

@@ -8,7 +8,7 @@ from app.weights import weights_of_index
 from precompute.index.index import Index
 from precompute.index.lab_record import Coverages, LabRecord, Similarities
 from precompute.index.manifest import Manifest
-from precompute.lab.job import LabProgress, Options, measure
+from precompute.lab.job import LabOptions, LabProgress, measure
 from tests.support.builds import Listener
 
 HOSTILE_TEXTS = '=<script>"&.txt'  # the name of a file
@@ -21,7 +21,7 @@ class LabListener(Listener, LabProgress):
 def quick_lab(folder: Path, listener: LabListener | None = None, **options: Any) -> LabRecord:
     """Measures the index in a folder."""
     index = Index.open(folder)
-    return measure(index, lambda: weights_of_index(index), Options(**options), listener or LabListener())
+    return measure(index, lambda: weights_of_index(index), LabOptions(**options), listener or LabListener())
 
 
 def plausible_lab(manifest: Manifest, **changes: Any) -> LabRecord:

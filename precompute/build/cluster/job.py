@@ -13,7 +13,7 @@ from precompute.build.cluster.queue import Order, QueuedBuild, work_off
 from precompute.build.cluster.runner import RayRunner
 from precompute.build.cluster.task import Outcome
 from precompute.build.estimate import size_text
-from precompute.build.options import Options
+from precompute.build.options import BuildOptions
 from precompute.build.pieces import piece_name
 from precompute.build.prepared import prepare
 from precompute.errors import BuildError, LexiscopeError
@@ -33,7 +33,7 @@ class NamedModel:
 def build_on_ray(
     models: Sequence[NamedModel],
     data: Path,
-    options: Options,
+    options: BuildOptions,
     address: str,
     gpus: float | None,
     progress: ClusterProgress,

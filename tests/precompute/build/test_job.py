@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from precompute.build.options import Options, identify
+from precompute.build.options import BuildOptions, identify
 from precompute.errors import BuildError, IndexMissing, NotFound, OptionsDiffer
 from precompute.index.index import Index
 from precompute.index.layout import shard_size
@@ -83,11 +83,11 @@ def test_same_command_twice_does_nothing_and_says_so(source: Path, built: Path, 
 
 
 @pytest.mark.parametrize(("asked", "given"), [
-    (Options(), (100, 500)),
-    (Options(k=10**9, pairs=10**15), (480, 480**2)),
-    (Options(k=1, pairs=1), (1, 1)),
+    (BuildOptions(), (100, 500)),
+    (BuildOptions(k=10**9, pairs=10**15), (480, 480**2)),
+    (BuildOptions(k=1, pairs=1), (1, 1)),
 ])  # fmt: skip
-def test_no_more_is_listed_than_the_vocabulary_has(tmp_path: Path, asked: Options, given: tuple[int, int]) -> None:
+def test_no_more_is_listed_than_the_vocabulary_has(tmp_path: Path, asked: BuildOptions, given: tuple[int, int]) -> None:
     source = small_gpt2(tmp_path / "tiny", n_layers=1, d_vocab=480)
     manifest = identify(describe(Checkpoint.open(source)), "0" * 64, asked)
     assert (manifest.k, manifest.pairs) == given
@@ -103,7 +103,7 @@ def test_lists_of_the_whole_vocabulary(tmp_path: Path) -> None:
 
 
 def test_sizes_are_at_least_those_of_the_files(source: Path, built: Path) -> None:
-    manifest = identify(describe(Checkpoint.open(source)), "0" * 64, Options(K, PAIRS))
+    manifest = identify(describe(Checkpoint.open(source)), "0" * 64, BuildOptions(K, PAIRS))
     n_bytes, entries = shard_size(manifest.stored)
     file = Index.open(built).shard(0).file
     assert file.n_bytes - 8192 <= sum(file.array(name).nbytes for name in file.tensors) <= n_bytes

@@ -28,7 +28,8 @@ from precompute.build.cluster.job import NamedModel, build_on_ray
 from precompute.build.cluster.machines import machine_name
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order
-from precompute.build.job import Options, build
+from precompute.build.job import build
+from precompute.build.options import BuildOptions
 from precompute.errors import BuildError
 from precompute.index.index import Index
 from precompute.weights.checkpoint import Checkpoint
@@ -149,7 +150,7 @@ def on_ray(
     """How many failed, and what was said; the connection of this process is used."""
     watcher = watcher or Watcher()
     models = [NamedModel(source_name(source), partial(_given, source)) for source in sources]
-    chosen = Options(**{"k": K, "pairs": PAIRS} | options)
+    chosen = BuildOptions(**{"k": K, "pairs": PAIRS} | options)
     return build_on_ray(models, data, chosen, "auto", None, watcher), watcher.text.getvalue()
 
 
@@ -163,7 +164,7 @@ def source_name(source: Checkpoint | Difference) -> str:
 
 def here(data: Path, *sources: Checkpoint | Difference, **options: Any) -> None:
     for source in sources:
-        build(source, data, Options(**{"k": K, "pairs": PAIRS} | options), Listener())
+        build(source, data, BuildOptions(**{"k": K, "pairs": PAIRS} | options), Listener())
 
 
 def same(data: Path, other: Path) -> bool:

@@ -11,7 +11,7 @@ from precompute.build.cluster.board import Board, Doing
 from precompute.build.cluster.machines import Machine, TaskSize, choose_size
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order, QueuedBuild
-from precompute.build.options import Options
+from precompute.build.options import BuildOptions
 from precompute.build.prepared import prepare
 from precompute.errors import BuildError
 from precompute.weights.checkpoint import Checkpoint
@@ -67,7 +67,7 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
     output = io.StringIO()
     progress = ClusterProgress(Console(file=output))
     board = Board()
-    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+    with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         build = QueuedBuild(prepared, len(prepared.pieces))
         running = [Order(build, piece, 8) for piece in prepared.pieces]
         progress.start_all([build], [SMALL, LARGE], TaskSize(8, 0.0))

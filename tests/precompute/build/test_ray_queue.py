@@ -10,7 +10,7 @@ from precompute.build.cluster import task
 from precompute.build.cluster.job import refusal
 from precompute.build.cluster.queue import Order, QueuedBuild, work_off
 from precompute.build.cluster.task import BuildInputs, Outcome, try_piece
-from precompute.build.options import Options
+from precompute.build.options import BuildOptions
 from precompute.build.pieces import Piece
 from precompute.build.prepared import prepare
 from precompute.errors import BadWeights
@@ -60,7 +60,7 @@ class HereRunner:
 @pytest.fixture
 def new(source: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
     """A build that has nothing yet."""
-    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+    with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         yield QueuedBuild(prepared, len(prepared.pieces))
 
 
@@ -70,7 +70,7 @@ def begun(source: Path, built: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
     index = copy(built, tmp_path)
     for shard in index.glob("layer-*"):
         shard.unlink()
-    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+    with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         assert prepared.pieces == [2, 1, 0]
         yield QueuedBuild(prepared, len(prepared.pieces))
 
@@ -174,7 +174,7 @@ def test_what_is_of_no_use_is_cancelled(
     begun: QueuedBuild, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The tasks of a build that is given up, under way or not; those of another go on."""
-    with prepare(Checkpoint.open(source), tmp_path / "other", Options(k=K, pairs=PAIRS), Listener()) as prepared:
+    with prepare(Checkpoint.open(source), tmp_path / "other", BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         other = QueuedBuild(prepared, len(prepared.pieces))
         runner = runner_of(begun, lambda *_: None, monkeypatch, at_once=5)
         taken = []

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from precompute.build.lock import build_lock
-from precompute.compare.job import Options, compare
+from precompute.compare.job import CompareOptions, compare
 from precompute.errors import BuildError, BuildRunning, DiskFull, OptionsDiffer
 from precompute.files import PARTIAL
 from precompute.index.comparison import Comparison
@@ -125,7 +125,7 @@ def test_a_difference_is_compared_like_any_model(sources: tuple[Path, Path], tmp
     one, other = sources
     tuned = change_weights(Path(shutil.copytree(one, tmp_path / "tuned")), double)
     tuned_model, base, b = (describe(Checkpoint.open(source)) for source in (tuned, one, other))
-    options = Options(least_tokens=100)
+    options = CompareOptions(least_tokens=100)
     folder = compare(Difference(tuned_model, base), b, tmp_path, options, CompareListener())
     found, plain = Comparison.open(folder), Comparison.open(quick_compare(one, other, tmp_path))
     assert found.a.model == folder.parent.name == "tuned-minus-one"

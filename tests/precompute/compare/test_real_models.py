@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.compare.job import Options, compare
+from precompute.compare.job import CompareOptions, compare
 from precompute.index.comparison import Comparison
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
@@ -24,7 +24,7 @@ def projected(model: Model, layer: int) -> NDArray[np.float64]:
 def test_minilm_with_gte_small(minilm: Checkpoint, gte_small: Checkpoint, tmp_path: Path) -> None:
     a, b = describe(minilm), describe(gte_small)
     listener = CompareListener()
-    comparison = Comparison.open(compare(a, b, tmp_path, Options(("ff_value",)), listener))
+    comparison = Comparison.open(compare(a, b, tmp_path, CompareOptions(("ff_value",)), listener))
     assert "have 30522 tokens in common: their ids mean the same" in listener.text.getvalue()
     assert comparison.assignment("ff_value") == [(0, 0), (1, 2), (2, 4), (3, 6), (4, 8), (5, 11)]
     r = projected(a, 3) @ projected(b, 6).T

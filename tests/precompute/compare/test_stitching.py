@@ -12,7 +12,7 @@ import torch
 from tokenizers import Tokenizer
 
 from precompute.compare.common_tokens import CommonTokens
-from precompute.compare.job import CompareProgress, Options, compare
+from precompute.compare.job import CompareOptions, CompareProgress, compare
 from precompute.compare.space import Grams
 from precompute.compare.stitching import stitch
 from precompute.errors import BadRequest
@@ -188,7 +188,7 @@ def test_a_classifier_made_from_an_untied_model(tmp_path: Path, family_folder: C
         stitch(a, b, kernel_of(a, b), texts(), CPU)
     with pytest.raises(BadRequest, match="give the model that it was made from"):
         stitch(b, b, kernel_of(b, b), texts(("bad",) * 5), CPU)
-    options = Options(kinds=(), least_tokens=100)
+    options = CompareOptions(kinds=(), least_tokens=100)
     assert Comparison.open(compare(a, b, tmp_path / "data", options, CompareProgress())).kernel().shape == (64, 64)
 
 

@@ -22,7 +22,7 @@ from app.cli import main
 from precompute.errors import BuildError, NotFound, ShardDamaged
 from precompute.export import job
 from precompute.export.entries import Entries
-from precompute.export.job import ExportProgress, Options, export
+from precompute.export.job import ExportOptions, ExportProgress, export
 from precompute.index.index import Index
 from precompute.shape import ENDS, MATRICES, PRESETS
 from tests.support.differences import DIFFERENCE
@@ -30,7 +30,7 @@ from tests.support.synthetic import GPT2, make_manifest, rewrite_shard, stored_a
 
 
 def exported(index: Index, folder: Path, **options: Any) -> Path:
-    return export(index, folder, Options(**options), ExportProgress(Console(file=io.StringIO())))
+    return export(index, folder, ExportOptions(**options), ExportProgress(Console(file=io.StringIO())))
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST, Manifest
 from precompute.travel import on_web
 from precompute.travel.on_web import IndexOnWeb
-from precompute.travel.pull import Options, PullProgress, pull
+from precompute.travel.pull import PullOptions, PullProgress, pull
 from precompute.travel.pulled_record import PulledRecord
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.precompute.weights.hub_server import serving_at
@@ -163,7 +163,7 @@ def test_a_build_goes_on_with_a_pull_and_a_pull_with_a_build(
 def quietly(address: str, data: Path) -> None:
     published = IndexOnWeb(address)
     try:
-        pull(published, address, data, Options(), PullProgress(Console(file=io.StringIO())), is_reserved)
+        pull(published, address, data, PullOptions(), PullProgress(Console(file=io.StringIO())), is_reserved)
     finally:
         published.close()
 

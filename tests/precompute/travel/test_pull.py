@@ -22,7 +22,7 @@ from precompute.index.lab_record import LAB, LabRecord
 from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from precompute.travel.in_folder import IndexInFolder
 from precompute.travel.published import open_published
-from precompute.travel.pull import Options, PullProgress, pull
+from precompute.travel.pull import PullOptions, PullProgress, pull
 from precompute.travel.pulled_record import PULLED
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.support.builds import faults
@@ -141,7 +141,7 @@ def test_a_server_shows_layers_while_they_arrive(tiny: Path, tmp_path: Path) -> 
                 super().layer_done(layer)
                 seen.append([visitor.get(f"/tiny/layer/{number}.json").status_code for number in (3, 2, 1, 0)])
 
-        pull(IndexInFolder(tiny), "x", tmp_path, Options(), Looking(Console(file=io.StringIO())), is_reserved)
+        pull(IndexInFolder(tiny), "x", tmp_path, PullOptions(), Looking(Console(file=io.StringIO())), is_reserved)
     assert seen == [[200, 404, 404, 404], [200, 200, 404, 404], [200, 200, 200, 404], [200, 200, 200, 200]]
 
 
@@ -188,8 +188,9 @@ def test_another_index_in_its_place(tiny: Path, tmp_path: Path, run: Run) -> Non
             if layer == 2:
                 raise KeyboardInterrupt
 
+    stopped = Stopped(Console(file=io.StringIO()))
     with pytest.raises(KeyboardInterrupt):
-        pull(IndexInFolder(tiny), "x", tmp_path, Options(force=True), Stopped(Console(file=io.StringIO())), is_reserved)
+        pull(IndexInFolder(tiny), "x", tmp_path, PullOptions(force=True), stopped, is_reserved)
     assert Index.open(tmp_path / "tiny").stored.k == 5
     assert Manifest.load(tmp_path / "tiny", NEXT).shards.keys() == {2, 3}
     code, said = run("pull", tiny, "--data", tmp_path, "--force")
