@@ -2,7 +2,7 @@
 
 import torch
 
-from precompute.errors import BuildError
+from precompute.errors import BuildError, first_line
 
 
 def pick_device(asked: str) -> torch.device:
@@ -12,8 +12,7 @@ def pick_device(asked: str) -> torch.device:
         device = torch.device(asked)
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError, ImportError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BuildError(f"device {asked!r} cannot be used here ({why}); try auto or cpu") from None
+        raise BuildError(f"device {asked!r} cannot be used here ({first_line(error)}); try auto or cpu") from None
     return device
 
 

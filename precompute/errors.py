@@ -157,3 +157,8 @@ class NotBuilt(NotFound):
 
 class NotStored(NotFound):
     pass
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, for a message of ours: others write tracebacks and pages of advice below it."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

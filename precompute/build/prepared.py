@@ -17,7 +17,7 @@ from precompute.build.progress import Progress
 from precompute.build.shard_writer import write_classifier, write_neighbours, write_shard, write_vocabulary
 from precompute.build.unchanged import changes_text, layers_text
 from precompute.device import is_out_of_memory
-from precompute.errors import BuildError
+from precompute.errors import BuildError, first_line
 from precompute.index.manifest import Manifest, read_old_fields
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
@@ -95,9 +95,8 @@ class PreparedBuild:
         """An error that says what to do, if `error` is that memory ran out."""
         if not is_out_of_memory(error):
             return None
-        first = str(error).splitlines()[0] if str(error) else "no more is given"
         return BuildError(
-            f"not enough memory to build {self.manifest.model} ({first}): use smaller lists (--pairs "
+            f"not enough memory to build {self.manifest.model} ({first_line(error)}): use smaller lists (--pairs "
             f"{self.manifest.pairs} and --k {self.manifest.k} now) or fewer --threads; finished layers are kept"
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from precompute.device import is_out_of_memory
-from precompute.errors import LexiscopeError
+from precompute.errors import LexiscopeError, first_line
 from precompute.live.faults import NoMemory
 
 PASS_TOKENS = 4096  # of one pass, padding included
@@ -42,7 +42,7 @@ def halving(
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
-        why = (str(error).splitlines() or ["no more is given"])[0]
+        why = first_line(error)
     retry()  # outside of `except`: the error holds on to the tensors of the run
     if len(jobs) == 1:
         return [NoMemory(f"not enough memory for this prompt ({why}): a shorter one, or fewer panels, needs less")]

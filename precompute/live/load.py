@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from precompute.errors import BadWeights
+from precompute.errors import BadWeights, first_line
 from precompute.weights.architectures.base import Model
 
 CLASSIFIER = "AutoModelForSequenceClassification"
@@ -35,8 +35,7 @@ def load_net(model: Model, device: torch.device, net_class: str | None = None) -
             output_loading_info=True,
         )
     except Exception as error:  # of any kind: the files decide what goes wrong
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BadWeights(f"transformers cannot load {folder} as {model.shape.name}: {why}") from error
+        raise BadWeights(f"transformers cannot load {folder} as {model.shape.name}: {first_line(error)}") from error
     if missing := sorted(name for name in info["missing_keys"] if not name.startswith(model.unused)):
         raise BadWeights(
             f"{folder} has no tensor {missing[0]}, which a run needs. The checkpoint is incomplete: get it again."

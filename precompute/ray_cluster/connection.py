@@ -11,7 +11,7 @@ from typing import Any
 
 import ray
 
-from precompute.errors import ClusterError
+from precompute.errors import ClusterError, first_line
 from precompute.ray_cluster import LOCAL
 
 ANSWER_SECONDS = 10
@@ -50,7 +50,7 @@ def _check_that_somebody_listens(address: str) -> None:
 
 
 def _refusal(option: str, address: str, error: Exception) -> str:
-    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    why = first_line(error)
     if address == LOCAL:
         return f"{option} {address}: no cluster can be started on this machine: {why}"
     if address == "auto":

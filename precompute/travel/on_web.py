@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable
+from precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable, first_line
 from precompute.index.manifest import MANIFEST, FileEntry
 from precompute.travel.partial_file import PartialFile
 from precompute.travel.published import Step
@@ -126,9 +126,8 @@ class IndexOnWeb:
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
             raise NotPublished(f"{self.where} is no address of a web server ({error})") from error
         except _BROKEN as error:
-            why = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise SourceUnreachable(
-                f"{self.where} does not answer ({why}): check the network and the address"
+                f"{self.where} does not answer ({first_line(error)}): check the network and the address"
             ) from error
 
     def _check(self, response: httpx2.Response, name: str) -> None:

@@ -20,7 +20,7 @@ from huggingface_hub.errors import (
     XetDownloadError,
 )
 
-from precompute.errors import LexiscopeError
+from precompute.errors import LexiscopeError, first_line
 from precompute.weights.folders import raise_if_disk_full
 
 _NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, httpx2.HTTPError, ConnectionError)
@@ -68,11 +68,11 @@ def _trouble(error: Exception) -> HubTrouble | None:
     while cause is not None:  # the client wraps what it met: an upload's failure, why the cache was looked at
         status = cause.response.status_code if isinstance(cause, HfHubHTTPError) else None
         if kind := _kind(cause, status):
-            return HubTrouble(kind, _first_line(cause), status)
+            return HubTrouble(kind, first_line(cause), status)
         cause = cause.__cause__
     if isinstance(error, _NO_ANSWER):
         why = error.__cause__ if isinstance(error, LocalEntryNotFoundError) else None  # why the cache was looked at
-        return HubTrouble(Trouble.OFFLINE if constants.HF_HUB_OFFLINE else Trouble.NO_ANSWER, _first_line(why or error))
+        return HubTrouble(Trouble.OFFLINE if constants.HF_HUB_OFFLINE else Trouble.NO_ANSWER, first_line(why or error))
     return None
 
 
@@ -90,7 +90,3 @@ def _kind(error: BaseException, status: int | None) -> Trouble | None:
         case HfHubHTTPError():
             return Trouble.NO_ACCESS if status in (401, 403) else Trouble.STATUS
     return None
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -106,7 +106,7 @@ def refusal(order: Order, outcome: Outcome) -> str:
         manifest = order.build.prepared.manifest
         return (
             f"not enough memory for {piece_name(order.piece)} on {outcome.machine}, not even with {order.threads} "
-            f"thread{'s' if order.threads > 1 else ''} ({outcome.text.splitlines()[0]}): use smaller lists (--pairs "
+            f"thread{'s' if order.threads > 1 else ''} ({outcome.text}): use smaller lists (--pairs "
             f"{manifest.pairs} and --k {manifest.k} now) or larger machines; {KEPT}"
         )
     return f"{piece_name(order.piece)} could not be made on {outcome.machine}: {outcome.text}; {KEPT}"

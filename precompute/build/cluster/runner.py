@@ -10,6 +10,7 @@ from precompute.build.cluster.machines import TaskSize, list_machines
 from precompute.build.cluster.queue import Order, QueuedBuild
 from precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_piece
 from precompute.build.cluster.weights import models_of, put_layer, put_weights
+from precompute.errors import first_line
 from precompute.index.tokens import token_bytes
 
 RETRIES = 3  # of a task whose process or machine died; what a task tells is never tried again by Ray
@@ -54,10 +55,10 @@ class RayRunner:
         try:
             outcome: Outcome = ray.get(task)  # may mean to make it again, if it was lost with its machine
         except ray.exceptions.OutOfMemoryError as error:
-            return Outcome("a machine", fault="memory", text=_first_line(error))
+            return Outcome("a machine", fault="memory", text=first_line(error))
         except ray.exceptions.RayError as error:
             lacks = "No module named" in str(error)
-            return Outcome("a machine", fault="machine" if lacks else "error", text=_first_line(error))
+            return Outcome("a machine", fault="machine" if lacks else "error", text=_reason(error))
         finally:
             self._layers.pop(task, None)
         return outcome
@@ -83,6 +84,6 @@ class RayRunner:
         )
 
 
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if "No module named" in line), lines[0] if lines else type(error).__name__)
+def _reason(error: Exception) -> str:
+    lines = (line.strip() for line in str(error).splitlines())
+    return next((line for line in lines if "No module named" in line), first_line(error))

@@ -19,7 +19,7 @@ from precompute.build.layer import Arrays, BuildContext, Step
 from precompute.build.pieces import Piece, make_piece
 from precompute.build.threads import compute_threads
 from precompute.device import is_out_of_memory, pick_device
-from precompute.errors import LexiscopeError
+from precompute.errors import LexiscopeError, first_line
 from precompute.index.stored import Stored
 from precompute.project.compiled import digest
 
@@ -76,7 +76,7 @@ def try_piece(
     except Exception as error:
         _kept.clear()  # whatever it was, the next task starts afresh
         if is_out_of_memory(error):
-            return Outcome(machine, fault="memory", text=str(error) or "no more is given")
+            return Outcome(machine, fault="memory", text=first_line(error))
         return Outcome(machine, fault="error", text=str(error) if isinstance(error, LexiscopeError) else _bug(error))
 
 
