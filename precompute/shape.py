@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 LENSES = ("dot", "cosine")
 ENDS = ("top", "bottom")
-PRESETS = ("all", "distinct", "words")
+Preset: TypeAlias = Literal["all", "distinct", "words"]
+PRESETS: tuple[Preset, ...] = get_args(Preset)
 MATRICES = ("vo", "qk")
 GROUPED_KINDS = ("w_k", "w_v")  # grouped heads share them
 # What a model's last step tells. next: probabilities of the next token; masked: of the token at the position itself, by

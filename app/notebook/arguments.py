@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from operator import index as as_int  # of numpy, too, as frames have them
 from typing import Any, Literal, TypeAlias, TypeVar
 
-from app.notebook.source import AskedLens, Preset
+from app.notebook.source import AskedLens
 from app.views.terms import parse_terms
 from precompute.errors import BadRequest
 from precompute.live.wire import Lens
-from precompute.shape import LENSES, MATRICES, PRESETS, SIDES
+from precompute.shape import LENSES, MATRICES, PRESETS, SIDES, Preset
 
 T = TypeVar("T")
 ListLens: TypeAlias = Lens | Literal["both"] | None

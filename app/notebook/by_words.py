@@ -7,12 +7,13 @@ from app.formats.table import Table
 from app.notebook import arguments
 from app.notebook.pages import Page
 from app.notebook.show import Shown
-from app.notebook.source import AskedLens, Preset, Source
+from app.notebook.source import AskedLens, Source
 from app.views.search import SearchView
 from app.views.seeds import SeedsView
 from app.views.token import TokenView
 from app.views.token_text import visible
 from precompute.index.index import ranges
+from precompute.shape import Preset
 
 
 class Places(Page[TokenView]):

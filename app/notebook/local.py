@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from app.addresses import is_reserved
 from app.library.library import Library
 from app.notebook.errors import checked, needed_for, no_such_text
-from app.notebook.source import AskedLens, Preset, RunAsk
+from app.notebook.source import AskedLens, RunAsk
 from app.views.difference import check_can_run
 from app.views.direction import DirectionView
 from app.views.first_tokens import unbuilt
@@ -34,6 +34,7 @@ from precompute.errors import BadRequest, IndexFault, LexiscopeError
 from precompute.index.index import Index
 from precompute.index.manifest import TOKENIZER
 from precompute.live.wire import Lens, Matrix, PromptAsk, SeedsAsk
+from precompute.shape import Preset
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

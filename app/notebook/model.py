@@ -13,12 +13,12 @@ from app.notebook.pages import Direction, Head, Neuron, Subhead
 from app.notebook.run import Run, run_model
 from app.notebook.show import Shown
 from app.notebook.slices import Lists, pair_lists, vector_lists
-from app.notebook.source import AskedLens, Preset, RunAsk, Source
+from app.notebook.source import AskedLens, RunAsk, Source
 from app.views.layer import TOKEN_ID
 from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
 from precompute.errors import BadRequest
 from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
-from precompute.shape import SIDES
+from precompute.shape import SIDES, Preset
 
 End: TypeAlias = Literal["top", "bottom"]
 

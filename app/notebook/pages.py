@@ -14,7 +14,7 @@ from app.formats.tables import about, tables
 from app.notebook import arguments, frames
 from app.notebook.arguments import at, count_or_none
 from app.notebook.show import Shown, as_text, view_text
-from app.notebook.source import AskedLens, Preset, Source
+from app.notebook.source import AskedLens, Source
 from app.views.direction import DirectionView
 from app.views.head import HeadView
 from app.views.neuron import NeuronView
@@ -25,6 +25,7 @@ from app.views.tokens import Token as TokenDict
 from app.views.tokens import TokenPair, ViewOfModel
 from app.views.vectors import Vector
 from precompute.live.wire import Lens, Matrix
+from precompute.shape import Preset
 
 if TYPE_CHECKING:
     import pandas

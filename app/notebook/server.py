@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from app.notebook.errors import NeedsIndex, no_such_text
 from app.notebook.site import Site
-from app.notebook.source import AskedLens, Preset, RunAsk
+from app.notebook.source import AskedLens, RunAsk
 from app.packed_text import pack
 from app.views.direction import DirectionView
 from app.views.head import HeadView
@@ -23,6 +23,7 @@ from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.index.tokens import text_surface
 from precompute.live.wire import Lens, Matrix
+from precompute.shape import Preset
 
 V = TypeVar("V")
 

@@ -3,7 +3,7 @@ are such sources, and nobody who asks one can tell them apart, but for the error
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Protocol, TypeAlias, TypedDict, TypeVar
 
 from app.addresses import CONVENTION
 from app.views.direction import DirectionView
@@ -19,9 +19,9 @@ from app.views.token import TokenView
 from app.views.tokens import Token
 from precompute.index.index import Index
 from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
+from precompute.shape import Preset
 
 T = TypeVar("T")
-Preset: TypeAlias = Literal["all", "distinct", "words"]
 AskedLens: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
 
 

@@ -12,6 +12,7 @@ from app.addresses import FIGURE_FORMATS, MAP
 from app.html.glossary import tip
 from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
 from precompute.shape import HEAD_KINDS, PRESETS
+from precompute.shape import Preset as PresetName
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -61,7 +62,7 @@ Hubs = Annotated[
     BeforeValidator(lambda value: None if value in ("", "show") else value),
 ]
 Preset = Annotated[
-    Literal["all", "distinct", "words"],
+    PresetName,
     Query(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
     empty_is("all"),
 ]

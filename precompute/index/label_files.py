@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 from precompute.files import open_regular, strict_json
 from precompute.index.label_address import LabelAddress, parse_label_address
 from precompute.plain_text import plain
-from precompute.shape import MATRICES
+from precompute.shape import MATRICES, Preset
 
 LABELS = "labels"  # the folder in the data folder
 MOST_BYTES, MOST_LABELS = 4_000_000, 20_000  # of a file
@@ -82,7 +82,7 @@ class Label(BaseModel):
     tokens: Annotated[list[Token] | None, Field(min_length=1, max_length=MOST_ENTRIES)] = None
     end: Literal["top", "bottom"] = "top"  # of our list, with which the label's is compared
     lens: Literal["dot", "cosine"] = "dot"
-    preset: Literal["all", "distinct", "words"] = "all"  # of pairs
+    preset: Preset = "all"  # of pairs
 
     @model_validator(mode="after")
     def _one_list(self) -> "Label":
