@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.commands.http_server import browser_address, listen, url_of
+from app.commands.worker import KEEP_ALIVE_SECONDS
 from app.settings import Settings, load
 from app.weights import find_weights
 from app.workers.connections import WorkerAddress, plain_client
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from app.worker.ray_serve import WorkerArguments
 
 OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: answers stay far below
-KEEP_ALIVE_SECONDS = 120  # as a plain worker has it (worker.py)
 MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
 ANSWER_SECONDS = 60  # in which an application that runs must answer at its address
 

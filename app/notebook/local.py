@@ -29,7 +29,7 @@ from app.views.terms import parse_against, parse_off, parse_set, parse_terms, pa
 from app.views.token import TokenView, token_view
 from app.views.tokens import Token, View, token_of
 from app.workers.errors import TooLarge
-from app.workers.protocol import weights_name
+from app.workers.protocol import weights_name_of
 from precompute.errors import BadRequest, IndexFault, LexiscopeError
 from precompute.index.index import Index
 from precompute.index.manifest import TOKENIZER
@@ -207,8 +207,7 @@ class LocalSource:
 
     def _loaded(self, index: Index, what: str) -> "Engine":
         """The model in memory, of the very weights of the index, by their hash; the lock is held."""
-        manifest = index.manifest
-        wanted = weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None)
+        wanted = weights_name_of(index.manifest)
         if self._engine is None or self._engine[0] != wanted:
             self._engine = None  # before another is loaded
             with needed_for(what, "'lexiscope[precompute]'"):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.workers.protocol import weights_name
+from app.workers.protocol import weights_name, weights_name_of
 from precompute.errors import BadWeights, IndexFault
 from precompute.index.manifest import Manifest
 
@@ -42,7 +42,7 @@ def _checked_weights(checkpoint: "Checkpoint", base: "Checkpoint | None", data: 
     weights = weights_name(checkpoint.weights_hash(), base.weights_hash() if base else None)
     with contextlib.suppress(IndexFault):
         manifest = Manifest.load(data / checkpoint.name)
-        if weights != weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None):
+        if weights != weights_name_of(manifest):
             sources = f"{checkpoint.source} or {base.source}" if base else checkpoint.source
             raise BadWeights(
                 f"{sources} holds other weights than the index {data / checkpoint.name} was made from: put those back, "

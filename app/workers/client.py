@@ -16,7 +16,7 @@ from app.workers.disconnect import cancel_on_disconnect
 from app.workers.errors import LiveDown, LiveOff, OtherWeights, WorkerGone
 from app.workers.exchange import Exchange
 from app.workers.keeper import Keeper
-from app.workers.protocol import VISITOR_HEADER, WEIGHTS_HEADER, Answer, Ask, Progress, token_header, weights_name
+from app.workers.protocol import VISITOR_HEADER, WEIGHTS_HEADER, Answer, Ask, Progress, token_header, weights_name_of
 from app.workers.remote import RemoteWorkers, remote_workers
 from app.workers.supervisor import Supervisor
 from app.workers.visitors import visitor_name
@@ -144,8 +144,7 @@ class LiveClient:
         manifest = self._library.index(model).manifest
         if not self.serves(model):
             raise LiveOff(self.why_off(model))
-        weights = weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None)
-        headers = {WEIGHTS_HEADER: weights}
+        headers = {WEIGHTS_HEADER: weights_name_of(manifest)}
         if visitor:
             headers[VISITOR_HEADER] = visitor_name(visitor)
         remote = self._remote_of(model)

@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import Field, SecretStr
 
+from precompute.index.manifest import Manifest
 from precompute.live.wire import (
     PairsReadingAnswer,
     PairsReadingAsk,
@@ -59,6 +60,10 @@ BEARER = "Bearer "  # before the token that server and workers share, in the hea
 def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
     """What a worker and an index must agree on: the hash of the weights, of a difference that of its base, too."""
     return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
+
+
+def weights_name_of(manifest: Manifest) -> str:
+    return weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None)
 
 
 def token_header(token: SecretStr) -> dict[str, str]:
