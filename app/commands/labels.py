@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
         file = read_label_file(path, plain_path(path), None if args.files else folder)
         wrong = [*file.faults, *_misplaced(file, args.data)]
         faults += len(wrong)
-        models = Counter(filed.label.place.model for filed in file.labels)
+        models = Counter(filed.label.about.model for filed in file.labels)
         there = ", ".join(f"{number} of {model}" for model, number in models.items()) or "none"
         print(plain(f"{plain_path(path)}: {'labels' if wrong else 'ok, labels'}: {there}"))
         for fault in wrong:
@@ -65,7 +65,7 @@ def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
     from precompute.index.data_folder import open_model
 
     faults: list[str] = []
-    for model in dict.fromkeys(filed.label.place.model for filed in file.labels):
+    for model in dict.fromkeys(filed.label.about.model for filed in file.labels):
         try:
             shape = open_model(data, model).shape
         except NotFound:
@@ -73,5 +73,5 @@ def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
         except LexiscopeError as error:
             faults.append(f"addresses of {model} were not checked: {error}")
             continue
-        faults += ModelLabels((filed for filed in file.labels if filed.label.place.model == model), shape).faults
+        faults += ModelLabels((filed for filed in file.labels if filed.label.about.model == model), shape).faults
     return tuple(faults)

@@ -140,5 +140,5 @@ class Labels:
 def _by_model(labels: Iterable[FiledLabel]) -> dict[str, list[FiledLabel]]:
     models: dict[str, list[FiledLabel]] = {}
     for filed in labels:
-        models.setdefault(filed.label.place.model, []).append(filed)
+        models.setdefault(filed.label.about.model, []).append(filed)
     return models

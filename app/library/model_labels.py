@@ -10,7 +10,7 @@ from precompute.index.label_files import FiledLabel, first_faults
 from precompute.paper.labels import FILE as PAPER
 from precompute.shape import Shape
 
-Place: TypeAlias = tuple[str, int | None, int | None, int | None]  # kind, layer, head or neuron, subhead or direction
+_Key: TypeAlias = tuple[str, int | None, int | None, int | None]  # kind, layer, head or neuron, subhead or direction
 
 _WORD = re.compile(r"\w+")
 
@@ -20,15 +20,15 @@ class ModelLabels:
 
     def __init__(self, labels: Iterable[FiledLabel] = (), shape: Shape | None = None) -> None:
         self._shape = shape
-        self._at: dict[Place, list[FiledLabel]] = {}
+        self._at: dict[_Key, list[FiledLabel]] = {}
         fitting: list[FiledLabel] = []
         faults: dict[str, list[str]] = {}  # by file
         for filed in labels:
-            if shape and (fault := filed.label.place.what_is_wrong(shape)):
+            if shape and (fault := filed.label.about.what_is_wrong(shape)):
                 faults.setdefault(filed.file, []).append(f"{filed.file}, entry {filed.entry}, address: {fault}")
                 continue
             fitting.append(filed)
-            self._at.setdefault(self._key(filed.label.place), []).append(filed)
+            self._at.setdefault(self._key(filed.label.about), []).append(filed)
         self.labels = tuple(sorted(fitting, key=_order))
         # Of labels whose address the model does not have.
         self.faults = tuple(fault for file, of_file in faults.items() for fault in _misplaced(file, of_file))
@@ -40,8 +40,8 @@ class ModelLabels:
         """Of any of these kinds, by layer, head or neuron, and subhead or direction."""
         if not self.labels:
             return ()
-        places = (self._key(LabelAddress("", kind, *numbers)) for kind in kinds)
-        return tuple(filed for place in places for filed in self._at.get(place, ()))
+        keys = (self._key(LabelAddress("", kind, *numbers)) for kind in kinds)
+        return tuple(filed for key in keys for filed in self._at.get(key, ()))
 
     @property
     def of_model(self) -> tuple[FiledLabel, ...]:
@@ -81,7 +81,7 @@ class ModelLabels:
         """The words of every label, with a space before each; those of the title come first."""
         return [(filed, " " + " ".join(_WORD.findall(_words(filed).casefold()))) for filed in self.labels]
 
-    def _key(self, address: LabelAddress) -> Place:
+    def _key(self, address: LabelAddress) -> _Key:
         shared = address.in_shape(self._shape) if self._shape else address
         return shared.kind, shared.layer, shared.index, shared.sub
 
@@ -99,5 +99,5 @@ def _words(filed: FiledLabel) -> str:
 
 
 def _order(filed: FiledLabel) -> tuple[int, ...]:
-    place = filed.label.place
-    return tuple(-1 if number is None else number for number in (place.layer, place.index, place.sub))
+    about = filed.label.about
+    return tuple(-1 if number is None else number for number in (about.layer, about.index, about.sub))

@@ -30,13 +30,13 @@ def _entries(view: ParameterView) -> list[Fields]:
         case NeuronView():
             return [_of_vector(view, f"ff/{view.layer}/{view.neuron}", view.value or view.key or view.up)]
         case SubheadView():
-            place = f"sub/{view.layer}/{view.head}/{view.subhead}"
-            return [_of_vector(view, place, view.o or view.v or view.q or view.k)]
+            path = f"sub/{view.layer}/{view.head}/{view.subhead}"
+            return [_of_vector(view, path, view.o or view.v or view.q or view.k)]
         case DirectionView():
-            place, written = f"{view.layer}/{view.head}/{view.direction}", {"vo_out": "out", "qk_key": "key"}
+            path, written = f"{view.layer}/{view.head}/{view.direction}", {"vo_out": "out", "qk_key": "key"}
             sides = {kind: view.vectors[side] for kind, side in written.items()}
-            entries = [_of_vector(view, f"{kind}/{place}", vector) for kind, vector in sides.items() if vector]
-            return entries or [_label(view.model, f"svd/{place}", [])]
+            entries = [_of_vector(view, f"{kind}/{path}", vector) for kind, vector in sides.items() if vector]
+            return entries or [_label(view.model, f"svd/{path}", [])]
         case PairsView():
             return [_of_pairs(view, view.matrix, view.top)]
         case HeadView():
@@ -45,28 +45,28 @@ def _entries(view: ParameterView) -> list[Fields]:
             return entries or [_label(view.model, f"head/{view.layer}/{view.head}", [])]
 
 
-def _of_vector(view: NeuronView | SubheadView | DirectionView, place: str, vector: Vector | None) -> Fields:
+def _of_vector(view: NeuronView | SubheadView | DirectionView, path: str, vector: Vector | None) -> Fields:
     tokens = [entry["token"] for entry in vector.top if len(entry["token"]) <= LONGEST][:ENTRIES] if vector else []
-    return _label(view.model, place, tokens) | _lists("tokens", tokens) | _unless("lens", view.lens, "dot", tokens)
+    return _label(view.model, path, tokens) | _lists("tokens", tokens) | _unless("lens", view.lens, "dot", tokens)
 
 
 def _of_pairs(view: PairsView | HeadView, matrix: str, top: list[TokenPair]) -> Fields:
     texts = [[pair["from"]["token"], pair["to"]["token"]] for pair in top]
     pairs = [pair for pair in texts if max(map(len, pair)) <= LONGEST][:ENTRIES]
-    place = f"{matrix}/{view.layer}/{view.head}"
+    path = f"{matrix}/{view.layer}/{view.head}"
     return (
-        _label(view.model, place, [text for pair in pairs for text in pair])
+        _label(view.model, path, [text for pair in pairs for text in pair])
         | _lists("pairs", pairs)
         | _unless("lens", view.lens, "dot", pairs)
         | _unless("preset", view.preset, "all", pairs)
     )
 
 
-def _label(model: str, place: str, tokens: Iterable[str]) -> Fields:
+def _label(model: str, path: str, tokens: Iterable[str]) -> Fields:
     """The title is made of the first words, until a person has a better one."""
     words = dict.fromkeys(word for token in tokens if (word := token.strip()).isalpha())
-    title = ", ".join([*words][:TITLE_WORDS]) or place
-    return {"address": f"{model}/{place}", "title": title[:LONGEST], "text": "", "source": "", "url": ""}
+    title = ", ".join([*words][:TITLE_WORDS]) or path
+    return {"address": f"{model}/{path}", "title": title[:LONGEST], "text": "", "source": "", "url": ""}
 
 
 def _lists(name: str, entries: list[Any]) -> Fields:

@@ -47,23 +47,23 @@ def in_ours(index: Index, label: Label) -> list[InOurs]:
 
 
 def _lists(index: Index, label: Label) -> Iterator[InOurs]:
-    if label.lens not in index.stored.lenses or label.place.layer not in index.layers:
+    if label.lens not in index.stored.lenses or label.about.layer not in index.layers:
         return
     if label.pairs is not None:
-        ours = _pairs(index, label, label.place.kind)
+        ours = _pairs(index, label, label.about.kind)
         turned = [(second, first) for first, second in ours]
         theirs: list[Entry] = [(first, second) for first, second in label.pairs]
         found = sum(place.up_to_space is not None for place in places(theirs, turned))
-        yield _compared(label.place.kind, theirs, [*ours], turned=found)
+        yield _compared(label.about.kind, theirs, [*ours], turned=found)
     elif label.tokens is not None:
         tokens: list[Entry] = [(token,) for token in label.tokens]
-        if label.place.part == "head":
-            for matrix in MATRICES if label.place.kind == "head" else (label.place.kind,):
+        if label.about.parameter == "head":
+            for matrix in MATRICES if label.about.kind == "head" else (label.about.kind,):
                 pairs = _pairs(index, label, matrix)
                 for at, side in enumerate(COLUMNS):
                     yield _compared(matrix, tokens, [*dict.fromkeys((pair[at],) for pair in pairs)], side)
         else:
-            for kind in _kinds(index, label.place):
+            for kind in _kinds(index, label.about):
                 if (ours_of_kind := _tokens(index, label, kind)) is not None:
                     yield _compared(kind, tokens, ours_of_kind)
 
@@ -87,24 +87,24 @@ def _compared(
 def _pairs(index: Index, label: Label, matrix: str) -> list[tuple[str, str]]:
     if matrix not in index.stored.matrices:
         return []
-    texts, shard = index.tokens.texts, index.shard(label.place.layer or 0)
-    pairs = shard.pairs(matrix, label.place.index or 0, label.lens, label.preset, label.end).ids[:FIRST_PAIRS]
+    texts, shard = index.tokens.texts, index.shard(label.about.layer or 0)
+    pairs = shard.pairs(matrix, label.about.index or 0, label.lens, label.preset, label.end).ids[:FIRST_PAIRS]
     return [(texts[first], texts[second]) for first, second in pairs.tolist()]
 
 
 def _tokens(index: Index, label: Label, kind: str) -> list[Entry] | None:
     """None where the vector is zero, and lists nothing."""
-    place, texts, shard = label.place, index.tokens.texts, index.shard(label.place.layer or 0)
-    number = place.index or 0
-    row = number if place.part == "neuron" else index.shape.row(kind, number, place.sub or 0)
+    about, texts, shard = label.about, index.tokens.texts, index.shard(label.about.layer or 0)
+    number = about.index or 0
+    row = number if about.parameter == "neuron" else index.shape.row(kind, number, about.sub or 0)
     if shard.norm(kind, row) == 0:
         return None
     ids, _ = shard.vectors([(kind, row)], label.lens)  # (1, E, K)
     return [(texts[token],) for token in ids[0, ENDS.index(label.end), :FIRST_TOKENS].tolist()]
 
 
-def _kinds(index: Index, place: LabelAddress) -> list[str]:
+def _kinds(index: Index, about: LabelAddress) -> list[str]:
     """The stored vectors that an address stands for."""
-    family = next(kinds for kinds in (NEURONS, SUBHEADS, DIRECTIONS) if place.kind in kinds)
-    named = family[1:] if place.kind == family[0] else (place.kind,)
+    family = next(kinds for kinds in (NEURONS, SUBHEADS, DIRECTIONS) if about.kind in kinds)
+    named = family[1:] if about.kind == family[0] else (about.kind,)
     return [kind for kind in named if kind in index.stored.kinds]

@@ -51,7 +51,7 @@ class ShownLabel:
     ] = None
 
     @property
-    def place(self) -> LabelAddress:
+    def about(self) -> LabelAddress:
         return parse_label_address(self.address)
 
     @property
@@ -63,7 +63,7 @@ class ShownLabel:
     @property
     def name(self) -> str:
         """What it is about, for people."""
-        return place_name(self.place)
+        return parameter_name(self.about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,24 +119,24 @@ def shown(index: Index, filed: FiledLabel) -> ShownLabel:
     )
 
 
-def place_name(place: LabelAddress) -> str:
+def parameter_name(about: LabelAddress) -> str:
     """L16H6 VO, L10N2361 ff_value, L8H11.5; "the model" of a remark on all of it."""
-    where = f"L{place.layer}{'N' if place.part == 'neuron' else 'H'}{place.index}"
-    match place.part:
+    where = f"L{about.layer}{'N' if about.parameter == 'neuron' else 'H'}{about.index}"
+    match about.parameter:
         case "":
             return "the model"
         case "subhead":
-            where += f".{place.sub}"
+            where += f".{about.sub}"
         case "direction":
-            where += f".svd{place.sub}"
-    if place.kind in ("head", "ff", "sub", "svd"):
+            where += f".svd{about.sub}"
+    if about.kind in ("head", "ff", "sub", "svd"):
         return where
-    return f"{where} {place.kind.upper() if place.part == 'head' else place.kind}"
+    return f"{where} {about.kind.upper() if about.parameter == 'head' else about.kind}"
 
 
-def page_of(place: LabelAddress, lens: str | None = None) -> str:
+def page_of(about: LabelAddress, lens: str | None = None) -> str:
     """The address of the page where a label is shown."""
-    model, layer, index, sub = place.model, place.layer or 0, place.index or 0, place.sub or 0
+    model, layer, index, sub = about.model, about.layer or 0, about.index or 0, about.sub or 0
     pages: dict[str, Callable[[], str]] = {
         "": lambda: addresses.labels(model),
         "neuron": lambda: addresses.ff(model, layer, index, lens=lens),
@@ -144,6 +144,6 @@ def page_of(place: LabelAddress, lens: str | None = None) -> str:
         "subhead": lambda: addresses.subhead(model, layer, index, sub, lens=lens),
         "direction": lambda: addresses.direction(model, layer, index, sub, lens=lens),
     }
-    if place.kind in ("vo", "qk"):
-        return addresses.pairs(model, layer, index, place.kind, lens=lens)
-    return pages[place.part]()
+    if about.kind in ("vo", "qk"):
+        return addresses.pairs(model, layer, index, about.kind, lens=lens)
+    return pages[about.parameter]()

@@ -25,7 +25,7 @@ NO_MODELS = (COMPARISONS, "labels")  # folders in the data folder that are no mo
 LONGEST_MODEL = 255  # characters, as of a folder
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
-Part = Literal["", "head", "neuron", "subhead", "direction"]
+Parameter = Literal["", "head", "neuron", "subhead", "direction"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class LabelAddress:
         return "/".join([self.model, *([self.kind] if self.kind else ()), *(str(n) for n in numbers if n is not None)])
 
     @property
-    def part(self) -> Part:
+    def parameter(self) -> Parameter:
         """What has a page of its own, of which this is all or a side."""
-        for part, kinds in _PARTS.items():
+        for parameter, kinds in _PARAMETERS.items():
             if self.kind in kinds:
-                return part
+                return parameter
         return ""
 
     def in_shape(self, shape: Shape) -> "LabelAddress":
@@ -62,20 +62,20 @@ class LabelAddress:
         if self.kind == "ff_up" and not shape.gated:
             return f"neurons of {self.model} are not gated, so they have no ff_up: write ff, ff_key or ff_value"
         counts = {"layer": shape.n_layers}
-        if self.part:
-            counts["neuron" if self.part == "neuron" else "head"] = self._count(shape)
-        if self.part in ("subhead", "direction"):
-            counts[self.part] = shape.d_head
+        if self.parameter:
+            counts["neuron" if self.parameter == "neuron" else "head"] = self._count(shape)
+        if self.parameter in ("subhead", "direction"):
+            counts[self.parameter] = shape.d_head
         for (what, count), number in zip(counts.items(), (self.layer, self.index, self.sub), strict=False):
             if number is not None and number >= count:
                 return f"{what} {number}: {self.model} has {what}s 0 to {count - 1}"
         return None
 
     def _count(self, shape: Shape) -> int:
-        return shape.d_mlp if self.part == "neuron" else shape.n_heads
+        return shape.d_mlp if self.parameter == "neuron" else shape.n_heads
 
 
-_PARTS: dict[Part, tuple[str, ...]] = {
+_PARAMETERS: dict[Parameter, tuple[str, ...]] = {
     "head": HEADS, "neuron": NEURONS, "subhead": SUBHEADS, "direction": DIRECTIONS,
 }  # fmt: skip
 

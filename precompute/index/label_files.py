@@ -88,14 +88,14 @@ class Label(BaseModel):
     def _one_list(self) -> "Label":
         if self.pairs is not None and self.tokens is not None:
             raise ValueError("give pairs or tokens, not both")
-        if self.pairs is not None and self.place.kind not in MATRICES:
+        if self.pairs is not None and self.about.kind not in MATRICES:
             raise ValueError("pairs are for addresses with vo or qk; others have tokens")
-        if self.tokens is not None and not self.place.kind:
+        if self.tokens is not None and not self.about.kind:
             raise ValueError("a label of a whole model has no tokens")
         return self
 
     @cached_property
-    def place(self) -> LabelAddress:
+    def about(self) -> LabelAddress:
         return parse_label_address(self.address)
 
 

@@ -6,7 +6,7 @@ from precompute.index.label_address import KINDS, LabelAddress, parse_label_addr
 from tests.support.synthetic import GPT2, LLAMA
 
 
-@pytest.mark.parametrize(("text", "part"), [
+@pytest.mark.parametrize(("text", "parameter"), [
     ("gpt2", ""),
     ("gpt2-medium/vo/16/6", "head"),
     ("gpt2/qk/0/0", "head"),
@@ -18,13 +18,13 @@ from tests.support.synthetic import GPT2, LLAMA
     ("vo/svd/3/5/12", "direction"),
     ("gpt2/qk_key/3/5/999999999", "direction"),
 ])  # fmt: skip
-def test_good(text: str, part: str) -> None:
+def test_good(text: str, parameter: str) -> None:
     address = parse_label_address(text)
-    assert (str(address), address.part) == (text, part)
+    assert (str(address), address.parameter) == (text, parameter)
 
 
-def test_every_kind_has_a_part() -> None:
-    assert all(LabelAddress("gpt2", kind, 0, 0).part for kind in KINDS)
+def test_every_kind_is_of_a_parameter() -> None:
+    assert all(LabelAddress("gpt2", kind, 0, 0).parameter for kind in KINDS)
 
 
 @pytest.mark.parametrize(("text", "said"), [

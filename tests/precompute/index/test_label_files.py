@@ -21,7 +21,7 @@ def parsed(*entries: Any) -> label_files.LabelFile:
 def test_the_example_is_good() -> None:
     file = read_label_file(EXAMPLE, "smollm2.json")
     assert file.faults == ()
-    assert [filed.label.place.kind for filed in file.labels] == ["ff", "vo"]
+    assert [filed.label.about.kind for filed in file.labels] == ["ff", "vo"]
     assert [(filed.file, filed.entry) for filed in file.labels] == [("smollm2.json", 1), ("smollm2.json", 2)]
 
 
