@@ -12,7 +12,7 @@ from precompute.errors import LexiscopeError
 from precompute.index.index import Index
 from precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
 from precompute.index.label_files import Label
-from precompute.paper.matching import Entry, places
+from precompute.paper.matching import Entry, ranks_in_ours
 from precompute.shape import ENDS, MATRICES
 
 COLUMNS = ("from", "to")
@@ -53,7 +53,7 @@ def _lists(index: Index, label: Label) -> Iterator[InOurs]:
         ours = _pairs(index, label, label.about.kind)
         turned = [(second, first) for first, second in ours]
         theirs: list[Entry] = [(first, second) for first, second in label.pairs]
-        found = sum(place.up_to_space is not None for place in places(theirs, turned))
+        found = sum(entry.up_to_space is not None for entry in ranks_in_ours(theirs, turned))
         yield _compared(label.about.kind, theirs, [*ours], turned=found)
     elif label.tokens is not None:
         tokens: list[Entry] = [(token,) for token in label.tokens]
@@ -71,16 +71,16 @@ def _lists(index: Index, label: Label) -> Iterator[InOurs]:
 def _compared(
     kind: str, theirs: list[Entry], ours: list[Entry], side: str | None = None, turned: int | None = None
 ) -> InOurs:
-    found = places(theirs, ours)
+    ranks = ranks_in_ours(theirs, ours)
     return InOurs(
         kind=kind,
         side=side,
         length=len(ours),
-        exactly=sum(place.exactly is not None for place in found),
-        up_to_space=sum(place.up_to_space is not None for place in found),
+        exactly=sum(entry.exactly is not None for entry in ranks),
+        up_to_space=sum(entry.up_to_space is not None for entry in ranks),
         turned=turned,
-        in_first_50=None if turned is None else sum((place.up_to_space or HEADLINE + 1) <= HEADLINE for place in found),
-        ranks=[place.up_to_space for place in found],
+        in_first_50=None if turned is None else sum((entry.up_to_space or HEADLINE + 1) <= HEADLINE for entry in ranks),
+        ranks=[entry.up_to_space for entry in ranks],
     )
 
 

@@ -13,7 +13,7 @@ from app.views.tokens import RANK, Token, TokenPair, token_pairs
 from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.paper.lists import PrintedHead
-from precompute.paper.matching import Counted, Place, counted, places
+from precompute.paper.matching import Counted, Ranks, counted, ranks_in_ours
 
 PAIRS_FIRST = (50, 500)  # of our pairs
 PRINTED_PAIRS = 50  # of each head
@@ -86,8 +86,8 @@ def head_compared(index: Index, printed: PrintedHead, lens: str) -> HeadCompared
             lists = {preset: _ours(index, printed, lens, preset) for preset in PRESETS}
         except IndexFault as fault:
             why_not = for_visitors(fault, index.folder.parent)
-    found = {
-        (preset, direction): places(_turned(printed.pairs, direction), _texts(ours), printed.low_confidence)
+    ranks = {
+        (preset, direction): ranks_in_ours(_turned(printed.pairs, direction), _texts(ours), printed.low_confidence)
         for preset, ours in lists.items()
         for direction in DIRECTIONS
     }
@@ -96,13 +96,13 @@ def head_compared(index: Index, printed: PrintedHead, lens: str) -> HeadCompared
             preset=preset,
             direction=direction,
             first=first,
-            **asdict(counted(place, first, printed.low_confidence, unknown)),
+            **asdict(counted(listed, first, printed.low_confidence, unknown)),
         )
-        for (preset, direction), place in found.items()
+        for (preset, direction), listed in ranks.items()
         for first in PAIRS_FIRST
     ]
     preset = "distinct" if printed.without_same_token else "all"
-    shown = found.get((preset, "as printed"), [Place()] * len(printed.pairs))
+    shown = ranks.get((preset, "as printed"), [Ranks()] * len(printed.pairs))
     ours = lists.get(preset, [])
     return HeadCompared(
         address=f"{printed.matrix}/{printed.layer}/{printed.head}",
@@ -118,8 +118,8 @@ def head_compared(index: Index, printed: PrintedHead, lens: str) -> HeadCompared
         why_not=why_not,
         compared=len(ours),
         counts=counts,
-        fits=_fits(*(found[preset, each] for each in DIRECTIONS)) if found else None,
-        pairs=[_printed_pair(index, printed, at, place) for at, place in enumerate(shown)],
+        fits=_fits(*(ranks[preset, each] for each in DIRECTIONS)) if ranks else None,
+        pairs=[_printed_pair(index, printed, at, entry) for at, entry in enumerate(shown)],
         ours=_marked(ours[:PRINTED_PAIRS], shown),
     )
 
@@ -140,22 +140,23 @@ def _turned(pairs: Sequence[tuple[str, str]], direction: Direction) -> list[tupl
     return [pair[::-1] if direction == "turned" else pair for pair in pairs]
 
 
-def _fits(found: Sequence[Place], found_turned: Sequence[Place]) -> Fit:
-    as_printed, turned = (sum(p.up_to_space is not None for p in each) for each in (found, found_turned))
+def _fits(*ranks: Sequence[Ranks]) -> Fit:
+    """By the ranks of the pairs as they are printed, and turned."""
+    as_printed, turned = (sum(entry.up_to_space is not None for entry in listed) for listed in ranks)
     if as_printed == turned:
         return "both" if turned else "neither"
     return "as printed" if as_printed > turned else "turned"
 
 
-def _how(place: Place) -> tuple[int | None, How | None]:
-    if place.exactly is not None:
-        return place.exactly, "exactly"
-    return place.up_to_space, "up to the space" if place.up_to_space is not None else None
+def _how(ranks: Ranks) -> tuple[int | None, How | None]:
+    if ranks.exactly is not None:
+        return ranks.exactly, "exactly"
+    return ranks.up_to_space, "up to the space" if ranks.up_to_space is not None else None
 
 
-def _printed_pair(index: Index, printed: PrintedHead, at: int, place: Place) -> PrintedPair:
+def _printed_pair(index: Index, printed: PrintedHead, at: int, ranks: Ranks) -> PrintedPair:
     first, second = printed.pairs[at]
-    rank, how = _how(place)
+    rank, how = _how(ranks)
     return PrintedPair(
         printed=(printed_token(index.tokens, first), printed_token(index.tokens, second)),
         doubtful=at in printed.low_confidence,
@@ -165,10 +166,10 @@ def _printed_pair(index: Index, printed: PrintedHead, at: int, place: Place) -> 
     )
 
 
-def _marked(ours: Sequence[TokenPair], found: Sequence[Place]) -> list[OurPair]:
+def _marked(ours: Sequence[TokenPair], ranks: Sequence[Ranks]) -> list[OurPair]:
     """Each of ours with how it is printed, if it is."""
-    exactly = {place.exactly for place in found}
-    up_to_space = {place.up_to_space for place in found}
+    exactly = {entry.exactly for entry in ranks}
+    up_to_space = {entry.up_to_space for entry in ranks}
     return [
         {**pair, "printed": "exactly" if rank in exactly else "up to the space" if rank in up_to_space else None}
         for rank, pair in enumerate(ours, 1)

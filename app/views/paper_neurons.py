@@ -15,7 +15,7 @@ from precompute.errors import IndexFault
 from precompute.index.index import Index
 from precompute.live.wire import Spelling
 from precompute.paper.lists import LookupResult, PrintedLookup, PrintedNeuron, lookups
-from precompute.paper.matching import Counted, Place, counted, places
+from precompute.paper.matching import Counted, Ranks, counted, ranks_in_ours
 from precompute.shape import Shape
 
 TOKENS_FIRST = 100  # of our tokens, as the paper compares them
@@ -142,10 +142,11 @@ def _column(
 ) -> ColumnCompared:
     doubtful = [at for at, text in enumerate(printed) if text in uncertain]
     entries = [(text,) for text in printed]
-    found = {kind: places(entries, [(token["token"],) for token in tokens], doubtful) for kind, tokens in ours.items()}
-    nowhere = [Place()] * len(printed)
-    key, value = (found.get(kind, nowhere) for kind in KINDS)
-    counts = [counted(found[kind], TOKENS_FIRST, doubtful) if kind in found else None for kind in KINDS]
+    texts = {kind: [(token["token"],) for token in tokens] for kind, tokens in ours.items()}
+    ranks = {kind: ranks_in_ours(entries, of_kind, doubtful) for kind, of_kind in texts.items()}
+    nowhere = [Ranks()] * len(printed)
+    key, value = (ranks.get(kind, nowhere) for kind in KINDS)
+    counts = [counted(ranks[kind], TOKENS_FIRST, doubtful) if kind in ranks else None for kind in KINDS]
     return ColumnCompared(
         column=name,
         in_key=counts[0],

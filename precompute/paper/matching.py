@@ -8,8 +8,8 @@ Entry = tuple[str, ...]  # a token, or the two of a pair, as texts
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a printed entry stands in our list, from 1; None where it does not."""
+class Ranks:
+    """Of a printed entry in our list, from 1; None where it is not there."""
 
     exactly: int | None = None
     up_to_space: int | None = None
@@ -27,34 +27,34 @@ class Counted:
     doubtful_of: int
 
 
-def places(printed: Sequence[Entry], ours: Sequence[Entry], doubtful: Collection[int] = ()) -> list[Place]:
+def ranks_in_ours(printed: Sequence[Entry], ours: Sequence[Entry], doubtful: Collection[int] = ()) -> list[Ranks]:
     """By printed entry. No entry of ours stands for two: of printed ones that differ in spaces alone, the first gets
     the first of ours that is equal up to the space, the second the second, and so on; doubtful ones come last."""
     exact = {entry: rank for rank, entry in reversed([*enumerate(ours, 1)])}
     left: dict[Entry, Iterator[int]] = {}
-    ranks: defaultdict[Entry, list[int]] = defaultdict(list)
+    of_bare: defaultdict[Entry, list[int]] = defaultdict(list)
     for rank, entry in enumerate(ours, 1):
-        ranks[bare(entry)].append(rank)
-    found = [Place()] * len(printed)
+        of_bare[bare(entry)].append(rank)
+    ranks = [Ranks()] * len(printed)
     for at in sorted(range(len(printed)), key=lambda at: at in doubtful):
         key = bare(printed[at])
-        found[at] = Place(exact.get(printed[at]), next(left.setdefault(key, iter(ranks[key])), None))
-    return found
+        ranks[at] = Ranks(exact.get(printed[at]), next(left.setdefault(key, iter(of_bare[key])), None))
+    return ranks
 
 
 def counted(
-    found: Sequence[Place], first: int, doubtful: Collection[int] = (), unknown_space: Collection[int] = ()
+    ranks: Sequence[Ranks], first: int, doubtful: Collection[int] = (), unknown_space: Collection[int] = ()
 ) -> Counted:
-    """Of the printed entries with these places, those among our first ones; `doubtful` and `unknown_space` number
+    """Of the printed entries with these ranks, those among our first ones; `doubtful` and `unknown_space` number
     printed entries."""
-    sure = [at for at in range(len(found)) if at not in doubtful]
+    sure = [at for at in range(len(ranks)) if at not in doubtful]
     spaced = [at for at in sure if at not in unknown_space]
     return Counted(
-        exactly=sum(_among(found[at].exactly, first) for at in spaced),
+        exactly=sum(_among(ranks[at].exactly, first) for at in spaced),
         exactly_of=len(spaced),
-        up_to_space=sum(_among(found[at].up_to_space, first) for at in sure),
+        up_to_space=sum(_among(ranks[at].up_to_space, first) for at in sure),
         of=len(sure),
-        doubtful=sum(_among(found[at].up_to_space, first) for at in doubtful),
+        doubtful=sum(_among(ranks[at].up_to_space, first) for at in doubtful),
         doubtful_of=len(doubtful),
     )
 

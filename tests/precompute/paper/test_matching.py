@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from precompute.paper.matching import Counted, Place, counted, places
+from precompute.paper.matching import Counted, Ranks, counted, ranks_in_ours
 
 OURS = [(" dog", "Dog"), ("dog", " Dog"), (" cat", " cats"), ("x", "y")]
 
@@ -14,29 +14,29 @@ OURS = [(" dog", "Dog"), ("dog", " Dog"), (" cat", " cats"), ("x", "y")]
 @pytest.mark.parametrize(
     ("printed", "expected"),
     [
-        ((" dog", "Dog"), Place(1, 1)),
-        (("dog", " Dog"), Place(2, 1)),
-        (("dog", "Dog"), Place(None, 1)),
-        ((" dog", "dog"), Place()),
-        (("Dog", " dog"), Place()),  # the other way round
-        (("cat", " cats"), Place(None, 3)),
-        (("  cat", " cats"), Place()),  # two spaces are one too many
+        ((" dog", "Dog"), Ranks(1, 1)),
+        (("dog", " Dog"), Ranks(2, 1)),
+        (("dog", "Dog"), Ranks(None, 1)),
+        ((" dog", "dog"), Ranks()),
+        (("Dog", " dog"), Ranks()),  # the other way round
+        (("cat", " cats"), Ranks(None, 3)),
+        (("  cat", " cats"), Ranks()),  # two spaces are one too many
     ],
 )
-def test_where_one_entry_is(printed: tuple[str, str], expected: Place) -> None:
-    assert places([printed], OURS) == [expected]
+def test_where_one_entry_is(printed: tuple[str, str], expected: Ranks) -> None:
+    assert ranks_in_ours([printed], OURS) == [expected]
 
 
 def test_no_entry_of_ours_stands_for_two() -> None:
     three = [("dog", "Dog"), (" dog", "Dog"), (" dog", " Dog")]
-    assert [place.up_to_space for place in places(three, OURS)] == [1, 2, None]
-    assert [place.up_to_space for place in places(three, OURS, doubtful={0})] == [None, 1, 2]
-    assert [place.exactly for place in places(three, OURS)] == [None, 1, None]
+    assert [entry.up_to_space for entry in ranks_in_ours(three, OURS)] == [1, 2, None]
+    assert [entry.up_to_space for entry in ranks_in_ours(three, OURS, doubtful={0})] == [None, 1, 2]
+    assert [entry.exactly for entry in ranks_in_ours(three, OURS)] == [None, 1, None]
 
 
 def test_doubtful_ones_and_lost_spaces_are_counted_apart() -> None:
     printed = [(" dog", "Dog"), ("cat", " cats"), ("x", "y"), ("a", "b")]
-    found = places(printed, OURS, {2})
+    found = ranks_in_ours(printed, OURS, {2})
     assert counted(found, 10, {2}, {0}) == Counted(
         exactly=0, exactly_of=2, up_to_space=2, of=3, doubtful=1, doubtful_of=1
     )
@@ -54,7 +54,7 @@ def test_equal_to_counting_by_groups(seed: int) -> None:
         [every[at] for at in random.permutation(len(every))[: random.integers(1, len(every))]] for _ in range(2)
     )
     first = int(random.integers(1, len(ours) + 1))
-    found = counted(places(printed, ours), first)
+    found = counted(ranks_in_ours(printed, ours), first)
     groups, own = (Counter((a.strip(), b.strip()) for a, b in each) for each in (printed, ours[:first]))
     assert found.up_to_space == sum(min(count, own[group]) for group, count in groups.items())
     assert found.exactly == len({*printed} & {*ours[:first]})
