@@ -14,7 +14,7 @@ from precompute.build.progress import Progress
 from precompute.index.index import Index
 from precompute.live.engine import Engine
 from precompute.live.run import Rotation, Watcher, run
-from precompute.live.wire import Panel, PromptAnswer, PromptAsk
+from precompute.live.wire.prompt import Panel, PromptAnswer, PromptAsk
 from precompute.shape import MATRICES
 from precompute.verify.sample import check_sample
 from precompute.weights.architectures import describe

@@ -23,7 +23,9 @@ from precompute.index.index import Index
 from precompute.live.coverage import rows_of_products
 from precompute.live.engine import Engine
 from precompute.live.patterns import MESSAGES
-from precompute.live.wire import OWN_LISTS, Panel, PromptAsk, SeedsAsk, Term
+from precompute.live.wire.panels import OWN_LISTS
+from precompute.live.wire.prompt import Panel, PromptAsk
+from precompute.live.wire.words import SeedsAsk, Term
 from precompute.weights.checkpoint import Checkpoint
 
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")

@@ -17,7 +17,8 @@ from precompute.live.patterns import Vocabularies, patterns_by_token
 from precompute.live.records import Record
 from precompute.live.run import Rotation, Watcher, run
 from precompute.live.token_rows import TokenRows
-from precompute.live.wire import Convention, Lens, PromptAsk, Scored
+from precompute.live.wire.prompt import Convention, PromptAsk
+from precompute.live.wire.shared import Lens, Scored
 from precompute.weights.checkpoint import Checkpoint
 
 DICTIONARY = Path("/usr/share/dict/words")  # Debian's package wamerican

@@ -17,7 +17,7 @@ from precompute.build.shard_writer import write_shard, write_vocabulary
 from precompute.index.index import Index
 from precompute.index.tokens import pack, token_bytes
 from precompute.live.engine import Engine
-from precompute.live.wire import ReadingAsk
+from precompute.live.wire.readings import ReadingAsk
 from precompute.shape import ENDS, LENSES, MATRICES
 from precompute.verify.sample import check_sample
 from precompute.weights.architectures import describe

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from app.commands.options import Subparsers
     from precompute.index.index import Index
     from precompute.live.seed_ranking import Ranked
-    from precompute.live.wire import FirstTokens
+    from precompute.live.wire.shared import FirstTokens
     from precompute.weights.difference import Parameters
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, TypeVar
 from app.notebook.source import AskedLens
 from app.views.terms import parse_terms
 from precompute.errors import BadRequest
-from precompute.live.wire import Lens
+from precompute.live.wire.shared import Lens
 from precompute.shape import LENSES, MATRICES, PRESETS, SIDES, Preset
 
 T = TypeVar("T")

@@ -33,7 +33,9 @@ from app.workers.protocol import weights_name_of
 from precompute.errors import BadRequest, IndexFault, LexiscopeError
 from precompute.index.index import Index
 from precompute.index.manifest import TOKENIZER
-from precompute.live.wire import Lens, Matrix, PromptAsk, SeedsAsk
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.shared import Lens, Matrix
+from precompute.live.wire.words import SeedsAsk
 from precompute.shape import Preset
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from app.notebook.source import AskedLens, RunAsk, Source
 from app.views.layer import TOKEN_ID
 from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
 from precompute.errors import BadRequest
-from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
+from precompute.live.wire.prompt import Convention, Panel, PatternRows
+from precompute.live.wire.shared import Lens, Matrix
 from precompute.shape import SIDES, Preset
 
 End: TypeAlias = Literal["top", "bottom"]

@@ -24,7 +24,7 @@ from app.views.token_text import visible
 from app.views.tokens import Token as TokenDict
 from app.views.tokens import TokenPair, ViewOfModel
 from app.views.vectors import Vector
-from precompute.live.wire import Lens, Matrix
+from precompute.live.wire.shared import Lens, Matrix
 from precompute.shape import Preset
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from app.views.prompt import Predicted, PromptView
 from app.views.token_text import visible
 from app.views.tokens import Token
 from precompute.errors import BadRequest
-from precompute.live.wire import Panel
+from precompute.live.wire.prompt import Panel
 
 PANELS: tuple[Panel, ...] = get_args(Panel)
 ROWS_OF = {  # what rows of the run's table are called that belong to a panel

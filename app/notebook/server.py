@@ -22,7 +22,7 @@ from app.views.tokens import Token
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.index.tokens import text_surface
-from precompute.live.wire import Lens, Matrix
+from precompute.live.wire.shared import Lens, Matrix
 from precompute.shape import Preset
 
 V = TypeVar("V")

@@ -18,7 +18,8 @@ from app.views.subhead import SubheadView
 from app.views.token import TokenView
 from app.views.tokens import Token
 from precompute.index.index import Index
-from precompute.live.wire import Convention, Lens, Matrix, Panel, PatternRows
+from precompute.live.wire.prompt import Convention, Panel, PatternRows
+from precompute.live.wire.shared import Lens, Matrix
 from precompute.shape import Preset
 
 T = TypeVar("T")

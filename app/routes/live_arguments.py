@@ -32,7 +32,7 @@ from app.views.terms import (
     write_token,
 )
 from precompute.errors import BadRequest
-from precompute.live.wire import Intervention, Panel
+from precompute.live.wire.prompt import Intervention, Panel
 from precompute.shape import SIDES
 
 PANELS: tuple[Panel, ...] = get_args(Panel)

@@ -27,7 +27,8 @@ from app.views.through_heads import ThroughHeadsView, chosen_layers, through_hea
 from app.workers.errors import TooLarge, VisitorGone
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
-from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
 
 PROMPT_FORMATS = ("json", "csv")
 PATTERNS_FORMATS = (*PROMPT_FORMATS, "md", "tex")  # of a run with that panel: its tables are read by people, too

@@ -18,7 +18,7 @@ from app.workers.errors import LiveOff
 from precompute.files import stamp_of
 from precompute.index.index import Index
 from precompute.index.lab_record import LAB
-from precompute.live.wire import SeedsAsk, Term, VectorPlace
+from precompute.live.wire.words import SeedsAsk, Term, VectorPlace
 from precompute.paper.lists import BASE, published_lists
 
 router = APIRouter(tags=["pages"], route_class=PageRoute)

@@ -15,7 +15,7 @@ from app.views.vectors import Reading as VectorsReading
 from app.views.vectors import vector_reading
 from app.workers.client import LiveClient
 from precompute.index.index import Index
-from precompute.live.wire import PairsReadingAsk, Reading, ReadingAsk
+from precompute.live.wire.readings import PairsReadingAsk, Reading, ReadingAsk
 
 MAX_TOKENS, MAX_PAIRS = 100, 1000  # that a worker lists
 V = TypeVar("V", NeuronView, SubheadView, DirectionView)

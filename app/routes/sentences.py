@@ -12,7 +12,7 @@ from app.workers.errors import TooLarge
 from precompute.errors import BadRequest, NotFound
 from precompute.index.comparison import Comparison
 from precompute.index.index import Index
-from precompute.live.wire import StatesAsk, StatesReadingAsk
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
 
 
 async def read_sentence(

@@ -11,7 +11,7 @@ from app.views.tokens import Token, TokenPair, token_pairs, tokens_of
 from app.views.vectors import NOT_STORED
 from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
-from precompute.live import wire
+from precompute.live.wire import panels
 
 FIRST = 5  # tokens of a neuron's value
 PAIRS = 2  # of a head's VO
@@ -68,7 +68,7 @@ class Attribution(TypedDict):
     lowers: list[PartTerm]  # the most negative
 
 
-def attribution_view(lists: FirstLists, found: wire.Attribution) -> Attribution:
+def attribution_view(lists: FirstLists, found: panels.Attribution) -> Attribution:
     tokens, layers = lists.index.tokens, found.layers
     against: Token | Literal["mean", "none"]
     against = tokens_of(tokens, (found.against,))[0] if isinstance(found.against, int) else found.against
@@ -95,7 +95,7 @@ def attribution_view(lists: FirstLists, found: wire.Attribution) -> Attribution:
     }
 
 
-def _layer(row: wire.LayerTerms) -> LayerTerms:
+def _layer(row: panels.LayerTerms) -> LayerTerms:
     return {
         "layer": row.layer,
         "heads": row.heads,
@@ -107,9 +107,9 @@ def _layer(row: wire.LayerTerms) -> LayerTerms:
     }
 
 
-def _part_term(lists: FirstLists, part: wire.HeadTerm | wire.NeuronTerm, total: float) -> PartTerm:
+def _part_term(lists: FirstLists, part: panels.HeadTerm | panels.NeuronTerm, total: float) -> PartTerm:
     share = part.term / total if total > 0 else None
-    if isinstance(part, wire.HeadTerm):
+    if isinstance(part, panels.HeadTerm):
         attends: list[Attended] = [{"position": look.position, "weight": look.weight} for look in part.attends]
         return {
             "layer": part.layer, "head": part.head, "neuron": None, "term": part.term, "share": share,

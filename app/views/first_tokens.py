@@ -8,7 +8,7 @@ from app.views.hubs import first_kept
 from app.views.tokens import Token, tokens_of
 from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
-from precompute.live.wire import FirstTokens, Lens, Unbuilt
+from precompute.live.wire.shared import FirstTokens, Lens, Unbuilt
 
 ListEnd = tuple[str, int, int, str]  # kind, layer, index, end
 

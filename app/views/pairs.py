@@ -14,7 +14,7 @@ from app.views.vectors import CHANGE, UNCHANGED, Coherence
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.shard_reader import Shard, position
-from precompute.live.wire import PairsReadingAnswer, ScoredPair
+from precompute.live.wire.readings import PairsReadingAnswer, ScoredPair
 from precompute.shape import MATRICES
 
 Hidden: TypeAlias = Annotated[int, Field(description="Of as many of the best pairs: how many the preset leaves out")]

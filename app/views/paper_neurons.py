@@ -13,7 +13,7 @@ from app.views.paper_tokens import PrintedToken, is_ascii, printed_token, why_no
 from app.views.tokens import Token, tokens_of
 from precompute.errors import IndexFault
 from precompute.index.index import Index
-from precompute.live.wire import Spelling
+from precompute.live.wire.words import Spelling
 from precompute.paper.lists import LookupResult, PrintedLookup, PrintedNeuron, lookups
 from precompute.paper.matching import Counted, Ranks, counted, ranks_in_ours
 from precompute.shape import Shape

@@ -7,7 +7,8 @@ from typing_extensions import TypedDict
 from app.views.seeds import from_worker
 from app.views.tokens import ScoredToken
 from precompute.index.index import Index
-from precompute.live import wire
+from precompute.live.wire import panels
+from precompute.live.wire.shared import Scored
 
 
 class Look(TypedDict):
@@ -54,7 +55,7 @@ class PatternLists:
     k: int
     hubs: frozenset[int]
 
-    def head(self, head: wire.HeadPattern) -> HeadPattern:
+    def head(self, head: panels.HeadPattern) -> HeadPattern:
         return {
             "head": head.head,
             "pattern": self._tokens(head.pattern),
@@ -67,7 +68,7 @@ class PatternLists:
             ],
         }
 
-    def token(self, token: wire.TokenPattern) -> TokenPattern:
+    def token(self, token: panels.TokenPattern) -> TokenPattern:
         return {
             "position": token.position,
             "pattern": self._tokens(token.pattern),
@@ -77,10 +78,10 @@ class PatternLists:
             "message": self._tokens(token.message),
         }
 
-    def _tokens(self, entries: tuple[wire.Scored, ...]) -> list[ScoredToken]:
+    def _tokens(self, entries: tuple[Scored, ...]) -> list[ScoredToken]:
         kept = [rank for rank, entry in enumerate(entries, 1) if entry.id not in self.hubs]
         return from_worker(self.index, entries[: kept[self.k - 1] if len(kept) >= self.k else len(entries)])
 
 
-def _look(look: wire.Look) -> Look:
+def _look(look: panels.Look) -> Look:
     return {"position": look.position, "weight": look.weight}

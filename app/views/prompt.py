@@ -15,7 +15,9 @@ from app.views.seeds import COMPUTED
 from app.views.tokens import ScoredToken, Token, ViewOfModel, tokens_of
 from app.views.vectors import NOT_STORED
 from precompute.index.index import Index
-from precompute.live import wire
+from precompute.live.wire import panels
+from precompute.live.wire.prompt import HeadOff, Intervention, PromptAnswer, PromptAsk
+from precompute.live.wire.shared import Likely
 from precompute.shape import Predicts
 
 FIRST = 5  # tokens of a neuron's key and value
@@ -139,7 +141,7 @@ class PromptView(ViewOfModel):
 
 
 def prompt_form(
-    index: Index, panel: str, convention: str, lens: str, rows: str, changes: Iterable[wire.Intervention]
+    index: Index, panel: str, convention: str, lens: str, rows: str, changes: Iterable[Intervention]
 ) -> PromptView:
     """The page that asks for a text."""
     return PromptView(
@@ -152,9 +154,9 @@ def prompt_form(
 
 def prompt_view(
     index: Index,
-    ask: wire.PromptAsk,
+    ask: PromptAsk,
     panel: str,
-    answer: wire.PromptAnswer,
+    answer: PromptAnswer,
     hubs: frozenset[int] = frozenset(),
 ) -> PromptView:
     """Hubs that are given are skipped among the first tokens of neurons, and take no place among the k of patterns."""
@@ -194,13 +196,13 @@ def prompt_view(
     )
 
 
-def _head(ask: wire.PromptAsk) -> int | None:
+def _head(ask: PromptAsk) -> int | None:
     """The head of a table of tokens is the first, unless another was asked about."""
     return 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panels else ask.head
 
 
-def _change(change: wire.Intervention) -> Change:
-    if isinstance(change, wire.HeadOff):
+def _change(change: Intervention) -> Change:
+    if isinstance(change, HeadOff):
         number: tuple[int | None, int | None, float] = (None, change.head, 0.0)
     else:
         number = (change.neuron, None, change.value)
@@ -208,7 +210,7 @@ def _change(change: wire.Intervention) -> Change:
     return {"layer": change.layer, "neuron": neuron, "head": head, "value": value, "position": change.position}
 
 
-def predicted_tokens(index: Index, predicts: Predicts, entries: Iterable[wire.Likely]) -> Predicted:
+def predicted_tokens(index: Index, predicts: Predicts, entries: Iterable[Likely]) -> Predicted:
     texts = index.tokens.texts
     if predicts == "nearest":
         near: list[ScoredToken] = [{"id": e.id, "token": texts[e.id], "score": e.p} for e in entries]
@@ -218,7 +220,7 @@ def predicted_tokens(index: Index, predicts: Predicts, entries: Iterable[wire.Li
 
 
 def _evolution(
-    index: Index, predicts: Predicts, rows: Iterable[wire.EvolutionRow] | None
+    index: Index, predicts: Predicts, rows: Iterable[panels.EvolutionRow] | None
 ) -> list[EvolutionStep] | None:
     if rows is None:
         return None
@@ -234,11 +236,11 @@ def _evolution(
     ]
 
 
-def _attention(head: wire.HeadAttention) -> HeadWeights:
+def _attention(head: panels.HeadAttention) -> HeadWeights:
     return {"layer": head.layer, "head": head.head, "weights": head.weights}
 
 
-def _neuron(lists: FirstLists, neuron: wire.ActiveNeuron, n: int = FIRST) -> ActiveNeuron:
+def _neuron(lists: FirstLists, neuron: panels.ActiveNeuron, n: int = FIRST) -> ActiveNeuron:
     """A negative coefficient turns the value round: what it then promotes stands at the bottom of its list."""
     end = "top" if neuron.coefficient >= 0 else "bottom"
     return {
@@ -254,7 +256,7 @@ def _neuron(lists: FirstLists, neuron: wire.ActiveNeuron, n: int = FIRST) -> Act
     }
 
 
-def _chosen_neuron(lists: FirstLists, neuron: wire.ChosenNeuron) -> ChosenNeuron:
+def _chosen_neuron(lists: FirstLists, neuron: panels.ChosenNeuron) -> ChosenNeuron:
     def of_up(end: str) -> list[Token] | None:
         return lists.tokens("ff_up", neuron.layer, neuron.neuron, FIRST_OF_CHOSEN, end)
 
@@ -266,7 +268,7 @@ def _chosen_neuron(lists: FirstLists, neuron: wire.ChosenNeuron) -> ChosenNeuron
     }
 
 
-def _text_neurons(lists: FirstLists, neurons: Iterable[wire.TextNeuron] | None) -> list[TextNeuron] | None:
+def _text_neurons(lists: FirstLists, neurons: Iterable[panels.TextNeuron] | None) -> list[TextNeuron] | None:
     if neurons is None:
         return None
     return [
@@ -275,7 +277,7 @@ def _text_neurons(lists: FirstLists, neurons: Iterable[wire.TextNeuron] | None) 
     ]
 
 
-def _coverage(row: wire.CoverageRow) -> Coverage:
+def _coverage(row: panels.CoverageRow) -> Coverage:
     return {
         "layer": row.layer,
         "kind": row.kind,

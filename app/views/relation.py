@@ -12,7 +12,8 @@ from app.views.first_words import FIRST_PAIR, first_pair
 from app.views.tokens import Token, TokenPair, ViewOfModel, token_of, tokens_of
 from precompute.index.index import Index
 from precompute.live.chance import expected_heads
-from precompute.live.wire import Baseline, HeadRelation, Matrix, PairUsed, RelationAnswer
+from precompute.live.wire.shared import Matrix
+from precompute.live.wire.words import Baseline, HeadRelation, PairUsed, RelationAnswer
 
 BETTER = 2  # times smaller than a baseline's is a mean rank that does better
 

@@ -28,7 +28,7 @@ from precompute.index.lookup.pairs import PairMatches
 from precompute.index.lookup.vectors import VectorMatches
 from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from precompute.index.tokens import TokenTable
-from precompute.live.wire import WordPair
+from precompute.live.wire.words import WordPair
 from precompute.shape import ENDS, MATRICES, PRESETS
 
 LONGEST = 200  # characters of a search

@@ -15,7 +15,8 @@ from app.views.tokens import ScoredToken, Token, ViewOfModel, scored_tokens, tok
 from app.views.vector_place import InHead, in_head
 from app.views.vectors import NOT_STORED
 from precompute.index.index import Index
-from precompute.live.wire import FirstTokens, HeadReading, Scored, SeedResult, SeedsAnswer
+from precompute.live.wire.shared import FirstTokens, Scored
+from precompute.live.wire.words import HeadReading, SeedResult, SeedsAnswer
 
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
 FIRST = 8  # tokens of each vector

@@ -10,7 +10,7 @@ from app.views.prompt import Predicted, predicted_tokens
 from app.views.tokens import Token, token_of
 from precompute.errors import BadRequest
 from precompute.index.index import Index
-from precompute.live.wire import StatesAnswer, StatesReadingAnswer
+from precompute.live.wire.states import StatesAnswer, StatesReadingAnswer
 from precompute.shape import Predicts
 
 

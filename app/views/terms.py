@@ -8,17 +8,9 @@ from typing import get_args
 
 from precompute.errors import BadRequest
 from precompute.index.index import ranges
-from precompute.live.wire import (
-    ComparedWith,
-    Group,
-    HeadOff,
-    Intervention,
-    NeuronPlace,
-    NeuronSet,
-    Term,
-    Word,
-    WordPair,
-)
+from precompute.live.wire.panels import ComparedWith
+from precompute.live.wire.prompt import HeadOff, Intervention, NeuronPlace, NeuronSet
+from precompute.live.wire.words import Group, Term, Word, WordPair
 
 LONGEST_WORD = 100
 LARGEST = 1e6  # of weights and coefficients

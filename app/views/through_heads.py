@@ -16,7 +16,7 @@ from app.views.terms import parse_layers, write_layers
 from app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel, tokens_of
 from precompute.errors import NotFound
 from precompute.index.index import Index
-from precompute.live.wire import HeadReading, ThroughHeadsAnswer, WordUsed
+from precompute.live.wire.words import HeadReading, ThroughHeadsAnswer, WordUsed
 
 CARDS, CARD_TOKENS = 8, 6  # of the clearest lists
 

@@ -12,7 +12,7 @@ from app.views.difference import relative
 from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
 from precompute.index.index import Index
 from precompute.index.shard_reader import Array, Shard
-from precompute.live.wire import ReadingAnswer
+from precompute.live.wire.readings import ReadingAnswer
 from precompute.shape import DIRECTION_KINDS
 
 Coherence: TypeAlias = Annotated[

@@ -9,17 +9,11 @@ from app.worker.jobs import Job
 from app.workers.errors import LiveFailed, TooLarge
 from app.workers.protocol import Ask
 from precompute.errors import LexiscopeError
-from precompute.live.wire import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-    Wire,
-)
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
+from precompute.live.wire.shared import Wire
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine

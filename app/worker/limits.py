@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from app.settings import Settings
 from app.workers.errors import TooLarge
 from app.workers.protocol import Ask
-from precompute.live.wire import PromptAsk, RelationAsk, SeedsAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
 from precompute.shape import SIDES
 
 Estimate = Callable[[Ask, int], float]  # seconds, of an ask and the tokens of its prompt

@@ -24,16 +24,10 @@ from app.worker.worker import Waiter, Worker
 from app.workers.disconnect import cancel_on_disconnect
 from app.workers.protocol import OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Ask
 from precompute.errors import LexiscopeError
-from precompute.live.wire import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-)
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine

@@ -19,7 +19,10 @@ from app.worker.limits import Limits
 from app.worker.pace import Pace
 from app.workers.errors import LiveDown, LiveFailed, LiveFull, TimedOut
 from app.workers.protocol import Ask, Health
-from precompute.live.wire import OWN_LISTS, PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
+from precompute.live.wire.panels import OWN_LISTS
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import ThroughHeadsAsk
 
 if TYPE_CHECKING:
     from precompute.live.engine import Engine

@@ -20,21 +20,14 @@ from app.workers.protocol import VISITOR_HEADER, WEIGHTS_HEADER, Answer, Ask, Pr
 from app.workers.remote import RemoteWorkers, remote_workers
 from app.workers.supervisor import Supervisor
 from app.workers.visitors import visitor_name
-from precompute.live.wire import (
-    PairsReadingAnswer,
-    PairsReadingAsk,
-    PromptAnswer,
-    PromptAsk,
-    ReadingAnswer,
-    ReadingAsk,
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.live.wire.readings import PairsReadingAnswer, PairsReadingAsk, ReadingAnswer, ReadingAsk
+from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
+from precompute.live.wire.words import (
     RelationAnswer,
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
-    StatesAnswer,
-    StatesAsk,
-    StatesReadingAnswer,
-    StatesReadingAsk,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
 )

@@ -13,7 +13,7 @@ from app.workers.errors import LiveFull, NotAWorker, TimedOut, TokenRefused, Wor
 from app.workers.protocol import ENDPOINTS, EVENTS, Answer, Ask, Fault, Progress
 from app.workers.reading import MOST_ANSWER_BYTES, MOST_SMALL_BYTES, read_body, read_lines, retry_seconds
 from precompute.errors import LexiscopeError
-from precompute.live.wire import Wire
+from precompute.live.wire.shared import Wire
 
 if TYPE_CHECKING:
     import httpx2

@@ -1,29 +1,22 @@
 """What server and worker say to each other over HTTP: which path takes which ask, and the shapes of what else is said.
-Asks and answers themselves are in precompute/live/wire.py."""
+Asks and answers themselves are in precompute/live/wire/."""
 
 from typing import Annotated, TypeAlias
 
 from pydantic import Field, SecretStr
 
 from precompute.index.manifest import Manifest
-from precompute.live.wire import (
-    PairsReadingAnswer,
-    PairsReadingAsk,
-    PromptAnswer,
-    PromptAsk,
-    ReadingAnswer,
-    ReadingAsk,
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.live.wire.readings import PairsReadingAnswer, PairsReadingAsk, ReadingAnswer, ReadingAsk
+from precompute.live.wire.shared import Wire
+from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
+from precompute.live.wire.words import (
     RelationAnswer,
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
-    StatesAnswer,
-    StatesAsk,
-    StatesReadingAnswer,
-    StatesReadingAsk,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
-    Wire,
 )
 
 Ask: TypeAlias = (

@@ -26,7 +26,8 @@ from torch import Tensor
 from precompute.errors import BadRequest, NotFound
 from precompute.live.records import Record
 from precompute.live.weights import Norm, Weights
-from precompute.live.wire import Attribution, ComparedWith, HeadTerm, LayerTerms, Looks, NeuronTerm, Word
+from precompute.live.wire.panels import Attribution, ComparedWith, HeadTerm, LayerTerms, Look, NeuronTerm
+from precompute.live.wire.words import Word
 from precompute.live.words import Words
 from precompute.shape import Shape
 from precompute.weights.architectures.base import Part
@@ -172,7 +173,7 @@ def _head_term(record: Record, layer: int, head: int, term: float) -> HeadTerm:
     weights = record.looks[layer][head]
     best = weights.topk(min(ATTENDED, len(weights)))
     looks = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    attends = tuple(Looks(position=position, weight=weight) for position, weight in looks if weight > 0)
+    attends = tuple(Look(position=position, weight=weight) for position, weight in looks if weight > 0)
     return HeadTerm(layer=layer, head=head, term=term, attends=attends)
 
 

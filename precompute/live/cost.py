@@ -11,18 +11,11 @@ from precompute.live.parameters import LoadedParameters
 from precompute.live.patterns import rows_of_products as rows_of_patterns
 from precompute.live.records import FIRST_TOKEN_NEURONS, STRONGEST, attention_layers
 from precompute.live.weights import Weights
-from precompute.live.wire import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    ThroughHeadsAsk,
-    Unbuilt,
-    Wire,
-)
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
+from precompute.live.wire.shared import Unbuilt, Wire
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
 from precompute.shape import DIRECTIONS, Shape
 
 PASS_TOKENS = 24  # a pass over few tokens reads every matrix, too: it takes as long as one over so many more

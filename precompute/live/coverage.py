@@ -29,7 +29,7 @@ from torch import Tensor
 from precompute.live.records import Record
 from precompute.live.vocabulary import Tick, blocks, top_tokens
 from precompute.live.weights import Weights
-from precompute.live.wire import CoverageRow
+from precompute.live.wire.panels import CoverageRow
 from precompute.shape import SIDES
 
 K = 100

@@ -27,25 +27,18 @@ from precompute.live.states import count_states, read_states, text_states
 from precompute.live.through_heads import through_heads
 from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
 from precompute.live.weights import Weights
-from precompute.live.wire import (
-    PairsReadingAnswer,
-    PairsReadingAsk,
-    PromptAnswer,
-    PromptAsk,
-    ReadingAnswer,
-    ReadingAsk,
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.live.wire.readings import PairsReadingAnswer, PairsReadingAsk, ReadingAnswer, ReadingAsk
+from precompute.live.wire.shared import Wire
+from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
+from precompute.live.wire.words import (
     RelationAnswer,
     RelationAsk,
     SeedsAnswer,
     SeedsAsk,
-    StatesAnswer,
-    StatesAsk,
-    StatesReadingAnswer,
-    StatesReadingAsk,
     Term,
     ThroughHeadsAnswer,
     ThroughHeadsAsk,
-    Wire,
 )
 from precompute.live.words import Words
 from precompute.weights.architectures import describe

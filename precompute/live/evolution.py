@@ -7,7 +7,7 @@ from torch import Tensor
 
 from precompute.live.vocabulary import Tick, likelihoods
 from precompute.live.weights import Weights
-from precompute.live.wire import EvolutionRow
+from precompute.live.wire.panels import EvolutionRow
 
 
 def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tuple[EvolutionRow, ...]:

@@ -10,7 +10,7 @@ import torch
 from precompute.live import token_kernel
 from precompute.live.proposals import error_of_products, proposals
 from precompute.live.vocabulary import BLOCK
-from precompute.live.wire import End, Lens, Scored
+from precompute.live.wire.shared import End, Lens, Scored
 from precompute.live.words import Vocabulary
 from precompute.project.embedding import Float64
 

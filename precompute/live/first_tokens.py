@@ -10,7 +10,8 @@ import numpy as np
 from torch import Tensor
 
 from precompute.live.exact_lists import exact_lists
-from precompute.live.wire import ActiveNeuron, End, FirstTokens, Unbuilt
+from precompute.live.wire.panels import ActiveNeuron
+from precompute.live.wire.shared import End, FirstTokens, Unbuilt
 from precompute.live.words import Vocabulary
 from precompute.shape import SIDES
 

@@ -13,7 +13,7 @@ from precompute.errors import NotFound
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.live.readings import Readings
 from precompute.live.weights import Weights
-from precompute.live.wire import PairsReadingAnswer, PairsReadingAsk, ScoredPair
+from precompute.live.wire.readings import PairsReadingAnswer, PairsReadingAsk, ScoredPair
 from precompute.project.embedding import Embedding, Float32
 from precompute.project.pairs.masks import Masks
 from precompute.shape import FACTORS, SIDES

@@ -4,7 +4,7 @@ import torch
 
 from precompute.live.records import Record
 from precompute.live.weights import Weights
-from precompute.live.wire import ActiveNeuron, ChosenNeuron, HeadAttention
+from precompute.live.wire.panels import ActiveNeuron, ChosenNeuron, HeadAttention
 from precompute.shape import Shape
 
 NEURONS_PER_LAYER = 10

@@ -37,17 +37,9 @@ from precompute.live.records import Record
 from precompute.live.token_rows import COSINE_ROWS, Products, TokenRows
 from precompute.live.vocabulary import Tick, blocks, scored
 from precompute.live.weights import Weights
-from precompute.live.wire import (
-    OWN_LISTS,
-    Convention,
-    HeadPattern,
-    Lens,
-    Look,
-    Message,
-    PromptAsk,
-    Scored,
-    TokenPattern,
-)
+from precompute.live.wire.panels import OWN_LISTS, HeadPattern, Look, Message, TokenPattern
+from precompute.live.wire.prompt import Convention, PromptAsk
+from precompute.live.wire.shared import Lens, Scored
 from precompute.shape import Shape
 
 MESSAGES = 3  # of the positions a head attends to most

@@ -22,7 +22,10 @@ from precompute.live.text_neurons import chosen_neurons, strongest_neurons
 from precompute.live.token_rows import TokenRows
 from precompute.live.vocabulary import likelihoods
 from precompute.live.weights import Weights
-from precompute.live.wire import Attribution, ComparedWith, HeadOff, Likely, NeuronTerm, PromptAnswer, PromptAsk, Word
+from precompute.live.wire.panels import Attribution, ComparedWith, NeuronTerm
+from precompute.live.wire.prompt import HeadOff, PromptAnswer, PromptAsk
+from precompute.live.wire.shared import Likely
+from precompute.live.wire.words import Word
 from precompute.live.words import Words
 
 Step = Callable[[str, float], None]  # the stage, and which share of all work is done

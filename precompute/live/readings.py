@@ -16,7 +16,8 @@ import torch
 
 from precompute.errors import NotFound
 from precompute.live.weights import Weights
-from precompute.live.wire import ReadingAnswer, ReadingAsk, Scored
+from precompute.live.wire.readings import ReadingAnswer, ReadingAsk
+from precompute.live.wire.shared import Scored
 from precompute.live.words import Words
 from precompute.project.embedding import Embedding, Float32, Float64
 from precompute.project.vectors import Projector

@@ -28,7 +28,7 @@ from precompute.live.parameters import LoadedParameters
 from precompute.live.proposals import error_of_products
 from precompute.live.through_heads import head_outputs
 from precompute.live.vocabulary import BLOCK, count_around
-from precompute.live.wire import Baseline, HeadRelation, PairUsed, RelationAnswer, RelationAsk
+from precompute.live.wire.words import Baseline, HeadRelation, PairUsed, RelationAnswer, RelationAsk
 from precompute.live.words import Vocabulary, Words
 from precompute.project.embedding import Float64
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from precompute.live.weights import Weights
-from precompute.live.wire import HeadOff, NeuronSet
+from precompute.live.wire.prompt import HeadOff, NeuronSet
 
 Interventions = Sequence[NeuronSet | HeadOff]
 Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions

@@ -7,7 +7,7 @@ from tokenizers.models import WordPiece
 
 from precompute.errors import NotFound
 from precompute.index.tokens import CONTINUES
-from precompute.live.wire import Spelling
+from precompute.live.wire.words import Spelling
 
 LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
 UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for

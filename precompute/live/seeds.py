@@ -18,7 +18,8 @@ from precompute.live.parameters import LoadedParameters
 from precompute.live.proposals import error_of_products, exact_products, proposals
 from precompute.live.seed_ranking import inverse_lengths, weighted_mean
 from precompute.live.through_heads import head_readings
-from precompute.live.wire import HeadReading, Scored, SeedsAnswer, SeedsAsk, TermUsed, VectorPlace
+from precompute.live.wire.shared import Scored
+from precompute.live.wire.words import HeadReading, SeedsAnswer, SeedsAsk, TermUsed, VectorPlace
 from precompute.live.words import Vocabulary, Words
 from precompute.project.embedding import Float64
 from precompute.shape import DIRECTION_KINDS, SIDES

@@ -11,7 +11,8 @@ from precompute.errors import BadRequest, NotFound
 from precompute.live.run import Watcher, run
 from precompute.live.vocabulary import likelihoods
 from precompute.live.weights import Weights
-from precompute.live.wire import Likely, StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
+from precompute.live.wire.shared import Likely
+from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
 from precompute.live.words import Words
 from precompute.shape import Shape
 

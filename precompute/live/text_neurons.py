@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from precompute.live.records import FIRST_TOKEN_NEURONS, STRONGEST, Record
-from precompute.live.wire import TextNeuron
+from precompute.live.wire.panels import TextNeuron
 
 
 def chosen_neurons(value_norms: Tensor, record: Record) -> tuple[TextNeuron, ...]:

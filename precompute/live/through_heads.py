@@ -12,7 +12,8 @@ from torch import Tensor
 from precompute.errors import NotFound
 from precompute.live.exact_lists import Tokens, exact_lists
 from precompute.live.parameters import LoadedParameters
-from precompute.live.wire import End, HeadReading, Lens, ThroughHeadsAnswer, ThroughHeadsAsk, Word, WordUsed
+from precompute.live.wire.shared import End, Lens
+from precompute.live.wire.words import HeadReading, ThroughHeadsAnswer, ThroughHeadsAsk, Word, WordUsed
 from precompute.live.words import Vocabulary, Words
 from precompute.project.embedding import Float64
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from precompute.live.vocabulary import blocks
 from precompute.live.weights import Norm, Weights
-from precompute.live.wire import Lens
+from precompute.live.wire.shared import Lens
 
 ROWS = 1024  # of a vocabulary at once, where something is computed from its numbers: no second vocabulary is made
 COSINE_ROWS = 40  # products of so many vectors take as long as the rows after a norm are centred and measured

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from precompute.live import token_kernel
 from precompute.live.weights import Weights
-from precompute.live.wire import Scored
+from precompute.live.wire.shared import Scored
 
 BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 

@@ -11,7 +11,7 @@ from precompute.errors import BadRequest, NotFound
 from precompute.index.tokens import MASKS
 from precompute.live.parameters import LoadedParameters
 from precompute.live.seed_ranking import direction, find_seed
-from precompute.live.wire import Spelling
+from precompute.live.wire.words import Spelling
 from precompute.project.embedding import Embedding, Float64
 
 

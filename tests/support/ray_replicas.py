@@ -30,7 +30,7 @@ from precompute.errors import LexiscopeError
 from precompute.index.manifest import Manifest
 from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
-from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 from tests.support.site import GPT2
 

@@ -25,7 +25,7 @@ from precompute.errors import LexiscopeError
 from precompute.index.manifest import Manifest
 from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
-from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 
 SEEDS = {"terms": [{"word": "dog"}, {"word": "lion"}], "kinds": ["ff_value"], "n": 5}

@@ -15,7 +15,8 @@ from app.views.through_heads import through_heads_view
 from app.views.token import token_view
 from precompute.build.shard_writer import write_neighbours
 from precompute.index.index import Index
-from precompute.live.wire import HeadReading, Scored, SeedResult, SeedsAnswer, ThroughHeadsAnswer, WordUsed
+from precompute.live.wire.shared import Scored
+from precompute.live.wire.words import HeadReading, SeedResult, SeedsAnswer, ThroughHeadsAnswer, WordUsed
 from tests.support.crowded import BYTE, DOG, make
 from tests.support.synthetic import D_VOCAB, make_manifest, write_index
 

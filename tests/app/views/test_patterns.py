@@ -7,8 +7,10 @@ import pytest
 from app.views.hubs import without_hubs
 from app.views.prompt import prompt_view
 from precompute.index.index import Index
-from precompute.live.wire import HeadPattern as WorkersPattern
-from precompute.live.wire import Look, Message, PromptAnswer, PromptAsk, Scored, TokenPattern
+from precompute.live.wire.panels import HeadPattern as WorkersPattern
+from precompute.live.wire.panels import Look, Message, TokenPattern
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.live.wire.shared import Scored
 from tests.support.crowded import BYTE, DOG, make
 
 TOKENS = tuple(Scored(id=token, score=10.0 - at) for at, token in enumerate([40, DOG, 41, BYTE, 42, 43]))

@@ -8,7 +8,9 @@ import pytest
 from app.formats.tables import view_csv
 from app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
 from precompute.index.index import Index
-from precompute.live.wire import ChosenNeuron, Likely, PromptAnswer, PromptAsk
+from precompute.live.wire.panels import ChosenNeuron
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.live.wire.shared import Likely
 from tests.support.site import GPT2, LLAMA
 
 

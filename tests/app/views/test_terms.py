@@ -30,7 +30,8 @@ from app.views.terms import (
     write_token,
 )
 from precompute.errors import BadRequest
-from precompute.live.wire import HeadOff, NeuronSet, Term, Word
+from precompute.live.wire.prompt import HeadOff, NeuronSet
+from precompute.live.wire.words import Term, Word
 
 
 @pytest.mark.parametrize(("typed", "meant", "written"), [

@@ -8,7 +8,8 @@ from app.views.readable import SAME
 from app.views.through_heads import CARDS, Echo, ThroughHeadsView, chosen_layers, first_layers, through_heads_view
 from precompute.errors import NotFound
 from precompute.index.index import Index
-from precompute.live.wire import HeadReading, Scored, ThroughHeadsAnswer, WordUsed
+from precompute.live.wire.shared import Scored
+from precompute.live.wire.words import HeadReading, ThroughHeadsAnswer, WordUsed
 from tests.app.views.test_worth_reading import DULL, FORMS, LETTERS, WORDS, ids, opened, words
 
 

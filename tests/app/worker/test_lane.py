@@ -16,7 +16,7 @@ from app.worker.lane import Lane
 from app.worker.limits import Limits
 from app.worker.pace import Pace
 from app.workers.errors import LiveDown, LiveFailed, LiveFull
-from precompute.live.wire import PromptAsk
+from precompute.live.wire.prompt import PromptAsk
 
 pytestmark = pytest.mark.anyio
 ASK = PromptAsk(text="x", k=5)

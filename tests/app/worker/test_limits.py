@@ -8,7 +8,8 @@ import pytest
 from app.settings import Settings
 from app.worker.limits import Limits
 from app.workers.errors import TooLarge
-from precompute.live.wire import HeadOff, PromptAsk, RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
+from precompute.live.wire.prompt import HeadOff, PromptAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
 
 LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3, heads_limit=24))
 PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(layer=0, head=0)

@@ -18,15 +18,9 @@ import pytest
 from app.settings import Settings
 from app.worker.service import create_worker
 from app.workers.protocol import WEIGHTS_HEADER, Fault, Health
-from precompute.live.wire import (
-    PromptAnswer,
-    PromptAsk,
-    SeedsAnswer,
-    SeedsAsk,
-    StatesAnswer,
-    StatesAsk,
-    StatesReadingAsk,
-)
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import SeedsAnswer, SeedsAsk
 from tests.support.site import GPT2
 from tests.support.workers import (
     PROMPT,

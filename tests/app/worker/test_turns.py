@@ -6,7 +6,7 @@ import pytest
 
 from app.worker.jobs import Job
 from app.worker.turns import Turns
-from precompute.live.wire import PromptAsk
+from precompute.live.wire.prompt import PromptAsk
 
 ASK = PromptAsk(text="x", k=5)
 Coming = tuple[str, float]  # a visitor, and what their ask costs

@@ -13,19 +13,10 @@ from app.worker.limits import Limits
 from app.worker.worker import Worker
 from app.workers.errors import LiveDown, LiveFull, TimedOut, TooLarge
 from app.workers.protocol import ENDPOINTS, Ask
-from precompute.live.wire import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    Term,
-    ThroughHeadsAsk,
-    Word,
-    WordPair,
-)
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
 from tests.support.site import GPT2
 from tests.support.workers import HeldEngine
 

@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from starlette.datastructures import State
 
 from app.workers.keeper import Keeper
-from precompute.live.wire import SeedsAnswer
+from precompute.live.wire.words import SeedsAnswer
 from tests.support.builds import quick_build, small_gpt2
 from tests.support.processes import alive, serving
 from tests.support.site import GPT2, LLAMA

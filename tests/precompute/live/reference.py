@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from precompute.live.engine import Engine
-from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
 from precompute.weights.architectures import describe
 from precompute.weights.architectures.base import Model
 from precompute.weights.checkpoint import Checkpoint

@@ -9,7 +9,9 @@ from torch import Tensor
 
 from precompute.errors import BadRequest, NotFound
 from precompute.live.records import FIRST_ONLY_FACTOR
-from precompute.live.wire import Attribution, HeadTerm, LayerTerms, NeuronTerm, PromptAsk, Word
+from precompute.live.wire.panels import Attribution, HeadTerm, LayerTerms, NeuronTerm
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.words import Word
 from tests.precompute.live.reference import TEXT, Case
 from tests.precompute.live.test_run import TOUCHES, touched
 

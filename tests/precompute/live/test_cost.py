@@ -8,21 +8,11 @@ from torch.utils.flop_counter import FlopCounterMode
 from precompute.live.cost import NUMBER_COST, PASS_TOKENS, ask_cost, row_cost, token_cost
 from precompute.live.engine import Engine
 from precompute.live.token_rows import COSINE_ROWS
-from precompute.live.wire import (
-    HeadOff,
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    Term,
-    ThroughHeadsAsk,
-    Wire,
-    Word,
-    WordPair,
-)
+from precompute.live.wire.prompt import HeadOff, PromptAsk
+from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
+from precompute.live.wire.shared import Wire
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from precompute.live import coverage
-from precompute.live.wire import CoverageRow
+from precompute.live.wire.panels import CoverageRow
 from tests.precompute.live.reference import TEXT, Case
 from tests.support.nets import Run
 

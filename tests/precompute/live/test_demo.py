@@ -7,7 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.live.wire import Convention, Lens, NeuronSet, NeuronTerm, SeedsAnswer, SeedsAsk, Term
+from precompute.live.wire.panels import NeuronTerm
+from precompute.live.wire.prompt import Convention, NeuronSet
+from precompute.live.wire.shared import Lens
+from precompute.live.wire.words import SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live import (

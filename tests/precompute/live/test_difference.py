@@ -9,19 +9,10 @@ import pytest
 
 from precompute.errors import NotFound
 from precompute.live.engine import Engine
-from precompute.live.wire import (
-    PairsReadingAsk,
-    PromptAsk,
-    ReadingAsk,
-    RelationAsk,
-    SeedsAsk,
-    StatesAsk,
-    StatesReadingAsk,
-    Term,
-    ThroughHeadsAsk,
-    Word,
-    WordPair,
-)
+from precompute.live.wire.prompt import PromptAsk
+from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
+from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
 from precompute.project.embedding import Float64
 from precompute.shape import FACTORS, SIDES
 from precompute.weights.architectures import describe

@@ -9,7 +9,7 @@ from torch.testing import assert_close
 
 from precompute.live.evolution import appears
 from precompute.live.vocabulary import sums_of_exponentials
-from precompute.live.wire import EvolutionRow
+from precompute.live.wire.panels import EvolutionRow
 from tests.precompute.live.reference import Case
 
 

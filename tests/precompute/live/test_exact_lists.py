@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from precompute.live.exact_lists import exact_lists
-from precompute.live.wire import End, Lens
+from precompute.live.wire.shared import End, Lens
 from precompute.live.words import Vocabulary
 from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support.brute import vector_lists

@@ -6,7 +6,9 @@ from itertools import product
 import pytest
 
 from precompute.live.first_tokens import LENGTH, ListEnd, first_tokens
-from precompute.live.wire import ActiveNeuron, End, FirstTokens, Lens, SeedsAnswer, SeedsAsk, Term, Unbuilt
+from precompute.live.wire.panels import ActiveNeuron
+from precompute.live.wire.shared import End, FirstTokens, Lens, Unbuilt
+from precompute.live.wire.words import SeedsAnswer, SeedsAsk, Term
 from precompute.shape import SIDES
 from tests.precompute.live.reference import Case
 from tests.support.brute import vector_lists

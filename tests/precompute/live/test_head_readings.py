@@ -10,7 +10,7 @@ from precompute.errors import NotFound
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.live import readings
 from precompute.live.faults import Cancelled
-from precompute.live.wire import PairsReadingAsk
+from precompute.live.wire.readings import PairsReadingAsk
 from tests.precompute.live.reference import Case, make_case
 from tests.support import brute
 from tests.support.models import tiny_gpt2

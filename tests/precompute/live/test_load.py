@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from precompute.errors import BadWeights, NoSafetensors
 from precompute.live.engine import Engine
-from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close
 from tests.support.families import FAMILIES

@@ -9,7 +9,7 @@ import torch
 from precompute.errors import NotFound
 from precompute.live import neurons, records
 from precompute.live.records import Record
-from precompute.live.wire import PromptAsk
+from precompute.live.wire.prompt import PromptAsk
 from tests.precompute.live.reference import TEXT, Case
 
 

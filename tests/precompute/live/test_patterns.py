@@ -9,7 +9,9 @@ from torch import Tensor
 
 from precompute.live.head_vectors import exactly_sought, messages, sought
 from precompute.live.token_rows import TokenRows
-from precompute.live.wire import Convention, HeadPattern, Lens, Look, PatternRows, Scored, TokenPattern
+from precompute.live.wire.panels import HeadPattern, Look, TokenPattern
+from precompute.live.wire.prompt import Convention, PatternRows
+from precompute.live.wire.shared import Lens, Scored
 from tests.precompute.live.reference import TEXT, Case, close
 
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)

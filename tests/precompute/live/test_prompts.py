@@ -9,7 +9,7 @@ from torch.nn.functional import cosine_similarity
 
 from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.faults import Cancelled
-from precompute.live.wire import PromptAnswer, PromptAsk
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
 from tests.precompute.live.reference import TEXT, Case
 
 PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from precompute.errors import NotFound
-from precompute.live.wire import Reading, ReadingAnswer, ReadingAsk
+from precompute.live.wire.readings import Reading, ReadingAnswer, ReadingAsk
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
 from tests.precompute.live.reference import Case

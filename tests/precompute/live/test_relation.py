@@ -13,7 +13,7 @@ from precompute.live.faults import Cancelled
 from precompute.live.relation import RANDOM_WORDS, SHUFFLES
 from precompute.live.seed_ranking import find_seed
 from precompute.live.vocabulary import count_around
-from precompute.live.wire import RelationAsk, WordPair
+from precompute.live.wire.words import RelationAsk, WordPair
 from precompute.project.embedding import Float64
 from tests.precompute.live.reference import Case
 

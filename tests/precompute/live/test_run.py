@@ -14,7 +14,7 @@ from precompute.errors import BadWeights
 from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
 from precompute.live.run import Rotation, Watcher, run
-from precompute.live.wire import HeadOff, NeuronSet, PromptAsk
+from precompute.live.wire.prompt import HeadOff, NeuronSet, PromptAsk
 from precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close, make_case
 from tests.support.models import tiny_gpt2, tiny_llama

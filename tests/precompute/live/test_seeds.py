@@ -10,7 +10,7 @@ from precompute.errors import BadRequest, LexiscopeError, NotFound
 from precompute.live.proposals import proposals
 from precompute.live.seed_ranking import find_seed, rank_by_seeds, rank_of_vector
 from precompute.live.seeds import HEAD_TOKENS, NEAREST, Query
-from precompute.live.wire import SeedsAnswer, SeedsAsk, Term, VectorPlace
+from precompute.live.wire.words import SeedsAnswer, SeedsAsk, Term, VectorPlace
 from precompute.project.embedding import Float64
 from precompute.shape import SIDES
 from tests.precompute.live.reference import Case

@@ -10,7 +10,8 @@ from torch.nn import functional
 from precompute.errors import BadRequest, NotFound
 from precompute.live.engine import Engine
 from precompute.live.faults import Cancelled
-from precompute.live.wire import Likely, StatesAnswer, StatesAsk, StatesReadingAsk
+from precompute.live.wire.shared import Likely
+from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAsk
 from tests.precompute.live.reference import TEXT, Case, close
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from precompute.live import records
-from precompute.live.wire import NeuronPlace
+from precompute.live.wire.prompt import NeuronPlace
 from tests.precompute.live.reference import TEXT, Case
 
 PLACES = ((2, 7), (0, 3), (2, 1))

@@ -9,7 +9,7 @@ import pytest
 from precompute.errors import BadRequest, NotFound
 from precompute.live.faults import Cancelled
 from precompute.live.seed_ranking import find_seed
-from precompute.live.wire import ThroughHeadsAsk, Word
+from precompute.live.wire.words import ThroughHeadsAsk, Word
 from precompute.project.embedding import Float64
 from tests.precompute.live.reference import Case
 from tests.support.brute import lensed, rounded
