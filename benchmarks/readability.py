@@ -75,13 +75,13 @@ def _map_figures(index: Index) -> Iterator[Figure]:
     rated = [row for row in content["ratings"] if not row[3] and row[0] in index.layers]
     measures: dict[str, Callable[[int, str, int], float]] = {
         "coherence of the paper's list": lambda layer, matrix, head: float(
-            index.shard(layer).all_pair_coherences(matrix, "dot", "all")[head]
+            index.shard(layer).heads.all_pair_coherences(matrix, "dot", "all")[head]
         ),
         "coherence": lambda layer, matrix, head: float(
-            index.shard(layer).all_pair_coherences(matrix, "cosine", "words")[head]
+            index.shard(layer).heads.all_pair_coherences(matrix, "cosine", "words")[head]
         ),
         "readability": lambda layer, matrix, head: float(
-            index.shard(layer).all_readabilities(matrix, "cosine", "words")[head]
+            index.shard(layer).heads.all_readabilities(matrix, "cosine", "words")[head]
         ),
     }
     for (name, measure), matrices in product(measures.items(), (MATRICES, *((matrix,) for matrix in MATRICES))):

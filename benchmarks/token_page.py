@@ -13,7 +13,7 @@ from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, TokenView, token_view
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import D_VOCAB, gpt2_shape, write_random_index
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array
+from precompute.index.tensor_file import Array
 from precompute.shape import ENDS, MATRICES
 
 HUB = D_VOCAB - 1  # in very many lists

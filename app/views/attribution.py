@@ -131,7 +131,7 @@ def _pairs(index: Index, layer: int, head: int) -> list[TokenPair] | None:
         return None
     lens = "cosine" if "cosine" in index.stored.lenses else index.stored.lens
     try:
-        ids, scores, (top, _) = index.shard(layer).both_ends("vo", head, lens, "words", PAIRS)
+        ids, scores, (top, _) = index.shard(layer).heads.both_ends("vo", head, lens, "words", PAIRS)
     except (IndexFault, NotFound):
         return []
     return token_pairs(index.tokens, ids[:top].tolist(), scores[:top].tolist())

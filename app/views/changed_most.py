@@ -25,7 +25,8 @@ from app.views.worth_reading import (
     largest_cards,
 )
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array, Floats, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Array, Floats
 from precompute.shape import ENDS, MATRICES
 
 NEURON_KINDS = ("ff_key", "ff_value")
@@ -122,9 +123,9 @@ def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
     readabilities: dict[tuple[int, str], Array] = {}
     numbers: dict[tuple[int, str], Array] = {}
     for matrix in MATRICES:
-        moved = _moved({layer: shard.all_matrix_norms(matrix)[0] for layer, shard in shards.items()})
+        moved = _moved({layer: shard.heads.all_matrix_norms(matrix)[0] for layer, shard in shards.items()})
         for layer, shard in shards.items():
-            of_heads = readabilities[layer, matrix] = shard.all_readabilities(matrix, lens, HEAD_PRESET)
+            of_heads = readabilities[layer, matrix] = shard.heads.all_readabilities(matrix, lens, HEAD_PRESET)
             wanted = (moved[layer] > 0) & (of_heads >= NAMEABLE)
             numbers[layer, matrix] = np.where(wanted, moved[layer] * of_heads, np.nan)
 

@@ -12,7 +12,8 @@ from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.index.manifest import Minus as StoredMinus
 from precompute.index.origin import public_source
-from precompute.index.shard_reader import Floats, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Floats
 from precompute.shape import MATRICES
 
 
@@ -77,11 +78,11 @@ def vector_changes(shard: Shard, kind: str) -> Floats:
 
 def head_changes(shard: Shard, matrix: str) -> Floats:
     """(n_heads,)"""
-    return relative_changes(*shard.all_matrix_norms(matrix))
+    return relative_changes(*shard.heads.all_matrix_norms(matrix))
 
 
 def matrix_change(shard: Shard, matrix: str, head: int) -> Change:
-    norm, base_norm = (float(norms[head]) for norms in shard.all_matrix_norms(matrix))
+    norm, base_norm = (float(norms[head]) for norms in shard.heads.all_matrix_norms(matrix))
     return {"norm": norm, "base_norm": base_norm, "change": relative(norm, base_norm)}
 
 
@@ -96,7 +97,7 @@ def layer_changes(shard: Shard, kinds: Sequence[str]) -> dict[str, float | None]
 
 def is_unchanged(shard: Shard, kinds: Sequence[str]) -> bool:
     """Whether nothing of a layer changed: no vector of these kinds, no head."""
-    of_heads = (shard.all_matrix_norms(matrix)[0] for matrix in MATRICES)
+    of_heads = (shard.heads.all_matrix_norms(matrix)[0] for matrix in MATRICES)
     return not any(norms.any() for norms in (*map(shard.all_norms, kinds), *of_heads))
 
 

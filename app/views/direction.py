@@ -85,7 +85,7 @@ def direction_view(
     sides = {name: kind for name, kind in SIDE_KINDS.items() if kind in index.stored.kinds}
     rows = [(kind, shape.row(kind, head, direction)) for kind in sides.values()]
     vectors = dict(zip(sides, stored_vectors(index, shard, rows, lens, k)[0], strict=True))
-    values = {matrix: shard.all_singular(matrix)[head] for matrix in index.stored.directions}
+    values = {matrix: shard.heads.all_singular(matrix)[head] for matrix in index.stored.directions}
     vo: VoDirection | None = None
     qk: QkDirection | None = None
     if "vo" in values:
@@ -120,10 +120,10 @@ def direction_view(
 def shares(index: Index, shard: Shard, matrix: str, head: int) -> list[float | None]:
     """Of each direction of a head. Of a difference, whose matrix may have more directions than are stored, of the whole
     matrix."""
-    squares = [value * value for value in shard.all_singular(matrix)[head].tolist()]
+    squares = [value * value for value in shard.heads.all_singular(matrix)[head].tolist()]
     whole = sum(squares)
     if index.stored.difference:
-        whole = max(whole, float(shard.all_matrix_norms(matrix)[0][head]) ** 2)
+        whole = max(whole, float(shard.heads.all_matrix_norms(matrix)[0][head]) ** 2)
     return [square / whole if whole else None for square in squares]
 
 

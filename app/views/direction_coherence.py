@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from app.views.readable import SAME, Readable, readable
 from precompute.index.index import Index
-from precompute.index.shard_reader import Floats, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Floats
 from precompute.shape import DIRECTIONS, ENDS, FACTORS
 
 BEST = 10  # of a head's directions, or subheads: their mean is how well it reads by them

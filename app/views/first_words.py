@@ -14,7 +14,7 @@ from app.views.tokens import Token, TokenPair, token_pairs
 from app.views.worth_reading import HEAD_PRESET, head_lens, without_repetition
 from precompute.errors import IndexFault, NotFound
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array
+from precompute.index.tensor_file import Array
 from precompute.index.tokens import TokenTable
 
 FIRST = 4  # tokens
@@ -57,7 +57,7 @@ def first_pair(
 
 def _read(index: Index, matrix: str, layer: int) -> list[list[TokenPair]]:
     """Of each head, the readable pairs first."""
-    ids, scores, counts = index.shard(layer).first_pairs(matrix, head_lens(index), HEAD_PRESET, PAIRS_LOOKED_AT)
+    ids, scores, counts = index.shard(layer).heads.first_pairs(matrix, head_lens(index), HEAD_PRESET, PAIRS_LOOKED_AT)
     words, pairs = readable(index), []
     for of_head, their_scores, count in zip(ids.tolist(), scores.tolist(), counts.tolist(), strict=True):
         listed = token_pairs(index.tokens, of_head[:count], their_scores[:count])

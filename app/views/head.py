@@ -167,7 +167,7 @@ def _glance(index: Index, matrix: str, layer: int, head: int, lens: str, preset:
         top=view.top,
         bottom=view.bottom,
         coherence=view.coherence[0],
-        readability=finite(index.shard(layer).readabilities(matrix, head, lens, preset)[0]),
+        readability=finite(index.shard(layer).heads.readabilities(matrix, head, lens, preset)[0]),
         columns=view.columns,
         hidden=view.hidden,
     )

@@ -91,7 +91,7 @@ def _of_matrix(index: Index, shard: Shard, matrix: str, head: int, lens: str, hu
         for side, kind in SIDE_KINDS.items()
         if kind in DIRECTIONS[matrix]
     }
-    values, of_whole = shard.all_singular(matrix)[head].tolist(), shares(index, shard, matrix, head)
+    values, of_whole = shard.heads.all_singular(matrix)[head].tolist(), shares(index, shard, matrix, head)
     return MatrixDirections(
         best=[at for at in coherence.best if coherence.numbers[at] > NOISE][:NAMED] if coherence else [],
         reads=coherence.reads if coherence else None,

@@ -88,7 +88,7 @@ def _pairs(index: Index, label: Label, matrix: str) -> list[tuple[str, str]]:
     if matrix not in index.stored.matrices:
         return []
     texts, shard = index.tokens.texts, index.shard(label.about.layer or 0)
-    pairs = shard.pairs(matrix, label.about.index or 0, label.lens, label.preset, label.end).ids[:FIRST_PAIRS]
+    pairs = shard.heads.pairs(matrix, label.about.index or 0, label.lens, label.preset, label.end).ids[:FIRST_PAIRS]
     return [(texts[first], texts[second]) for first, second in pairs.tolist()]
 
 

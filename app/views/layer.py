@@ -20,7 +20,9 @@ from app.views.vectors import NOT_STORED, UNCHANGED
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
-from precompute.index.shard_reader import NOTABLE, Array, Floats, Shard, position
+from precompute.index.shard_reader import NOTABLE, Shard
+from precompute.index.stored import position
+from precompute.index.tensor_file import Array, Floats
 from precompute.shape import ENDS
 
 SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
@@ -147,7 +149,7 @@ def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
     """The neurons whose key or value lists a token, at whichever end."""
     index.tokens.raw(token)
     kinds = [at for at, kind in enumerate(index.stored.kinds) if kind in ("ff_key", "ff_value")]
-    lists = [shard.listed(token, lens, end) for end in ENDS]
+    lists = [shard.inverted.listed(token, lens, end) for end in ENDS]
     return np.unique(np.concatenate([found.index[np.isin(found.kind, kinds)] for found in lists]))
 
 

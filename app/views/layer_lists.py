@@ -11,7 +11,7 @@ from app.views.difference import minus_of
 from app.views.layer import ordered_neurons
 from app.views.tokens import Token, ViewOfModel, token_of
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array
+from precompute.index.tensor_file import Array
 from precompute.shape import ENDS
 
 Ends: TypeAlias = Literal["top", "bottom", "both"]

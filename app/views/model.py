@@ -25,7 +25,8 @@ from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.origin import public_source
-from precompute.index.shard_reader import Shard, position
+from precompute.index.shard_reader import Shard
+from precompute.index.stored import position
 from precompute.rebuild_command import unless_running
 from precompute.shape import MATRICES, PRESETS
 
@@ -231,8 +232,8 @@ def _cells(
     words = head_lens(index), HEAD_PRESET
     listed = _first_pairs(index, shard, matrix, lens, preset, LOOKED_AT if hubs else 2)
     readable = _first_pairs(index, shard, matrix, *words, READABLE_PAIRS)
-    coherences = shard.all_pair_coherences(matrix, lens, preset).tolist()
-    readabilities = shard.all_readabilities(matrix, *words).tolist()
+    coherences = shard.heads.all_pair_coherences(matrix, lens, preset).tolist()
+    readabilities = shard.heads.all_readabilities(matrix, *words).tolist()
     return tuple(
         {
             "head": head,
@@ -247,7 +248,7 @@ def _cells(
 
 def _first_pairs(index: Index, shard: Shard, matrix: str, lens: str, preset: str, count: int) -> list[list[TokenPair]]:
     """The first pairs of every head."""
-    ids, scores, counts = (array.tolist() for array in shard.first_pairs(matrix, lens, preset, count))
+    ids, scores, counts = (array.tolist() for array in shard.heads.first_pairs(matrix, lens, preset, count))
     return [
         token_pairs(index.tokens, of_head[:number], their_scores[:number])
         for of_head, their_scores, number in zip(ids, scores, counts, strict=True)

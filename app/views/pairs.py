@@ -13,7 +13,8 @@ from app.views.tokens import HUBS_HIDDEN, NOTE, OF_DIFFERENCE, OMIT_NONE, PAGE_O
 from app.views.vectors import CHANGE, UNCHANGED, Coherence
 from precompute.index.index import Index
 from precompute.index.not_stored import check_kinds, check_lens
-from precompute.index.shard_reader import Shard, position
+from precompute.index.shard_reader import Shard
+from precompute.index.stored import position
 from precompute.live.wire.readings import PairsReadingAnswer, ScoredPair
 from precompute.shape import MATRICES
 
@@ -69,11 +70,11 @@ def pairs_view(
     shard = index.shard(layer)
     check_number(index, "head", head, index.shape.n_heads)
     check_length(k)
-    ids, scores, (n_top, _) = shard.both_ends(matrix, head, lens, preset, k)
+    ids, scores, (n_top, _) = shard.heads.both_ends(matrix, head, lens, preset, k)
     changed = matrix_change(shard, matrix, head) if index.stored.difference else None
     unchanged = changed is not None and changed["norm"] == 0
     pairs = [] if unchanged else token_pairs(index.tokens, ids.tolist(), scores.tolist())
-    coherence_top, coherence_bottom = map(finite, shard.pair_coherences(matrix, head, lens, preset))
+    coherence_top, coherence_bottom = map(finite, shard.heads.pair_coherences(matrix, head, lens, preset))
     return PairsView(
         model=index.manifest.model,
         build=index.manifest.build,
@@ -97,7 +98,7 @@ def pairs_view(
 
 def _n_hidden(shard: Shard, matrix: str, head: int, lens: str, shown: list[TokenPair]) -> int:
     """How many of as many pairs of preset `all` are not among the shown."""
-    best = shard.best_pairs(matrix, head, lens, len(shown)).tolist()
+    best = shard.heads.best_pairs(matrix, head, lens, len(shown)).tolist()
     return len({(a, b) for a, b in best} - _ids(shown))
 
 
@@ -106,7 +107,7 @@ def with_pairs_reading(index: Index, view: PairsView, name: str, answer: PairsRe
     shard, at = index.shard(view.layer), (view.matrix, view.head, view.lens, view.preset)
     top, bottom = (_token_pairs(index, pairs) for pairs in (answer.top, answer.bottom))
     stored_top, stored_bottom = (
-        {(a, b) for a, b in shard.pairs(*at, end).ids[: len(pairs)].tolist()}
+        {(a, b) for a, b in shard.heads.pairs(*at, end).ids[: len(pairs)].tolist()}
         for end, pairs in (("top", top), ("bottom", bottom))
     )
     either = _ids(top) | stored_top

@@ -126,7 +126,7 @@ def head_compared(index: Index, printed: PrintedHead, lens: str) -> HeadCompared
 
 def _ours(index: Index, printed: PrintedHead, lens: str, preset: str) -> list[TokenPair]:
     """Our pairs as they are compared: those of ASCII tokens, because print has no others."""
-    pairs = index.shard(printed.layer).pairs(printed.matrix, printed.head, lens, preset, "top")
+    pairs = index.shard(printed.layer).heads.pairs(printed.matrix, printed.head, lens, preset, "top")
     ours = token_pairs(index.tokens, pairs.ids.tolist(), pairs.scores.tolist())
     kept = [pair for pair in ours if is_ascii(index.tokens, pair["from"]["id"], pair["to"]["id"])]
     return kept[: PAIRS_FIRST[-1]]

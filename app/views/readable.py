@@ -10,7 +10,7 @@ import numpy as np
 from app.views.token_search import TokenSearch, token_search
 from precompute.errors import IndexFault
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array
+from precompute.index.tensor_file import Array
 from precompute.index.tokens import TokenTable, whole_words
 
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
@@ -105,7 +105,7 @@ def _learned(index: Index) -> Array:
     lists = np.zeros(index.shape.d_vocab, np.int64)
     for layer in index.layers:
         with suppress(IndexFault):
-            lists += index.shard(layer).lists_of_tokens(index.stored.lens, "top")
+            lists += index.shard(layer).inverted.lists_of_tokens(index.stored.lens, "top")
     usual = np.median(lists)
     learned &= (lists >= RARE * usual) & (lists <= EVERYWHERE * usual)
     return learned

@@ -9,7 +9,8 @@ from typing_extensions import TypedDict
 from app.views.tokens import Token, tokens_of
 from precompute.index.index import Index
 from precompute.index.lists import Similarity
-from precompute.index.shard_reader import Array, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Array
 from precompute.shape import ENDS, MATRICES
 
 End = Literal["top", "bottom"]

@@ -20,7 +20,7 @@ from precompute.index.lookup import look_up_token
 from precompute.index.lookup.pairs import PairListings
 from precompute.index.lookup.vectors import VectorListings
 from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
-from precompute.index.shard_reader import position
+from precompute.index.stored import position
 from precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]

@@ -11,7 +11,8 @@ from app.views.checks import check_length, finite
 from app.views.difference import relative
 from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Array
 from precompute.live.wire.readings import ReadingAnswer
 from precompute.shape import DIRECTION_KINDS
 

@@ -17,7 +17,8 @@ from app.views.readable import SAME, FreshWords, Readable, readable
 from app.views.tokens import Token, TokenPair, tokens_of
 from precompute.errors import IndexFault
 from precompute.index.index import Index
-from precompute.index.shard_reader import Array, Shard
+from precompute.index.shard_reader import Shard
+from precompute.index.tensor_file import Array
 from precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
@@ -96,7 +97,7 @@ def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
     words, lens = FreshWords(readable(index)), head_lens(index)
     numbers: dict[tuple[int, str], Array] = {}
     for (layer, shard), matrix in product(shards.items(), MATRICES):
-        of_heads = shard.all_readabilities(matrix, lens, HEAD_PRESET)
+        of_heads = shard.heads.all_readabilities(matrix, lens, HEAD_PRESET)
         numbers[layer, matrix] = np.where(of_heads >= NAMEABLE, of_heads, np.nan)
     return largest_cards(lambda group, head, value: head_card(index, words, *group, head, value, lens), numbers)
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from precompute.files import damaged
 from precompute.index.index import Index
 from precompute.index.list_checks import SIGNS, fault, unsound
-from precompute.index.shard_reader import Shard, position
+from precompute.index.shard_reader import Shard
+from precompute.index.stored import position
 from precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
 
 Array = NDArray[Any]
@@ -82,7 +83,7 @@ def pair_columns(
     if counts.size and counts.max() > stored.pairs:
         raise damaged(shard.file.path, f"is damaged: {matrix} claims {counts.max()} pairs in a list")
     if stored.difference:
-        counts = np.where((shard.all_matrix_norms(matrix)[0] > 0)[:, None, None, None], counts, 0)
+        counts = np.where((shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None, None], counts, 0)
     there = np.arange(stored.pairs) < counts[..., None]  # (n_heads, L, P, E, pairs)
     signs = SIGNS[end_at]
     bad = unsound(ids, scores * signs, d_vocab, there)

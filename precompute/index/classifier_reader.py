@@ -6,7 +6,7 @@ import numpy as np
 
 from precompute.errors import NotFound
 from precompute.files import damaged
-from precompute.index.list_checks import SIGNS, fault
+from precompute.index.list_checks import LARGEST_COHERENCE, SIGNS, fault
 from precompute.index.lists import VectorLists
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import TensorFile
@@ -14,8 +14,6 @@ from precompute.shape import ENDS
 
 if TYPE_CHECKING:
     from precompute.index.manifest import ClassifierEntry
-
-LARGEST_COHERENCE = 1.001
 
 
 class ClassifierLists:

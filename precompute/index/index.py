@@ -20,9 +20,9 @@ from precompute.index.index_files import (
     open_vocabulary,
 )
 from precompute.index.manifest import MANIFEST, FileEntry, Manifest
-from precompute.index.shard_reader import Array, Floats, Shard, position
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import TensorFile
+from precompute.index.shard_reader import Shard
+from precompute.index.stored import Stored, position
+from precompute.index.tensor_file import Array, Floats, TensorFile
 from precompute.index.tokens import whole_words
 from precompute.rebuild_command import unless_running
 from precompute.shape import Shape

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIGNS = np.array([[1], [-1]], np.float32)  # (E, 1): times these, the scores of either end fall
+LARGEST_COHERENCE = 1.001  # mean cosines: float32 sums may be a little beyond 1
 
 _PAIR = {2: "<u4", 4: "<u8"}  # two ids as one number, by the bytes of an id
 

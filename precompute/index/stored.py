@@ -1,9 +1,11 @@
 """What an index stores of a model: which kinds of vectors, under which lenses, and how long its lists are.
 A build can leave out kinds, a lens, or all pairs of heads; what a model has is in its Shape."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from precompute.errors import NotFound
 from precompute.shape import COMPARED, DIRECTION_KINDS, DIRECTIONS, LENSES, MATRICES, Shape
 
 
@@ -81,3 +83,10 @@ class Stored:
             "" if self.pairs else "--pairs 0",
         ]
         return " ".join(option for option in options if option)
+
+
+def position(what: str, asked: str, known: Sequence[str]) -> int:
+    """Where a name stands among the known ones, which is how shards number lenses, ends, presets and kinds."""
+    if asked not in known:
+        raise NotFound(f"{what} {asked!r}: there are {', '.join(known)}")
+    return known.index(asked)

@@ -65,7 +65,7 @@ def directions_fault(
 ) -> str | None:
     """What is wrong with these directions of a head."""
     found, shard, d_head = decompose(brute, layer, matrix, head), index.shard(layer), index.shape.d_head
-    singular = shard.all_singular(matrix)[head].astype(np.float64)
+    singular = shard.heads.all_singular(matrix)[head].astype(np.float64)
     sigma = np.zeros(d_head)
     sigma[: len(found.sigma)] = found.sigma[:d_head]
     kinds = [kind for kind in DIRECTIONS[matrix] if kind in index.stored.kinds]

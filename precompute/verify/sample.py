@@ -11,7 +11,7 @@ import numpy as np
 from precompute.errors import LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index.index import Index
 from precompute.index.manifest import MANIFEST
-from precompute.index.shard_reader import Array, Floats
+from precompute.index.tensor_file import Array, Floats
 from precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
 from precompute.verify import brute_coherence, brute_similarity
 from precompute.verify.brute_coherence import Hubs
@@ -176,7 +176,7 @@ def _vectors_fault(
 
 def _head_norms_fault(index: Index, layer: int, brute: BruteForce, matrix: str, head: int) -> str | None:
     """Of a difference."""
-    stored = [float(norms[head]) for norms in index.shard(layer).all_matrix_norms(matrix)]
+    stored = [float(norms[head]) for norms in index.shard(layer).heads.all_matrix_norms(matrix)]
     exact = brute.head_norms(layer, matrix, head)
     for what, norm, right in zip(("norm", "base's norm"), stored, exact, strict=True):
         if abs(norm - right) > NORM_ERROR * right + 1e-12 * exact[1] + SMALLEST_FLOAT32:
@@ -231,7 +231,7 @@ def _pairs_fault(
         for preset in PRESETS:
             allowed = brute.allowed(preset, rows[:, None], all_tokens)
             for end, sign in zip(ENDS, (1, -1), strict=True):
-                stored = index.shard(layer).pairs(matrix, head, lens, preset, end)
+                stored = index.shard(layer).heads.pairs(matrix, head, lens, preset, end)
                 pairs = stored.ids.astype(np.int64)
                 listed = exact.at(pairs)
                 size = float(np.abs(row_scores).max(initial=0)) + float(np.abs(listed).max(initial=0))
@@ -248,7 +248,7 @@ def _pairs_fault(
                 if missing.any() or not proper or not _close(listed, stored.scores, size):
                     return f"{matrix} of head {head} ({lens}, {preset}, {end})"
                 readable = np.nan if unchanged else brute_coherence.readability(pairs, *directions)
-                kept = index.shard(layer).readabilities(matrix, head, lens, preset)[ENDS.index(end)]
+                kept = index.shard(layer).heads.readabilities(matrix, head, lens, preset)[ENDS.index(end)]
                 if not np.isclose(kept, readable, rtol=0, atol=COHERENCE_ERROR, equal_nan=True):
                     return f"the readability of {matrix} of head {head} ({lens}, {preset}, {end})"
                 if hubs is not None:
@@ -271,10 +271,10 @@ def _inverted_fault(index: Index, layer: int, token: int) -> str | None:
                 ids, count = (shard.array(f"{matrix}.{part}")[:, lens_at, :, end_at] for part in ("ids", "count"))
                 valid = np.arange(ids.shape[-2]) < count[..., None]  # (n_heads, P, pairs)
                 if index.stored.difference:
-                    valid &= (shard.all_matrix_norms(matrix)[0] > 0)[:, None, None]
+                    valid &= (shard.heads.all_matrix_norms(matrix)[0] > 0)[:, None, None]
                 n_paired += int(np.count_nonzero((ids == token) & valid[..., None]))
-            in_pairs = len(shard.paired(token, lens, end).rank) if index.stored.pairs else 0
-            if (len(shard.listed(token, lens, end).rank), in_pairs) != (n_listed, n_paired):
+            in_pairs = len(shard.inverted.paired(token, lens, end).rank) if index.stored.pairs else 0
+            if (len(shard.inverted.listed(token, lens, end).rank), in_pairs) != (n_listed, n_paired):
                 return f"the inverted lists of token {token} ({lens}, {end})"
     return None
 

@@ -9,7 +9,8 @@ from precompute.index.index import Index
 from precompute.index.lookup.layers import DamagedLayer, Layers
 from precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
 from precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
-from precompute.index.shard_reader import Shard, position
+from precompute.index.shard_reader import Shard
+from precompute.index.stored import position
 from precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ import numpy as np
 
 from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
 from precompute.index.lookup.ranking import rank_parts
-from precompute.index.shard_reader import Array
+from precompute.index.tensor_file import Array
 from precompute.shape import ENDS, MATRICES, PRESETS
 
 
@@ -138,7 +138,9 @@ def _counts(layers: Layers, lens: int, slots: _Slots) -> Array:
     """(n,): how many pairs the lists of these slots have."""
     if not len(slots.rank):
         return np.empty(0, np.uint32)
-    counts = np.stack([[shard.all_pair_counts(matrix) for matrix in MATRICES] for shard in layers.shards.values()])
+    counts = np.stack(
+        [[shard.heads.all_pair_counts(matrix) for matrix in MATRICES] for shard in layers.shards.values()]
+    )
     nth = np.searchsorted([*layers.shards], slots.layer)
     of_lists: Array = counts[nth, slots.matrix, slots.head, lens, slots.preset, slots.end]
     return of_lists

@@ -10,8 +10,8 @@ import numpy as np
 
 from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
 from precompute.index.lookup.ranking import rank_parts
-from precompute.index.shard_reader import Array
 from precompute.index.stored import Stored
+from precompute.index.tensor_file import Array
 from precompute.shape import ENDS
 
 _UNLISTED = np.iinfo(np.uint32).max  # the rank of a token in a list that does not hold it

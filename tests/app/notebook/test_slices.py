@@ -45,7 +45,7 @@ def pair_entries(
 ) -> Iterator[tuple[Any, ...]]:
     text = index.tokens.text
     for head in range(index.shape.n_heads):
-        pairs = index.shard(layer).pairs(matrix, head, lens, preset, end)
+        pairs = index.shard(layer).heads.pairs(matrix, head, lens, preset, end)
         listed = zip(pairs.ids[:k].tolist(), pairs.scores[:k].tolist(), strict=True)
         for rank, ((one, to), score) in enumerate(listed, 1):
             yield layer, matrix, head, lens, preset, end, rank, one, text(one), to, text(to), score

@@ -157,7 +157,7 @@ def test_the_same_lists_as_in_a_whole_index(data: Path, visitor: TestClient) -> 
     index = Index.open(data / "values")
     shard = index.shard(1)
     for token in (0, DOG, 200):
-        listed = [shard.listed(token, lens, "top") for lens in LENSES]
+        listed = [shard.inverted.listed(token, lens, "top") for lens in LENSES]
         roles = [visitor.get(f"/values/token/{token}.json?lens={lens}").json()["roles"] for lens in LENSES]
         tops = [next(role for role in of_lens if role["end"] == "top") for of_lens in roles]
         for found, top in zip(listed, tops, strict=True):

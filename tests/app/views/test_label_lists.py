@@ -83,7 +83,7 @@ def test_pairs(index: Index, preset: str, lens: str) -> None:
 
 
 def test_tokens_of_a_head_are_looked_for_at_both_sides(index: Index) -> None:
-    first = index.shard(1).pairs("qk", 0, "dot", "all", "top").ids[0].tolist()
+    first = index.shard(1).heads.pairs("qk", 0, "dot", "all", "top").ids[0].tolist()
     texts = [index.tokens.texts[token] for token in first]
     found = {(of.kind, of.side): of.ranks for of in compared(index, "head/1/0", tokens=texts)}
     assert set(found) == {("vo", "from"), ("vo", "to"), ("qk", "from"), ("qk", "to")}

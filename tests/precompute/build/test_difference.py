@@ -103,14 +103,14 @@ def test_lists_are_those_of_the_full_difference(tmp_path: Path, family: str, siz
             rows = [slice(at * shape.d_head, (at + 1) * shape.d_head) for at in (of_left, of_right)]
             products.append(left[rows[0]].T @ right[rows[1]])
         M = products[0] - products[1]  # (d_model, d_model)
-        norms = [float(norm[head]) for norm in shard.all_matrix_norms(matrix)]
+        norms = [float(norm[head]) for norm in shard.heads.all_matrix_norms(matrix)]
         np.testing.assert_allclose(norms, [np.linalg.norm(M), np.linalg.norm(products[1])], rtol=1e-6)
         for lens in LENSES:
             source, target = (sides[SIDES[kind]] for kind in kinds)
             scores = brute.pair_matrix(source, target, M, np.eye(shape.d_model), lens)
             noise = 1e-14 * np.abs(brute.pair_matrix(source, target, products[1], np.eye(shape.d_model), lens)).max()
             for preset, (end, sign) in product(PRESETS, zip(ENDS, (1, -1), strict=True)):
-                listed = shard.pairs(matrix, head, lens, preset, end)
+                listed = shard.heads.pairs(matrix, head, lens, preset, end)
                 (_, best), at = brute.best_pairs(scores, masks[preset], PAIRS)[ENDS.index(end)], tuple(listed.ids.T)
                 assert masks[preset][at].all()
                 assert len({*map(tuple, listed.ids.tolist())}) == len(best)
@@ -137,14 +137,14 @@ def test_what_did_not_change(difference_data: Path) -> None:
         assert np.isnan([lists.coherence_top, lists.coherence_bottom]).all()
     assert shard.similarity(UNCHANGED_NEURONS[0], "dot").top == 0
     for matrix in MATRICES:
-        norm, base_norm = shard.all_matrix_norms(matrix)
+        norm, base_norm = shard.heads.all_matrix_norms(matrix)
         assert np.flatnonzero(norm == 0).tolist() == [UNCHANGED_HEAD]
         assert (base_norm > 0).all()
-        pairs = shard.pairs(matrix, UNCHANGED_HEAD, "dot", "all", "bottom")
+        pairs = shard.heads.pairs(matrix, UNCHANGED_HEAD, "dot", "all", "bottom")
         assert pairs.ids.tolist() == [[0, at] for at in range(index.stored.pairs)]
         assert np.isnan(pairs.coherence)
     for token, end in product(range(k), ENDS):
-        listed, paired = shard.listed(token, "dot", end), shard.paired(token, "dot", end)
+        listed, paired = shard.inverted.listed(token, "dot", end), shard.inverted.paired(token, "dot", end)
         ff = [*zip(listed.kind.tolist(), listed.index.tolist(), strict=True)]
         assert not {(kind, neuron) for kind in (0, 1) for neuron in UNCHANGED_NEURONS}.intersection(ff)
         assert UNCHANGED_HEAD not in paired.head
@@ -158,8 +158,8 @@ def test_an_unchanged_layer(difference_data: Path) -> None:
     for kind in index.stored.weight_kinds:
         assert (shard.all_base_norms(kind) > 0).all()
     for matrix in MATRICES:
-        assert not shard.all_singular(matrix).any()
-    assert shard.lists_of_tokens("dot", "top").sum() == len(shard.paired(0, "dot", "top").rank) == 0
+        assert not shard.heads.all_singular(matrix).any()
+    assert shard.inverted.lists_of_tokens("dot", "top").sum() == len(shard.inverted.paired(0, "dot", "top").rank) == 0
 
 
 def test_brute_force_finds_nothing_wrong(difference_data: Path) -> None:

@@ -64,7 +64,7 @@ def pair_rows(index: Index, matrix: str) -> Iterator[tuple[Any, ...]]:
             for lens in index.stored.lenses:
                 for preset in PRESETS:
                     for end in ENDS:
-                        pairs = index.shard(layer).pairs(matrix, head, lens, preset, end)
+                        pairs = index.shard(layer).heads.pairs(matrix, head, lens, preset, end)
                         listed = zip(pairs.ids.tolist(), pairs.scores.tolist(), strict=True)
                         for rank, ((one, to), score) in enumerate(listed, 1):
                             yield layer, head, lens, preset, end, rank, one, text(one), to, text(to), score
@@ -212,7 +212,9 @@ def test_what_did_not_change_is_left_out(difference_data: Path, tmp_path: Path) 
     shards = {layer: index.shard(layer) for layer in index.layers}
     changed = {
         "ff_value": [(layer, at) for layer in shards for at in np.flatnonzero(shards[layer].all_norms("ff_value"))],
-        "vo": [(layer, head) for layer in shards for head in np.flatnonzero(shards[layer].all_matrix_norms("vo")[0])],
+        "vo": [
+            (layer, head) for layer in shards for head in np.flatnonzero(shards[layer].heads.all_matrix_norms("vo")[0])
+        ],
     }
     for name, number in (("ff_value", "index"), ("vo", "head")):
         table = pq.read_table(tmp_path / "lists" / f"{name}.parquet")

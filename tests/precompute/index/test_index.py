@@ -55,13 +55,14 @@ def folder(half_built: Path, tmp_path: Path) -> Path:
     (lambda shard: shard.subhead_similarity("vo", 2, 0, "dot"), "head 2: layer 1 has head 0 to 1"),
     (lambda shard: shard.subhead_similarity("vo", 1, 4, "dot"), "subhead 4: layer 1 has subhead 0 to 3"),
     (lambda shard: shard.subhead_similarity("ov", 1, 3, "dot"), "similarity 'ov': there are ff, vo, qk"),
-    (lambda shard: shard.pairs("ov", 0, "dot", "all", "top"), "matrix 'ov': there are vo, qk"),
-    (lambda shard: shard.pairs("vo", 2, "dot", "all", "top"), "head 2: layer 1 has head 0 to 1"),
-    (lambda shard: shard.pairs("vo", -1, "dot", "all", "top"), "head -1"),
-    (lambda shard: shard.pairs("vo", 0, "dot", "some", "top"), "preset 'some': there are all, distinct, words"),
-    (lambda shard: shard.pairs("vo", 0, "dot", "all", "left"), "end 'left': there are top, bottom"),
-    (lambda shard: shard.listed(D_VOCAB, "dot", "top"), f"token {D_VOCAB}: layer 1 has token 0 to {D_VOCAB - 1}"),
-    (lambda shard: shard.paired(-1, "dot", "top"), "token -1"),
+    (lambda shard: shard.heads.pairs("ov", 0, "dot", "all", "top"), "matrix 'ov': there are vo, qk"),
+    (lambda shard: shard.heads.pairs("vo", 2, "dot", "all", "top"), "head 2: layer 1 has head 0 to 1"),
+    (lambda shard: shard.heads.pairs("vo", -1, "dot", "all", "top"), "head -1"),
+    (lambda shard: shard.heads.pairs("vo", 0, "dot", "some", "top"), "preset 'some': there are all, distinct, words"),
+    (lambda shard: shard.heads.pairs("vo", 0, "dot", "all", "left"), "end 'left': there are top, bottom"),
+    (lambda shard: shard.inverted.listed(D_VOCAB, "dot", "top"),
+     f"token {D_VOCAB}: layer 1 has token 0 to {D_VOCAB - 1}"),
+    (lambda shard: shard.inverted.paired(-1, "dot", "top"), "token -1"),
 ])  # fmt: skip
 def test_what_does_not_exist_says_what_does(folder: Path, read: Callable[[Any], Any], said: str) -> None:
     with pytest.raises(NotFound, match=said):
@@ -215,11 +216,11 @@ def read_vector(shard: Any) -> None:
 
 
 def read_pairs(shard: Any) -> None:
-    shard.pairs("vo", 0, "dot", "all", "top")
+    shard.heads.pairs("vo", 0, "dot", "all", "top")
 
 
 def read_readability(shard: Any) -> None:
-    shard.readabilities("vo", 0, "dot", "all")
+    shard.heads.readabilities("vo", 0, "dot", "all")
 
 
 def read_subhead(shard: Any) -> None:
@@ -228,12 +229,12 @@ def read_subhead(shard: Any) -> None:
 
 def read_listed(shard: Any) -> None:
     for token in range(D_VOCAB):
-        shard.listed(token, "dot", "top")
+        shard.inverted.listed(token, "dot", "top")
 
 
 def read_paired(shard: Any) -> None:
     for token in range(D_VOCAB):
-        shard.paired(token, "dot", "top")
+        shard.inverted.paired(token, "dot", "top")
 
 
 @pytest.mark.parametrize(("change", "read", "said"), [
@@ -346,7 +347,7 @@ def test_coherences_at_the_edge_of_what_is_possible(folder: Path, coherence: flo
         arrays[name][:] = coherence
     rewrite_shard(folder, Manifest.load(folder), 1, arrays)
     shard = Index.open(folder).shard(1)
-    found = shard.vector("w_v", 2, "dot").coherence_bottom, shard.pairs("vo", 0, "dot", "all", "top").coherence
+    found = shard.vector("w_v", 2, "dot").coherence_bottom, shard.heads.pairs("vo", 0, "dot", "all", "top").coherence
     assert np.allclose(found, coherence, equal_nan=True)
 
 

@@ -104,7 +104,7 @@ def test_an_index_from_before_directions_is_still_read(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="there are "):
         index.shard(0).vector("vo_in", 0, "dot")
     with pytest.raises(NotFound, match="directions 'vo'"):
-        index.shard(0).all_singular("vo")
+        index.shard(0).heads.all_singular("vo")
     with pytest.raises(NotStored, match=r"has no directions\. `lexiscope precompute someone/tiny --force` builds"):
         check_kinds(index, "vo_in", "vo_out")
 

@@ -69,7 +69,7 @@ def test_pairs_are_cut_to_those_that_exist(built: Index) -> None:
     for matrix in MATRICES:
         for at in np.ndindex(built.shape.n_heads, 2, 3, 2):
             head, lens, preset, end = at
-            found = shard.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
+            found = shard.heads.pairs(matrix, head, LENSES[lens], PRESETS[preset], ENDS[end])
             count = arrays[f"{matrix}.count"][at]
             assert np.array_equal(found.ids, arrays[f"{matrix}.ids"][at][:count])
             assert np.array_equal(found.scores, arrays[f"{matrix}.scores"][at][:count])
@@ -91,7 +91,7 @@ def test_a_token_finds_every_list_that_holds_it(built: Index) -> None:
                     for rank, (token, score) in enumerate(zip(ids.tolist(), scores.tolist(), strict=True)):
                         expected[token].append((rank, number, row, score))
             for token, places in expected.items():
-                found = shard.listed(token, lens, end)
+                found = shard.inverted.listed(token, lens, end)
                 columns = (found.rank, found.kind, found.index, found.score)
                 assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
 
@@ -102,12 +102,12 @@ def test_a_token_finds_every_pair_that_holds_it(built: Index) -> None:
         for end in ENDS:
             expected: dict[int, list[tuple[int, int, int, int, int, float]]] = {token: [] for token in range(D_VOCAB)}
             for head, matrix, preset in np.ndindex(built.shape.n_heads, 2, 3):
-                pairs = shard.pairs(MATRICES[matrix], head, lens, PRESETS[preset], end)
+                pairs = shard.heads.pairs(MATRICES[matrix], head, lens, PRESETS[preset], end)
                 for rank, (ids, score) in enumerate(zip(pairs.ids.tolist(), pairs.scores.tolist(), strict=True)):
                     for side, token in enumerate(ids):
                         expected[token].append((rank, head, matrix, preset, side, score))
             for token, places in expected.items():
-                found = shard.paired(token, lens, end)
+                found = shard.inverted.paired(token, lens, end)
                 columns = (found.rank, found.head, found.matrix, found.preset, found.side, found.score)
                 assert list(zip(*(column.tolist() for column in columns), strict=True)) == sorted(places)
 
@@ -144,4 +144,4 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
     lists = index.shard(0).vector("ff_key", 0, "dot")
     assert lists.top_ids.dtype == np.uint32
     token = int(lists.top_ids[1])
-    assert 1 in index.shard(0).listed(token, "dot", "top").rank
+    assert 1 in index.shard(0).inverted.listed(token, "dot", "top").rank

@@ -1,0 +1,122 @@
+"""The heads of one layer, read from its file: their lists of pairs, the norms and singular values of their matrices."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from precompute.index.list_checks import SIGNS, sound
+from precompute.index.lists import Pairs
+from precompute.index.shard_arrays import ShardArrays
+from precompute.index.stored import position
+from precompute.index.tensor_file import Array, Floats
+from precompute.shape import ENDS, PRESETS
+
+
+class HeadReader:
+    def __init__(self, arrays: ShardArrays) -> None:
+        self._arrays = arrays
+        self._file = arrays.file
+        self._stored = arrays.stored
+        self._shape = arrays.shape
+        self._heads = range(arrays.shape.n_heads)
+
+    def pairs(self, matrix: str, head: int, lens: str, preset: str, end: str) -> Pairs:
+        at = position("end", end, ENDS)
+        ids, scores, (top, _) = self.both_ends(matrix, head, lens, preset)
+        entries = slice(top, None) if at else slice(top)
+        return Pairs(ids[entries], scores[entries], self.pair_coherences(matrix, head, lens, preset)[at])
+
+    def both_ends(
+        self, matrix: str, head: int, lens: str, preset: str, first: int | None = None
+    ) -> tuple[Array, Floats, tuple[int, int]]:
+        """Pairs (n, 2) and scores (n,) of top and then bottom, whole or only the first; and how many of each."""
+        position("matrix", matrix, self._stored.matrices)
+        self._arrays.check_range("head", head, self._shape.n_heads)
+        at = head, self._arrays.lens_at(lens), position("preset", preset, PRESETS)
+        what = f"{matrix} of head {head}"
+        counts: list[int] = self._arrays.column(f"{matrix}.count")[at].tolist()
+        if (longest := max(counts)) > self._stored.pairs:
+            raise self._arrays.damage(f"{what} claims {longest} pairs in a list of {self._stored.pairs}")
+        ids = self._file.block(f"{matrix}.ids", *at)  # (E, pairs, 2)
+        scores: Floats = self._file.block(f"{matrix}.scores", *at)
+        top, bottom = (min(count, first or count) for count in counts)
+        if top == bottom:
+            ids, scores = ids[:, :top], scores[:, :top]
+            if sound(ids, scores * SIGNS, self._shape.d_vocab):
+                return ids.reshape(-1, 2), scores.reshape(-1), (top, bottom)
+        both, falling = ((part[0, :top], part[1, :bottom]) for part in (ids, scores * SIGNS))
+        self._arrays.check_ends(f"{what} ({lens}, {preset}, ", both, falling)
+        return np.concatenate(both), np.concatenate([scores[0, :top], scores[1, :bottom]]), (top, bottom)
+
+    def best_pairs(self, matrix: str, head: int, lens: str, n: int) -> Array:
+        """(n, 2) or fewer: the first pairs of preset `all`, top end, as they lie in the file: not checked."""
+        ids, counts = self._first_pairs(matrix, lens, "all", n, [head])
+        best: Array = ids[0, : counts[0]]
+        return best
+
+    def first_pairs(self, matrix: str, lens: str, preset: str, count: int) -> tuple[Array, Floats, Array]:
+        """The first pairs of every head's top list: ids (n_heads, count, 2), scores (n_heads, count), and how many
+        of them there are (n_heads,), behind which both are zeros."""
+        ids, counts = self._first_pairs(matrix, lens, preset, count, self._heads)
+        scores = self._file.rows(f"{matrix}.scores", self._list_starts(lens, preset, self._heads), ids.shape[1])
+        in_all = self._of_lists(f"{matrix}.count", lens, preset)[:, 0]
+        for head, number in enumerate(counts.tolist()):
+            right = sound(ids[head, :number], scores[head, :number], self._shape.d_vocab)
+            if not right or in_all[head] > self._stored.pairs:
+                self.pairs(matrix, head, lens, preset, "top")  # says what is wrong, if it is
+        return ids, scores, counts
+
+    def pair_coherences(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
+        of_head = self._of_lists(f"{matrix}.coherence", lens, preset)[head]
+        return self._arrays.cosines(f"the coherence of {matrix} of head {head}", of_head)
+
+    def readabilities(self, matrix: str, head: int, lens: str, preset: str) -> list[float]:
+        """Of a head's top and of its bottom."""
+        of_head = self._of_lists(f"{matrix}.readability", lens, preset)[head]
+        return self._arrays.cosines(f"the readability of {matrix} of head {head}", of_head)
+
+    def all_pair_counts(self, matrix: str) -> Array:
+        """(n_heads, L, P, E): how many pairs each list has, as stored: not checked."""
+        return self._arrays.column(f"{matrix}.count")
+
+    def all_pair_coherences(self, matrix: str, lens: str, preset: str) -> Floats:
+        """(n_heads,) of the heads' top lists, as stored: not checked."""
+        return self._of_lists(f"{matrix}.coherence", lens, preset)[:, 0]
+
+    def all_readabilities(self, matrix: str, lens: str, preset: str) -> Floats:
+        """(n_heads,) of the heads' top lists, as stored: not checked."""
+        return self._of_lists(f"{matrix}.readability", lens, preset)[:, 0]
+
+    def all_singular(self, matrix: str) -> Floats:
+        """(n_heads, d_head) singular values of the heads' matrices, largest first; 0 where there is no direction."""
+        position("directions", matrix, self._stored.directions)
+        singular = self._arrays.column(f"{matrix}.singular")
+        if not ((singular >= 0) & (singular < np.inf)).all() or np.any(singular[:, 1:] > singular[:, :-1]):
+            raise self._arrays.damage(f"{matrix}.singular has values that are no singular values, largest first")
+        return singular
+
+    def all_matrix_norms(self, matrix: str) -> tuple[Floats, Floats]:
+        """(n_heads,) each: of the heads' matrices and of the base's, in an index of a difference, as stored: not
+        checked. They are there without pairs, too."""
+        return self._arrays.column(f"{matrix}.norm"), self._arrays.column(f"{matrix}.base_norm")
+
+    def _of_lists(self, name: str, lens: str, preset: str) -> Array:
+        """(n_heads, E): what an array has of both lists of every head."""
+        of_lists: Array = self._arrays.column(name)[:, self._arrays.lens_at(lens), position("preset", preset, PRESETS)]
+        return of_lists
+
+    def _list_starts(self, lens: str, preset: str, heads: Sequence[int]) -> NDArray[np.int64]:
+        """Where the top lists of pairs begin, counted in entries."""
+        lens_at, preset_at = self._arrays.lens_at(lens), position("preset", preset, PRESETS)
+        numbers = (np.array(heads, np.int64) * len(self._stored.lenses) + lens_at) * len(PRESETS) + preset_at
+        return numbers * len(ENDS) * self._stored.pairs
+
+    def _first_pairs(
+        self, matrix: str, lens: str, preset: str, count: int, heads: Sequence[int]
+    ) -> tuple[Array, NDArray[np.int64]]:
+        """Ids (heads, count, 2) of the top lists, and how many of them there are (heads,)."""
+        count = min(count, self._stored.pairs)
+        ids = self._file.rows(f"{matrix}.ids", 2 * self._list_starts(lens, preset, heads), 2 * count)
+        counts = self._of_lists(f"{matrix}.count", lens, preset)[heads, 0]
+        return ids.reshape(len(heads), count, 2), np.minimum(counts, count)

@@ -1,0 +1,50 @@
+"""The arrays of one layer's file, and what all who read them need: the number of a lens, columns that are read once,
+and a value that cannot be right as a ShardDamaged."""
+
+from collections.abc import Iterable
+
+from precompute.errors import NotFound, ShardDamaged
+from precompute.files import damaged
+from precompute.index.list_checks import LARGEST_COHERENCE, fault
+from precompute.index.stored import Stored, position
+from precompute.index.tensor_file import Array, Floats, TensorFile
+from precompute.shape import ENDS
+
+
+class ShardArrays:
+    def __init__(self, file: TensorFile, stored: Stored, layer: int) -> None:
+        self.file = file
+        self.stored = stored
+        self.shape = stored.shape
+        self.layer = layer
+        self._columns: dict[str, Array] = {}
+
+    def lens_at(self, lens: str) -> int:
+        """The number that a lens has in arrays."""
+        return position("lens", lens, self.stored.lenses)
+
+    def column(self, name: str) -> Array:
+        """An array with a number or two for each vector or head: read once."""
+        if name not in self._columns:
+            self._columns[name] = self.file.array(name)
+        return self._columns[name]
+
+    def cosines(self, what: str, stored: Floats) -> list[float]:
+        """Mean cosines, or NaN, once it is sure that they can be such."""
+        values: list[float] = stored.tolist()
+        for value in values:
+            if abs(value) > LARGEST_COHERENCE:
+                raise self.damage(f"{what} is {value}")
+        return values
+
+    def check_ends(self, what: str, ids: Iterable[Array], falling: Iterable[Floats]) -> None:
+        for end, listed, scores in zip(ENDS, ids, falling, strict=True):
+            if said := fault(listed, scores, self.shape.d_vocab):
+                raise self.damage(f"{what}{end}) {said}")
+
+    def check_range(self, what: str, number: int, count: int) -> None:
+        if not 0 <= number < count:
+            raise NotFound(f"{what} {number}: layer {self.layer} has {what} 0 to {count - 1}")
+
+    def damage(self, what: str) -> ShardDamaged:
+        return damaged(self.file.path, f"is damaged: {what}")
