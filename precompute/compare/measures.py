@@ -14,7 +14,8 @@ from precompute.index.stitching import Measured
 from precompute.live.load import CLASSIFIER, load_net
 from precompute.live.vocabulary import BLOCK
 from precompute.live.weights import Weights
-from precompute.weights.architectures.base import LABEL_TENSORS, Model
+from precompute.weights.architectures.base import Model
+from precompute.weights.architectures.stored_model import LABEL_TENSORS
 
 
 @dataclass

@@ -30,7 +30,7 @@ from precompute.live.wire.panels import Attribution, ComparedWith, HeadTerm, Lay
 from precompute.live.wire.words import Word
 from precompute.live.words import Words
 from precompute.shape import Shape
-from precompute.weights.architectures.base import Part
+from precompute.weights.architectures.family import Part
 
 LISTED = 25  # heads and neurons that raise the logit most, and as many that lower it most
 ATTENDED = 3  # positions of each head

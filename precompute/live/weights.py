@@ -12,7 +12,8 @@ from torch.nn import functional
 
 from precompute.live.load import load_net
 from precompute.live.parameters import LoadedParameters
-from precompute.weights.architectures.base import Model, NormName, Part
+from precompute.weights.architectures.base import Model
+from precompute.weights.architectures.family import NormName, Part
 
 BLOCK_ROWS = 4096
 

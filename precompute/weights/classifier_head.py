@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from precompute.errors import BadWeights
-from precompute.weights.architectures.base import LABEL_TENSORS, Model
+from precompute.weights.architectures.base import Model
+from precompute.weights.architectures.stored_model import LABEL_TENSORS
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.difference import Difference, Parameters
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from precompute.weights.architectures.base import Model, NormName, Part
+from precompute.weights.architectures.base import Model
+from precompute.weights.architectures.family import NormName, Part
 
 
 class Encoder(Model):
