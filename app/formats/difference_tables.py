@@ -43,7 +43,8 @@ def subhead_change_columns(view: HeadView) -> list[Column]:
 
 
 def model_change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:
-    """What changed most and can be read, how much each kind of a layer changed, and, for programs, each head."""
+    """What changed most and can be read, how much each kind of a layer and the embedding changed, and, for programs,
+    each head."""
     words = (
         Column("kind"), CHANGE, Column("number", "ratio", heading="coherence"), Column("end"),
         Column("tokens", "tokens"),
@@ -69,6 +70,12 @@ def model_change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[st
             (LAYER, *(_of_part("change", kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
             by_layer,
             "people",
+        ),
+        Table(
+            f"{view.minus}: |Δ|/|base| of the embedding, which lists leave out",
+            (MATRIX, CHANGE),
+            [{"matrix": name, "change": change} for name, change in (view.embedding_change or {}).items()],
+            says_nothing_of=("lens", "preset"),
         ),
         Table("", (LAYER, MATRIX, HEAD, Column("coherence", "ratio"), CHANGE, *first_pair), cells, "programs"),
         Table("", (LAYER, Column("kind"), CHANGE), by_kind, "programs", ("lens", "preset")),

@@ -23,6 +23,7 @@ from app.views.vectors import NOT_STORED, UNCHANGED
 from app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
+from precompute.index.manifest import EmbeddingChange
 from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.origin import public_source
 from precompute.index.shard_reader import Shard
@@ -52,6 +53,12 @@ class Provenance:
 
 AGREEING: Any = Field(description="null where the index was built without it (`--kinds`), and of a difference")
 CELL_CHANGE: Any = Field(description="Only of a difference: |Δ| / |base| of its matrix; null where the base is 0")
+
+EMBEDDING_CHANGE: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only of a difference: |Δ| / |base| of W_E, and of W_U where the base has one of its own. Lists are "
+    "read through the base's. Missing where the index was built before this was recorded",
+)
 
 
 class HeadCell(TypedDict):
@@ -95,6 +102,7 @@ class ModelView(ViewOfModel):
     agreeing: Annotated[tuple[NeuronCard, ...] | None, AGREEING]  # key and value most alike; tokens of the value
     heads: Annotated[tuple[HeadCard, ...] | None, NOT_STORED]
     subheads: Annotated[tuple[SubheadCard, ...] | None, OF_DIFFERENCE] = None
+    embedding_change: Annotated[EmbeddingChange | None, EMBEDDING_CHANGE] = None
 
 
 _views: WeakKeyDictionary[Index, dict[tuple[str, str, bool], ModelView]] = WeakKeyDictionary()
@@ -174,6 +182,7 @@ def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> Mod
         agreeing=agreeing,
         heads=heads,
         subheads=most.subheads if difference else None,
+        embedding_change=manifest.embedding_change,
     )
 
 

@@ -112,7 +112,8 @@ def read_build_state(
             f"{folder} holds another build, from {current.source} ({_difference(current, new)}): add --force to "
             "replace it, or choose another --data DIR"
         )
-    whole = _without_broken(folder, current.with_changes(source=new.source, minus=new.minus), wanted)
+    known = {"embedding_change": new.embedding_change or current.embedding_change}
+    whole = _without_broken(folder, current.with_changes(source=new.source, minus=new.minus, **known), wanted)
     return _with_unlisted(folder, whole, set(range(new.shape.n_layers)) - current.shards.keys()), MANIFEST
 
 
@@ -145,6 +146,7 @@ def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted
             vocabulary=rebuilt.vocabulary,
             neighbours=rebuilt.neighbours,
             classifier=rebuilt.classifier,
+            embedding_change=rebuilt.embedding_change,
             shards=rebuilt.shards,
         )
     own = {layer: entry for layer, entry in new.shards.items() if entry.file == shard_file(layer, generation)}

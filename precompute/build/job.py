@@ -27,7 +27,7 @@ def build(source: Checkpoint | Difference, data: Path, options: BuildOptions, pr
             manifest = prepared.manifest
             progress.start(manifest.model, manifest.shape.n_layers, len(manifest.shards), len(prepared.missing))
             threads = options.threads or os.cpu_count() or 1
-            work = prepared.work(workers_on(device, threads), prepared.say_changes(progress))
+            work = prepared.work(workers_on(device, threads), prepared.note_changes(progress))
             progress.say(f"{manifest.model}: {size_text(work)}")
             with compute_threads(device, threads) as pool:
                 try:

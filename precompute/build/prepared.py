@@ -75,11 +75,12 @@ class PreparedBuild:
         if self.folder.has_unfinished_rebuild():
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
 
-    def say_changes(self, progress: Progress) -> int:
-        """Of a difference, says what changed beside lists, and in which missing layers nothing did; the number of the
-        latter."""
+    def note_changes(self, progress: Progress) -> int:
+        """Of a difference, says what changed beside lists, which the manifest has from its next piece on, and in which
+        missing layers nothing did; the number of the latter."""
         if not isinstance(self.model, Difference) or not self.missing:
             return 0
+        self.manifest = self.manifest.with_changes(embedding_change=self.model.embedding_changes)
         for name, change in self.model.embedding_changes.items():
             if change:
                 progress.say(

@@ -41,6 +41,7 @@ IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
     "kinds", "minus",
 )  # fmt: skip
+OPTIONAL = ("kinds", "minus", "embedding_change", "classifier")  # not in the file while they are None
 
 MAX_BYTES = 1 << 24
 _LARGEST = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
@@ -50,6 +51,8 @@ _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
 Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 Number = Annotated[int, Field(ge=1, le=_LARGEST)]
+# |tuned - base| / |base| of W_E, and of W_U where the base has one of its own
+EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
 
 
 class _Record(BaseModel):
@@ -109,6 +112,7 @@ class Manifest(_Record):
     presets: tuple[str, ...] = PRESETS
     kinds: tuple[str, ...] | None = None  # None, and then not in the file: all but directions
     minus: Minus | None = None  # of a difference, whose other weights are the tuned model's; else not in the file
+    embedding_change: EmbeddingChange | None = None  # of a difference; None, and not in the file: not recorded
     source: str  # what to pass to get the weights again
     generation: Number = 1
     reads_best: str | None = None  # the lens that reads best (`hubs.py`), once all layers are there
@@ -141,6 +145,8 @@ class Manifest(_Record):
             raise ValueError(f"kinds are not some of {', '.join(shape.kinds)}, in this order")
         if self.reads_best not in (None, *self.lenses):
             raise ValueError(f"reads_best is not one of {', '.join(self.lenses)}")
+        if self.embedding_change is not None and self.minus is None:
+            raise ValueError("embedding_change is of a difference, and minus is left out")
         if self.kinds == shape.weight_kinds:
             raise ValueError("kinds are all there are but directions, and then the field is left out")
         for layer in self.shards:
@@ -206,7 +212,7 @@ class Manifest(_Record):
 
     def to_json(self) -> bytes:
         """No times, no places: two equal builds have equal manifests."""
-        left_out = {name for name in ("kinds", "minus", "classifier") if getattr(self, name) is None}
+        left_out = {name for name in OPTIONAL if getattr(self, name) is None}
         content = self.model_dump(exclude=left_out) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 

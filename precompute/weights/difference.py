@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from precompute.errors import BadWeights
+from precompute.index.manifest import EmbeddingChange
 from precompute.index.tokens import token_bytes
 from precompute.rebuild_command import difference_name
 from precompute.shape import DIRECTION_KINDS, Shape
@@ -100,10 +101,10 @@ class Difference:
         )
 
     @cached_property
-    def embedding_changes(self) -> dict[str, float]:
+    def embedding_changes(self) -> EmbeddingChange:
         """|tuned - base| / |base| of W_E, and of W_U where the base has one of its own, over the base's tokens."""
         tuned = copy(self.tuned)  # whose embedding is not kept in memory
-        changes = {"W_E": _relative_change(tuned.W_E, self.base.W_E)}
+        changes: EmbeddingChange = {"W_E": _relative_change(tuned.W_E, self.base.W_E)}
         if not self.shape.tied and not tuned.lacks_unembedding:
             changes["W_U"] = _relative_change(tuned.W_U, self.base.W_U)
         return changes
@@ -137,7 +138,9 @@ def _relative_change(tuned: Tensor, base: Tensor) -> float:
     blocks = [slice(start, start + ROWS_AT_ONCE) for start in range(0, len(base), ROWS_AT_ONCE)]
     change = math.hypot(*(_norm(tuned[rows][: len(base[rows])] - base[rows]) for rows in blocks))
     size = math.hypot(*(_norm(base[rows]) for rows in blocks))
-    return change / size if size else float(change > 0)
+    if not size:
+        return float(change > 0)
+    return float(f"{change / size:.6g}")  # threads add up in another order: equal builds have equal manifests
 
 
 def _norm(W: Tensor) -> float:

@@ -48,7 +48,7 @@ def build_on_ray(
         for model in models:
             try:
                 prepared = locks.enter_context(prepare(model.find(), data, options, progress))
-                prepared.say_changes(progress)
+                prepared.note_changes(progress)
             except (LexiscopeError, OSError) as error:
                 progress.say(f"lexiscope: {model.asked}: {error}")
                 failed += 1

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 import pytest
 from starlette.testclient import TestClient
 
+from precompute.index.manifest import Manifest
 from tests.support.differences import build_difference
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES, visit
@@ -110,6 +111,35 @@ def test_the_map_of_changes(client: TestClient) -> None:
     assert f'href="/{DIFFERENCE}/layer/1?sort=change"' in page
     refused = client.get(f"/{LLAMA}.json?map=change")
     assert (refused.status_code, "only differences" in refused.text) == (422, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"W_E": 0.0}, "W_E itself did not change: lists are read through the base’s, which is the tuned model’s"),
+        (
+            {"W_E": 0.0034, "W_U": 0.25},
+            "W_E itself changed by 0.34% (|ΔW_E| / |W_E|), W_U itself changed by 25% (|ΔW_U| / |W_U|): lists are read "
+            "through the base’s, so what the move of a token itself adds to its scores is not in them.",
+        ),
+        (None, ""),
+    ],
+)
+def test_how_far_the_embedding_itself_moved(
+    site_data: Path, tmp_path: Path, change: dict[str, float] | None, said: str
+) -> None:
+    folder = Path(shutil.copytree(site_data / DIFFERENCE, tmp_path / DIFFERENCE))
+    made = Manifest.load(folder)
+    assert made.embedding_change == {"W_E": 0.0}  # as it was built
+    made.with_changes(embedding_change=change).save(folder)
+    with visit(tmp_path, worker="off") as visitor:
+        page = re.sub("<[^>]*>", "", visitor.get(f"/{DIFFERENCE}").text)
+        assert said in page
+        assert ("itself" in page.partition("Layers and heads")[2]) == bool(change)
+        assert visitor.get(f"/{DIFFERENCE}.json").json().get("embedding_change") == change
+        rows = list(csv.DictReader(io.StringIO(visitor.get(f"/{DIFFERENCE}.csv").text)))
+        told = {row["matrix"]: float(row["change"]) for row in rows if row["matrix"].startswith("W_")}
+        assert told == (change or {})
 
 
 def test_a_prompt_leads_to_the_two_models(client: TestClient) -> None:

@@ -12,6 +12,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from precompute.index.index import Index
+from precompute.index.manifest import Manifest
 from precompute.index.tokens import distinct_classes, token_bytes, whole_words
 from precompute.project.embedding import Embedding
 from precompute.project.vectors import Projector
@@ -175,11 +176,16 @@ def test_the_same_checkpoint_twice(tmp_path: Path) -> None:
     assert (index.layers, index.hubs("dot"), index.best_lens) == ((0, 1, 2), frozenset(), "dot")
 
 
-def test_a_changed_embedding_is_said_once(tmp_path: Path) -> None:
+def test_a_changed_embedding_is_said_once_and_recorded(tmp_path: Path) -> None:
     base, listener = small_gpt2(tmp_path / "base"), Listener()
     tuned = tuned_from(base, tmp_path / "tuned", lambda name, tensor: tensor * 1.5 if "wte" in name else tensor)
-    build_difference(tuned, base, tmp_path / "data", listener)
+    folder = build_difference(tuned, base, tmp_path / "data", listener, layers=(2,))
     assert listener.text.getvalue().count("|ΔW_E|/|W_E| = 0.5") == 1
+    made = Manifest.load(folder)
+    assert made.embedding_change == {"W_E": 0.5}
+    made.with_changes(embedding_change=None).save(folder)  # as if it was made before this was recorded
+    build_difference(tuned, base, tmp_path / "data")
+    assert Manifest.load(folder).embedding_change == {"W_E": 0.5}
 
 
 def test_a_real_fine_tune_speaks_of_what_it_was_tuned_on(minilm: Checkpoint, sre: Checkpoint) -> None:

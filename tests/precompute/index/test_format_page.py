@@ -20,7 +20,16 @@ from precompute.index import comparison_record as record
 from precompute.index import hubs, lab_record, layout, tensor_file
 from precompute.index.label_address import KINDS, parse_label_address
 from precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
-from precompute.index.manifest import IDENTITY, MANIFEST, TOKENIZER, ClassifierEntry, FileEntry, Manifest, Minus
+from precompute.index.manifest import (
+    IDENTITY,
+    MANIFEST,
+    OPTIONAL,
+    TOKENIZER,
+    ClassifierEntry,
+    FileEntry,
+    Manifest,
+    Minus,
+)
 from precompute.index.stitching import STITCHING, StitchingRun
 from precompute.lab import coverage, inverse, similarity
 from precompute.lab.sums import PARTIAL_COVERAGE
@@ -112,7 +121,7 @@ def test_files_and_fields(tmp_path: Path) -> None:
     fields = fields_of_page()
     write_index(tmp_path, make_manifest(), layers=(0,))
     stored = json.loads((tmp_path / MANIFEST).read_text())
-    assert set(fields) == {*stored, "kinds", "minus", "classifier"} == {*Manifest.model_fields, "build"}
+    assert set(fields) == {*stored, *OPTIONAL} == {*Manifest.model_fields, "build"}
     named = re.findall(r"`([^`]+)`", next(line for line in PAGE.splitlines() if line.startswith("| `minus`")))
     assert named == ["minus", *Minus.model_fields]
     named = words(next(line for line in PAGE.splitlines() if line.startswith("| `classifier` |")))

@@ -23,7 +23,7 @@ from precompute.errors import (
 )
 from precompute.files import stamp_of
 from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST, FileEntry, Manifest, has_manifest
+from precompute.index.manifest import MANIFEST, FileEntry, Manifest, Minus, has_manifest
 from precompute.index.not_stored import check_kinds
 from precompute.shape import Shape
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
@@ -90,6 +90,31 @@ def test_a_manifest_from_before_shapes_had_these_fields_is_still_read(tmp_path: 
         del content["shape"][name]
     (tmp_path / MANIFEST).write_text(json.dumps(content))
     assert Manifest.load(tmp_path) == FULL
+
+
+MINUS = Minus(tuned="tuned", model="base", source="someone/base", revision="", weights_sha256="0" * 64)
+
+
+def test_how_far_the_embedding_of_a_difference_moved() -> None:
+    """It decides no list, so the build is that of a difference from before it was recorded, which is still read."""
+    older = FULL.with_changes(minus=MINUS)
+    assert "embedding_change" not in json.loads(older.to_json())
+    assert Manifest.parse(older.to_json()).embedding_change is None
+    newer = older.with_changes(embedding_change={"W_E": 0.25, "W_U": 0.0})
+    assert Manifest.parse(newer.to_json()) == newer
+    assert newer.build == older.build
+
+
+@pytest.mark.parametrize("change", [{"W_E": -0.5}, {"W_E": None}, {"W_Q": 0.5}, 0.5])
+def test_no_such_change_of_an_embedding(change: Any) -> None:
+    content = json.loads(FULL.with_changes(minus=MINUS).to_json()) | {"embedding_change": change}
+    with pytest.raises(ValueError, match="embedding_change"):
+        Manifest.parse(json.dumps(content).encode())
+
+
+def test_only_a_difference_has_a_change_of_its_embedding() -> None:
+    with pytest.raises(ValueError, match="embedding_change is of a difference"):
+        FULL.with_changes(embedding_change={"W_E": 0.25})
 
 
 def test_an_index_from_before_directions_is_still_read(tmp_path: Path) -> None:
