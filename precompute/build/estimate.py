@@ -67,9 +67,9 @@ def size_text(work: Work) -> str:
     )
 
 
-def time_text(work: Work, costs: Costs) -> str:
+def time_text(work: Work, costs: Costs, where: str = "on this machine") -> str:
     """What the first pieces of work tell."""
-    text = f"it will take about {duration(work.seconds(costs))} on this machine"
+    text = f"it will take about {duration(work.seconds(costs))} {where}"
     if work.stored.pairs:
         vectors, pairs = work.vector_seconds(costs), work.pair_seconds(costs)
         text += f", {duration(vectors)} for vectors and {duration(pairs)} for pairs of heads"

@@ -1,12 +1,13 @@
-"""A board on which tasks write what they do, for whoever shows it: an actor, which ends with the command. Nothing
-depends on it but what is shown, so nobody waits for it and its faults are nobody's."""
+"""A board on which tasks write what they do and what their first work took, for whoever shows it: an actor, which ends
+with the command. Nothing depends on it but what is shown, so nobody waits for it and its faults are nobody's."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ray
+
+from precompute.build.layer import Costs
 
 SECONDS_BETWEEN = 1.0  # that a task lets pass before it writes again
 
@@ -17,20 +18,31 @@ class Doing:
     done: float  # the share of the task
 
 
+@dataclass(frozen=True)
+class Notes:
+    """What stands on a board."""
+
+    doing: dict[str, Doing] = field(default_factory=dict)  # by the names of tasks
+    costs: dict[str, Costs] = field(default_factory=dict)  # by the names of models
+
+
 class Board:
-    """By the names of tasks. A task that is tried again writes over what it wrote."""
+    """A task that is tried again writes over what it wrote."""
 
     def __init__(self) -> None:
-        self._doing: dict[str, Doing] = {}
+        self._notes = Notes()
 
     def write(self, task: str, machine: str, done: float) -> None:
-        self._doing[task] = Doing(machine, done)
+        self._notes.doing[task] = Doing(machine, done)
+
+    def write_costs(self, model: str, costs: Costs) -> None:
+        self._notes.costs[model] = costs
 
     def remove(self, task: str) -> None:
-        self._doing.pop(task, None)
+        self._notes.doing.pop(task, None)
 
-    def read(self) -> dict[str, Doing]:
-        return self._doing
+    def read(self) -> Notes:
+        return self._notes
 
 
 def start_board() -> Any:
@@ -42,9 +54,9 @@ class Reader:
 
     def __init__(self, board: Any) -> None:
         self._board, self._asked = board, None
-        self._last: dict[str, Doing] = {}
+        self._last = Notes()
 
-    def read(self) -> dict[str, Doing]:
+    def read(self) -> Notes:
         """What stood there a moment ago."""
         try:
             if self._asked is not None and ray.wait([self._asked], timeout=0)[0]:
@@ -56,15 +68,23 @@ class Reader:
         return self._last
 
 
-def writer(board: Any, task: str, machine: str) -> Callable[[float], None]:
-    """For `step` of a layer: adds up shares, and writes them now and then."""
-    done, written = 0.0, 0.0
+class Writer:
+    """Writes what one task does, from its start to its end."""
 
-    def step(share: float) -> None:
-        nonlocal done, written
-        done += share
-        if time.monotonic() - written > SECONDS_BETWEEN:
-            written = time.monotonic()
-            board.write.remote(task, machine, done)
+    def __init__(self, board: Any, model: str, task: str, machine: str) -> None:
+        self._board, self._model, self._task, self._machine = board, model, task, machine
+        self._done, self._written = 0.0, 0.0
+        self.step(0.0)
 
-    return step
+    def step(self, share: float) -> None:
+        """Of a layer: adds up shares, and writes them now and then."""
+        self._done += share
+        if time.monotonic() - self._written > SECONDS_BETWEEN:
+            self._written = time.monotonic()
+            self._board.write.remote(self._task, self._machine, self._done)
+
+    def measured(self, costs: Costs) -> None:
+        self._board.write_costs.remote(self._model, costs)
+
+    def end(self) -> None:
+        self._board.remove.remote(self._task)

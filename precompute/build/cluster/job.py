@@ -48,12 +48,12 @@ def build_on_ray(
         for model in models:
             try:
                 prepared = locks.enter_context(prepare(model.find(), data, options, progress))
-                prepared.note_changes(progress)
+                unchanged = prepared.note_changes(progress)
             except (LexiscopeError, OSError) as error:
                 progress.say(f"lexiscope: {model.asked}: {error}")
                 failed += 1
                 continue
-            builds.append(QueuedBuild(prepared, len(prepared.pieces)))
+            builds.append(QueuedBuild(prepared, len(prepared.pieces), unchanged))
             if prepared.pieces:
                 progress.say(f"{builds[-1].name}: {size_text(prepared.work(size.threads))} in each task")
         for build in builds:

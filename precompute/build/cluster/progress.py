@@ -1,16 +1,18 @@
 """Tells a person how builds on a cluster go: layers of all models together, and what each machine does."""
 
+import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from rich.console import RenderableType
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from precompute.build.cluster.board import Doing
+from precompute.build.cluster.board import Notes
 from precompute.build.cluster.machines import Machine, TaskSize
 from precompute.build.cluster.queue import Order, QueuedBuild
+from precompute.build.estimate import Work, time_text
 from precompute.build.progress import QUIET, Progress
 from precompute.plain_text import plain
 
@@ -26,15 +28,19 @@ class BarWithMachines(Bar):
 
 
 class ClusterProgress(Progress):
+    _untold: dict[str, Work]  # what the builds whose time is not known yet have to do, by the names of their models
+
     def start_all(self, builds: Sequence[QueuedBuild], machines: Sequence[Machine], size: TaskSize) -> None:
         """All that is to be done is known: the pieces of all builds."""
         manifests = [build.prepared.manifest for build in builds]
         name = builds[0].name if len(builds) == 1 else f"{len(builds)} models"
         n_layers, ready = sum(each.shape.n_layers for each in manifests), sum(len(each.shards) for each in manifests)
+        at_once = size.tasks_at_once(machines)
+        self._untold = {build.name: work_on_cluster(build, size, at_once) for build in builds if build.left}
         on_gpus = f", {size.gpus:g} GPU" if size.gpus else ""
         self.say(
             f"{len(machines)} machine{'s' if len(machines) != 1 else ''} with room for "
-            f"{size.tasks_at_once(machines)} tasks at once, of {size.threads} threads{on_gpus}"
+            f"{at_once} tasks at once, of {size.threads} threads{on_gpus}"
         )
         self.start(name, n_layers, ready, sum(len(build.prepared.missing) for build in builds))
 
@@ -45,12 +51,14 @@ class ClusterProgress(Progress):
         if isinstance(order.piece, int):
             self.unit_done(f"{order.piece} of {order.build.name}, made by {machine},")
 
-    def show(self, running: Sequence[Order], doing: Mapping[str, Doing]) -> None:
-        """`doing` is by tasks; those of `running` that it does not know wait for a machine."""
+    def show(self, running: Sequence[Order], notes: Notes) -> None:
+        """Those of `running` that the notes do not know wait for a machine."""
+        for model in [model for model in self._untold if model in notes.costs]:
+            self.say(f"{model}: {time_text(self._untold.pop(model), notes.costs[model], 'on this cluster')}")
         by_machine: dict[str, list[str]] = {}
         shares = 0.0
         for order in running:
-            if at_work := doing.get(order.task):
+            if at_work := notes.doing.get(order.task):
                 text = order.task
                 if isinstance(order.piece, int):
                     shares += at_work.done
@@ -69,3 +77,12 @@ class ClusterProgress(Progress):
     def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
         """Of one model; the bar stays for the others."""
         self.say_finished(folder, ready, n_layers, nothing_done)
+
+
+def work_on_cluster(build: QueuedBuild, size: TaskSize, tasks_at_once: int) -> Work:
+    """What a build has to do, and all threads that do it at once. Of 10 layers on 8 machines 5 are made at once on
+    average: 8, and then 2 while six machines do nothing for it."""
+    layers = max(1, len(build.prepared.missing))
+    at_once = layers / math.ceil(layers / max(1, tasks_at_once))
+    workers = 1 if size.gpus else size.threads  # a GPU is fed by one
+    return build.prepared.work(max(1, round(at_once * workers)), build.unchanged)

@@ -18,6 +18,7 @@ WAIT_SECONDS = 1.0  # at most, until progress is shown anew
 class QueuedBuild:
     prepared: PreparedBuild
     left: int  # pieces to be written
+    unchanged: int = 0  # layers of a difference in which nothing changed
     failures: list[str] = field(default_factory=list)
     given_up: bool = False  # nothing more can be written: its tasks are of no use
 

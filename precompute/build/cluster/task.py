@@ -2,6 +2,7 @@
 told, not raised, so that whoever asked knows on which machine it was and what can be done."""
 
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -12,10 +13,10 @@ import ray
 import torch
 
 import precompute
-from precompute.build.cluster.board import writer
+from precompute.build.cluster.board import Writer
 from precompute.build.cluster.machines import machine_name
 from precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
-from precompute.build.layer import Arrays, BuildContext, Step
+from precompute.build.layer import Arrays, BuildContext, Costs, Step
 from precompute.build.pieces import Piece, make_piece
 from precompute.build.threads import compute_threads
 from precompute.device import is_out_of_memory, pick_device
@@ -28,6 +29,7 @@ Fault: TypeAlias = Literal[
     "machine",  # another version of the code: no task can run there
     "error",  # anything else
 ]
+Measured: TypeAlias = Callable[[Costs], None]  # is told once what the first work of a layer took
 
 
 @dataclass(frozen=True)
@@ -60,19 +62,24 @@ def run_piece(
     if inputs.code != code_version():
         text = f"{machine} has {code_version()}, and the machine that gives out the tasks has {inputs.code}"
         return Outcome(machine, fault="machine", text=text)
-    step = writer(board, task, machine)
-    step(0.0)
+    writer = Writer(board, inputs.name, task, machine)
     try:
-        return try_piece(machine, inputs, layer, piece, threads, step)
+        return try_piece(machine, inputs, layer, piece, threads, writer.step, writer.measured)
     finally:
-        board.remove.remote(task)
+        writer.end()
 
 
 def try_piece(
-    machine: str, inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step
+    machine: str,
+    inputs: BuildInputs,
+    layer: tuple[Tensors, ...],
+    piece: Piece,
+    threads: int,
+    step: Step,
+    measured: Measured,
 ) -> Outcome:
     try:
-        return Outcome(machine, make(inputs, layer, piece, threads, step))
+        return Outcome(machine, make(inputs, layer, piece, threads, step, measured))
     except Exception as error:
         _kept.clear()  # whatever it was, the next task starts afresh
         if is_out_of_memory(error):
@@ -87,9 +94,16 @@ def _bug(error: Exception) -> str:
 
 
 _kept: dict[str, BuildContext] = {}  # of the last build: loading a vocabulary takes longer than some layers
+_measured: set[str] = set()  # builds whose costs this process has told: to measure them keeps other threads waiting
 
 
-def make(inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step) -> Arrays:
+def make(
+    inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step, measured: Measured
+) -> Arrays:
+    def tell(costs: Costs) -> None:
+        _measured.add(inputs.key)
+        measured(costs)
+
     device = pick_device(inputs.device)
     with compute_threads(device, threads) as pool:
         if inputs.key not in _kept:
@@ -98,7 +112,7 @@ def make(inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads:
             _kept[inputs.key] = BuildContext.of(model, inputs.tokens, inputs.stored, device, pool)
         context = replace(_kept[inputs.key], pool=pool)
         lend_layer(context.model, layer)
-        return make_piece(context, piece, step)
+        return make_piece(context, piece, step, None if inputs.key in _measured else tell)
 
 
 @cache

@@ -9,8 +9,10 @@ from rich.console import Console
 
 from precompute.build.cluster.board import Board, Doing
 from precompute.build.cluster.machines import Machine, TaskSize, choose_size
-from precompute.build.cluster.progress import ClusterProgress
+from precompute.build.cluster.progress import ClusterProgress, work_on_cluster
 from precompute.build.cluster.queue import Order, QueuedBuild
+from precompute.build.estimate import time_text
+from precompute.build.layer import Costs
 from precompute.build.options import BuildOptions
 from precompute.build.prepared import prepare
 from precompute.errors import BuildError
@@ -66,7 +68,7 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     output = io.StringIO()
     progress = ClusterProgress(Console(file=output))
-    board = Board()
+    board, costs = Board(), Costs(2.0, {"dot": 20.0, "cosine": 40.0})
     with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         build = QueuedBuild(prepared, len(prepared.pieces))
         running = [Order(build, piece, 8) for piece in prepared.pieces]
@@ -76,15 +78,32 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
         board.write("tiny vocabulary", "small", 0.0)
         board.write("tiny layer 1", "large", 0.25)
         progress.show(running, board.read())
-        progress.show(running, board.read())  # not again so soon
+        board.write_costs("tiny", costs)
+        progress.show(running, board.read())  # its machines not again so soon, and what it takes this once
+        progress.show(running, board.read())
         board.remove("tiny layer 2")
         progress.piece_done(running[1], "large")
-        assert board.read()["tiny layer 1"] == Doing("large", 0.25)
+        assert board.read().doing["tiny layer 1"] == Doing("large", 0.25)
     assert output.getvalue().splitlines() == [
         "2 machines with room for 9 tasks at once, of 8 threads",
         "tiny: 0 of 3 layers are ready, 3 to build, upper layers first",
         "0 of 3 layers, 80 s a layer, about 3 min left",
         "large: tiny layer 2 50 %, tiny layer 1 25 %",
         "small: tiny vocabulary",
+        f"tiny: {time_text(prepared.work(3 * 8), costs, 'on this cluster')}",
         "layer 2 of tiny, made by large, is ready; 1 of 3 layers, 60 s a layer, about 2 min left",
     ]
+
+
+@pytest.mark.parametrize(("size", "tasks_at_once", "workers"), [
+    (TaskSize(8, 0.0), 1, 8), (TaskSize(8, 0.0), 3, 24), (TaskSize(8, 0.0), 9, 24),
+    (TaskSize(8, 0.0), 2, 12),  # the third layer is made alone
+    (TaskSize(8, 0.0), 0, 8),  # a cluster that grows when it has tasks
+    (TaskSize(16, 1.0), 4, 3),
+])  # fmt: skip
+def test_who_works_at_three_layers_at_once(
+    source: Path, tmp_path: Path, size: TaskSize, tasks_at_once: int, workers: int
+) -> None:
+    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+        build = QueuedBuild(prepared, len(prepared.pieces), unchanged=1)
+        assert work_on_cluster(build, size, tasks_at_once) == prepared.work(workers, unchanged=1)

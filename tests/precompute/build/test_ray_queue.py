@@ -46,7 +46,7 @@ class HereRunner:
     def outcome(self, task: Hashable) -> Outcome:
         order = self._end(task)
         self.tried.append((order.piece, order.threads))
-        return try_piece("here", self.inputs, (), order.piece, order.threads, lambda _: None)
+        return try_piece("here", self.inputs, (), order.piece, order.threads, lambda _: None, lambda _: None)
 
     def cancel(self, task: Hashable) -> None:
         self.cancelled.append(self._end(task).piece)
@@ -76,7 +76,7 @@ def begun(source: Path, built: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
 
 
 def runner_of(build: QueuedBuild, make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int = 4) -> HereRunner:
-    def make_nothing(_inputs: object, _layer: object, piece: Piece, threads: int, _step: object) -> dict[str, object]:
+    def make_nothing(_inputs: object, _layer: object, piece: Piece, threads: int, *_: object) -> dict[str, object]:
         make(piece, threads)
         return {}
 
