@@ -4,9 +4,11 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -43,10 +45,24 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
 
 def _check_that_somebody_listens(address: str) -> None:
     """OSError if nobody does: Ray itself would try for minutes."""
-    named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    named = _address_of_auto() if address == "auto" else address
     host, _, port = named.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_SECONDS).close()
+
+
+def _address_of_auto() -> str:
+    """Where Ray will look for a cluster, as `ray.init` documents it: RAY_ADDRESS, else the file that `ray start`
+    writes. Empty if there is neither: then Ray looks through the processes of this machine, which takes no time."""
+    with suppress(OSError):
+        return os.environ.get("RAY_ADDRESS") or _current_cluster_file().read_text().strip()
+    return ""
+
+
+def _current_cluster_file() -> Path:
+    """It stays where a cluster is killed, and names an address at which nobody listens then."""
+    folder = os.environ.get("RAY_TMPDIR") or (os.environ.get("TMPDIR") if sys.platform == "linux" else None) or "/tmp"
+    return Path(folder, "ray", "ray_current_cluster")
 
 
 def _refusal(option: str, address: str, error: Exception) -> str:
@@ -54,11 +70,15 @@ def _refusal(option: str, address: str, error: Exception) -> str:
     if address == LOCAL:
         return f"{option} {address}: no cluster can be started on this machine: {why}"
     if address == "auto":
-        named = os.environ.get("RAY_ADDRESS")
-        where = f"at RAY_ADDRESS={named}" if named else "on this machine"
+        named, where = _address_of_auto(), "on this machine"
         remedy = (
             f"start one here with `ray start --head`, name one with RAY_ADDRESS=HOST:PORT, or give {option} {LOCAL}"
         )
+        if os.environ.get("RAY_ADDRESS"):
+            where = f"at RAY_ADDRESS={named}"
+        elif named:
+            where = f"at {named}, which {_current_cluster_file()} names,"
+            remedy = f"remove that file if its cluster has ended, {remedy}"
     else:
         where, remedy = "there", "check that it runs, with the same versions of Ray and Python as here"
     return f"{option} {address}: no Ray cluster {where} can be used: {why}; {remedy}"

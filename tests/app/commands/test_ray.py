@@ -74,3 +74,19 @@ def test_where_nobody_listens(
     error = capsys.readouterr().err
     assert error.startswith(f"lexiscope: {said}")
     assert error.count("\n") == 1
+
+
+def test_a_cluster_that_was_killed_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What it leaves is the file in which Ray keeps the address of the cluster that was started last."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    file = tmp_path / "ray" / "ray_current_cluster"
+    file.parent.mkdir()
+    file.write_text("127.0.0.1:9\n")
+    assert main(["precompute", "tiny", "--data", str(tmp_path), "--ray", "auto"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"lexiscope: --ray auto: no Ray cluster at 127.0.0.1:9, which {file} names, can be used: ")
+    assert "; remove that file if its cluster has ended, start one here with `ray start --head`, name one" in error
+    assert error.count("\n") == 1
