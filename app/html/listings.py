@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from app import addresses
 from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
-from app.views.search import PairMatch, VectorMatch
+from app.views.search_matches import PairMatch, VectorMatch
 from app.views.token import Listing, PairListing, RoleList
 from precompute.index.index import Index
 

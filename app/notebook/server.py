@@ -14,7 +14,8 @@ from app.views.head import HeadView
 from app.views.neuron import NeuronView
 from app.views.pairs import PairsView
 from app.views.prompt import PromptView
-from app.views.search import LONGEST, SearchView
+from app.views.search import SearchView
+from app.views.search_text import LONGEST
 from app.views.seeds import SeedsView
 from app.views.subhead import SubheadView
 from app.views.token import TokenView

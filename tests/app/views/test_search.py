@@ -9,7 +9,9 @@ from tokenizers import Tokenizer
 
 from app import addresses
 from app.views.first_words import FIRST
-from app.views.search import FIRST_PAIRS, GROUPS, LONGEST, search_view, suggest_view
+from app.views.search import GROUPS, search_view, suggest_view
+from app.views.search_matches import FIRST_PAIRS
+from app.views.search_text import LONGEST
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index
 from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
