@@ -46,7 +46,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     from app.views.seeds import seed_ranking_view
-    from app.views.terms import parse_terms
+    from app.views.typed_words import parse_terms
     from app.weights import weights_of_index
     from precompute.errors import BadRequest
     from precompute.index.data_folder import open_model

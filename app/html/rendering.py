@@ -31,7 +31,7 @@ from app.html import (
 from app.html.assets import folder
 from app.library.model_labels import ModelLabels
 from app.library.two_models import TwoModels
-from app.views import difference, lengths, parse_address, terms, through_heads
+from app.views import difference, lengths, parse_address, through_heads, typed_parameters, typed_words
 from app.views import labels as label_pages
 from app.views.example_texts import example_texts
 from app.views.label_copy import as_label
@@ -169,8 +169,9 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "sides_of_directions": sides_of_directions,
         "sides_of_vectors": sides_of_vectors,
         "stored_tables": stored_tables,
-        "terms": terms,
         "through_heads": through_heads,
+        "typed_parameters": typed_parameters,
+        "typed_words": typed_words,
         "turned": addresses.turned,
         "url": addresses,
     }

@@ -7,7 +7,7 @@ from operator import index as as_int  # of numpy, too, as frames have them
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from app.notebook.source import AskedLens
-from app.views.terms import parse_terms
+from app.views.typed_words import parse_terms
 from precompute.errors import BadRequest
 from precompute.live.wire.shared import Lens
 from precompute.shape import LENSES, MATRICES, PRESETS, SIDES, Preset

@@ -25,9 +25,10 @@ from app.views.search import SearchView, search_view, with_labels
 from app.views.seeds import SeedsView, seeds_view
 from app.views.stored_seeds import stored_seeds_view
 from app.views.subhead import SubheadView
-from app.views.terms import parse_against, parse_off, parse_set, parse_terms, parse_token, write_terms
 from app.views.token import TokenView, token_view
 from app.views.tokens import Token, View, token_of
+from app.views.typed_parameters import parse_off, parse_set
+from app.views.typed_words import parse_against, parse_terms, parse_token, write_terms
 from app.workers.errors import TooLarge
 from app.workers.protocol import weights_name_of
 from precompute.errors import BadRequest, IndexFault, LexiscopeError

@@ -11,23 +11,25 @@ from app.addresses import CONVENTION, HEAD_LAYERS, SEED_KIND
 from app.packed_text import unpack
 from app.routes.arguments import empty_is
 from app.views.lengths import HEAD_TOKENS, LIKELY_TOKENS, SEED_RESULTS
-from app.views.terms import (
-    parse_against,
-    parse_groups,
+from app.views.typed_parameters import (
     parse_layers,
     parse_neurons,
     parse_off,
-    parse_pairs,
     parse_set,
+    write_layers,
+    write_neurons,
+    write_off,
+    write_set,
+)
+from app.views.typed_words import (
+    parse_against,
+    parse_groups,
+    parse_pairs,
     parse_terms,
     parse_token,
     write_against,
     write_groups,
-    write_layers,
-    write_neurons,
-    write_off,
     write_pairs,
-    write_set,
     write_terms,
     write_token,
 )

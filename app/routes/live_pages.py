@@ -22,8 +22,9 @@ from app.views.lengths import HEAD_TOKENS, SEED_RESULTS
 from app.views.prompt import PromptView, prompt_form, prompt_view
 from app.views.relation import RelationView, relation_view
 from app.views.seeds import SeedsView, seeds_view
-from app.views.terms import parse_against, parse_groups, parse_neurons, parse_pairs, parse_terms, parse_token
 from app.views.through_heads import ThroughHeadsView, chosen_layers, through_heads_view
+from app.views.typed_parameters import parse_neurons
+from app.views.typed_words import parse_against, parse_groups, parse_pairs, parse_terms, parse_token
 from app.workers.errors import TooLarge, VisitorGone
 from precompute.errors import BadRequest, NotFound
 from precompute.index.index import Index

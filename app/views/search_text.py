@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from app.views.terms import write_pairs
 from app.views.token_search import token_search
+from app.views.typed_words import write_pairs
 from precompute.errors import BadRequest
 from precompute.index.tokens import TokenTable
 from precompute.live.wire.words import WordPair

@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 from app.views.difference import minus_of
 from app.views.first_tokens import FirstLists
 from app.views.seeds import FIRST, SeedListing, SeedsView, SeedWord
-from app.views.terms import parse_terms, write_terms
 from app.views.tokens import tokens_of
+from app.views.typed_words import parse_terms, write_terms
 from app.views.vector_place import in_head
 from precompute.errors import BadRequest
 from precompute.index.index import Index

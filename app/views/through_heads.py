@@ -12,8 +12,8 @@ from app.views.notes import POSITIONS
 from app.views.readable import SAME, FreshWords, readable
 from app.views.relation import Word
 from app.views.seeds import from_worker
-from app.views.terms import parse_layers, write_layers
 from app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel, tokens_of
+from app.views.typed_parameters import parse_layers, write_layers
 from precompute.errors import NotFound
 from precompute.index.index import Index
 from precompute.live.wire.words import HeadReading, ThroughHeadsAnswer, WordUsed
