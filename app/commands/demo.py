@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.commands import options, precompute, serve
 from app.workers.child_process import lexiscope_command
-from precompute.errors import NotFound
+from precompute.errors import NotFound, ServeError
 
 if TYPE_CHECKING:
     from app.commands.options import Subparsers
@@ -67,6 +67,8 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
         assert child.stdout
         try:
             address = child.stdout.readline().strip()
+            if not address:  # it has said why; nobody should wait for a build and have no explorer at its end
+                raise ServeError("the explorer cannot start, so nothing is built; --no-serve builds without it")
             print(address, flush=True)
             yield child, address
         finally:

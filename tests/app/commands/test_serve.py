@@ -217,3 +217,14 @@ def test_the_demo_stops_serving_when_the_build_fails(site_data: Path) -> None:
     with pytest.raises(ZeroDivisionError), demo.serve_meanwhile(args) as (child, _):
         raise ZeroDivisionError
     assert child.returncode == 0
+
+
+def test_a_demo_whose_server_cannot_start_builds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "build_and_show", lambda _: pytest.fail("it goes on without a server"))
+    with listen("127.0.0.1", 0) as taken:
+        assert main(["demo", "--data", str(tmp_path), "--port", str(taken.getsockname()[1])]) == 1
+    errors = capfd.readouterr().err
+    assert "Give another port" in errors
+    assert "nothing is built; --no-serve builds without it" in errors
