@@ -2,6 +2,7 @@
 
 import os
 from concurrent.futures import Executor
+from contextlib import nullcontext
 from pathlib import Path
 
 import torch
@@ -52,8 +53,8 @@ def _make(prepared: PreparedBuild, device: torch.device, pool: Executor, progres
 
     for piece in prepared.pieces:
         prepared.folder.check()
-        if piece == "neighbours":
-            progress.say("finding the nearest tokens of every token")
-        prepared.write(piece, make_piece(context, piece, progress.step, None if said else say_time))
+        nearest = piece == "neighbours"
+        with progress.beside_layers("finding the nearest tokens of every token") if nearest else nullcontext():
+            prepared.write(piece, make_piece(context, piece, progress.step, None if said else say_time))
         if isinstance(piece, int):
             progress.layer_done(piece)

@@ -2,10 +2,12 @@
 Knows nothing of the work itself."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, ProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
 from precompute.plain_text import plain
@@ -38,26 +40,29 @@ class Progress:
         self.say(f"{model}: {ready} of {n_layers} {self.unit}s are ready, {missing} {self.to_do}")
         if missing and self.console.is_interactive and self.console.file.isatty():
             self._bar = self._make_bar()
-            self._task = self._bar.add_task(self._text(), total=missing, rate="")
+            self._task = self._bar.add_task(self._text(), total=missing, pace="")
             self._bar.start()
 
     def _make_bar(self) -> Bar:
         return Bar(*self.columns(), console=self.console)
 
     def columns(self) -> tuple[ProgressColumn, ...]:
-        return (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
+        return TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[pace]}")
 
     def step(self, share: float) -> None:
         self._done += share
         if self._bar:
-            self._bar.update(self._task, completed=self._done, rate=self._rate())
+            self._bar.update(self._task, completed=self._done, pace=self.pace())
         elif time.monotonic() - self._last_line > QUIET:
             self._line(self._text())
+
+    @contextmanager
+    def beside_layers(self, what: str) -> Iterator[None]:
+        """Work that is no part of any layer: the time that a layer takes is told without it."""
+        self.say(what)
+        began = time.monotonic()
+        yield
+        self._started += time.monotonic() - began
 
     def units_done(self, count: int) -> None:
         """Several at once, that have no names."""
@@ -75,7 +80,7 @@ class Progress:
         self._built += 1
         self._done = float(self._built)  # shares need not add up to the last bit
         if self._bar:
-            self._bar.update(self._task, description=self._text(), completed=self._done, rate=self._rate())
+            self._bar.update(self._task, description=self._text(), completed=self._done, pace=self.pace())
         else:
             self._line(f"{self.unit} {name} is ready; {self._text()}")
 
@@ -95,20 +100,19 @@ class Progress:
     def _text(self) -> str:
         return f"{self._ready} of {self._n_layers} {self.unit}s"
 
-    def _rate(self) -> str:
-        return f"{duration(self._per_layer())} a {self.unit}" if self._done > ENOUGH else ""
-
-    def _per_layer(self) -> float:
-        return (time.monotonic() - self._started) / self._done
+    def pace(self) -> str:
+        """What a layer takes, and all that are left at that rate; "" while too little is done to tell."""
+        if self._done <= ENOUGH:
+            return ""
+        per_layer = (time.monotonic() - self._started) / self._done
+        text = f"{duration(per_layer)} a {self.unit}"
+        if self._done < self._missing:
+            text += f", about {duration(per_layer * (self._missing - self._done))} left"
+        return text
 
     def _line(self, text: str) -> None:
         self._last_line = time.monotonic()
-        if self._done > ENOUGH and self._done < self._missing:
-            left = duration(self._per_layer() * (self._missing - self._done))
-            text += f", {self._rate()}, about {left} left"
-        elif self._done > ENOUGH:
-            text += f", {self._rate()}"
-        self.say(text)
+        self.say(", ".join(filter(None, (text, self.pace()))))
 
 
 def duration(seconds: float) -> str:

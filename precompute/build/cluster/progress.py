@@ -68,7 +68,7 @@ class ClusterProgress(Progress):
         self._done = self._built + shares
         if isinstance(self._bar, BarWithMachines):
             self._bar.machines = lines
-            self._bar.update(self._task, completed=self._done, rate=self._rate())
+            self._bar.update(self._task, completed=self._done, pace=self.pace())
         elif time.monotonic() - self._last_line > QUIET:
             self._line(self._text())
             for line in lines:

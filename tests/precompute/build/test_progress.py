@@ -67,6 +67,22 @@ def test_first_moments_promise_nothing_and_an_index_that_is_there_needs_nothing(
     assert last == "data/tiny was up to date already, nothing to do: 2 of 3 layers are ready"
 
 
+def test_work_beside_layers_changes_no_estimate(clock: Clock) -> None:
+    output = io.StringIO()
+    progress = Progress(Console(file=output))
+    progress.start("tiny", 3, 0, 3)
+    clock.now += 10
+    progress.layer_done(2)
+    with progress.beside_layers("finding the nearest tokens of every token"):
+        clock.now += 600
+    clock.now += 10
+    progress.layer_done(1)
+    assert progress.pace() == "10 s a layer, about 10 s left"
+    lines = output.getvalue().splitlines()
+    assert lines[-2] == "finding the nearest tokens of every token"
+    assert lines[-1] == "layer 1 is ready; 2 of 3 layers, 10 s a layer, about 10 s left"
+
+
 def test_speaks_on_stderr_alone(clock: Clock, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     build_of_three(Progress(), clock, tmp_path)
     captured = capfd.readouterr()
@@ -101,6 +117,7 @@ def test_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "━" in text
     assert "4 of 4 layers" in text
     assert "s a layer" in text
+    assert not re.search(r"(\d|-):(\d|-)+:(\d|-)+", text)  # no second estimate beside that of `pace`
     assert "layer 3 is ready" not in text
     assert text.rstrip().endswith("data/tiny is up to date: 4 of 4 layers are ready")
     assert written.rfind("\x1b[?25h") > written.rfind("\x1b[?25l")  # the cursor is back
