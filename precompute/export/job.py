@@ -21,7 +21,7 @@ from precompute.build.progress import Progress
 from precompute.errors import BuildError, DiskFull, NotFound
 from precompute.export.entries import Entries
 from precompute.files import FULL, PARTIAL, canonical_json, sha256_of
-from precompute.index.index import Index
+from precompute.index.index import Index, ranges
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -68,7 +68,11 @@ def export(index: Index, folder: Path, options: ExportOptions, progress: Progres
         }
         (beside / MANIFEST).write_bytes(canonical_json(manifest) + b"\n")
     progress.stop()
-    progress.say(f"{folder} has {len(files)} files, {sum(file['bytes'] for file in files) / 1e6:.0f} MB")
+    count = f"{len(files)} file{'s' if len(files) != 1 else ''}"
+    progress.say(f"{folder} has {count}, {sum(file['bytes'] for file in files) / 1e6:.0f} MB")
+    if len(index.layers) < index.shape.n_layers:
+        of = f"{len(index.layers)} of {index.shape.n_layers} layers ({ranges(index.layers)})"
+        progress.say(f"They are of {of}: the index of {index.manifest.model} is not complete yet")
     return folder
 
 
