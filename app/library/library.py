@@ -20,7 +20,7 @@ from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFo
 from precompute.files import Stamp, read_regular, stamp_of
 from precompute.index.comparison import Comparison, Side
 from precompute.index.index import Index
-from precompute.index.manifest import MODEL_NAME, TOKENIZER, has_manifest
+from precompute.index.manifest import MODEL_NAME, TOKENIZER, has_manifest, model_name
 from precompute.index.tokenizer import parse_tokenizer
 
 
@@ -211,7 +211,7 @@ class Library:
         built = self.names()
         hint = f"`lexiscope precompute {name}` makes one" if MODEL_NAME.fullmatch(name) else "this is no model's name"
         for other in built:
-            if other.casefold() == name.casefold():
+            if other.casefold() == model_name(name).casefold():  # `demo` is what commands call the demo's index
                 hint = f"did you mean {other}?"
         return NotFound(f"no index of {name!r} (built: {', '.join(built) or 'none'}); {hint}")
 

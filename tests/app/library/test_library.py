@@ -24,7 +24,7 @@ from app.views.token import TokenView, token_view
 from precompute import files
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index import manifest as manifest_module
-from precompute.index.manifest import MANIFEST, TOKENIZER
+from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER
 from tests.support.site import visit
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
 
@@ -308,6 +308,12 @@ def test_no_such_model(data: Path, name: str) -> None:
         always(data).index(name)
     with pytest.raises(NotFound, match="did you mean tiny"):
         always(data).index("Tiny")
+
+
+def test_what_commands_call_demo_has_another_name_here(tmp_path: Path) -> None:
+    write_index(tmp_path / DEMO_NAME, make_manifest(model=DEMO_NAME), ())
+    with pytest.raises(NotFound, match=f"did you mean {DEMO_NAME}"):
+        always(tmp_path).index("demo")
 
 
 @pytest.mark.parametrize("make", [Path.resolve, Path.mkdir, Path.touch])
