@@ -231,7 +231,7 @@ def search_tables(view: SearchView) -> list[Table]:
         "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", first, second, "score",
         FIRST_TOKENS, *FIRST_PAIR, "direction",
     )  # fmt: skip
-    tables = [csv_order(*order), Table(f"{view.model}, tokens like {view.q}", groups, view.tokens, "people")]
+    tables = [csv_order(*order), Table(f"{view.model}, tokens like {view.q}", groups, view.token_groups, "people")]
     if view.matches:
         title = f"{view.model}, parameters that list {view.q} ({view.lens})"
         tables.append(Table(title, matches, view.matches))

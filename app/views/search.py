@@ -62,6 +62,13 @@ class SearchView(ViewOfModel):
     ] = field(default_factory=list)
     labels_total: int = 0
 
+    @property
+    def token_groups(self) -> list[TokenGroup]:
+        """What people see of the tokens: those that every word stands for, then those like the last one."""
+        meant = [word for word in self.words if word.tokens] if len(self.words) > 1 else []
+        surfaces = {word.surface for word in meant}
+        return meant + [group for group in self.tokens if group.surface not in surfaces]
+
 
 def search_view(
     index: Index,

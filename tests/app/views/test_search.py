@@ -205,6 +205,10 @@ def test_tokens_like_the_last_word(index: Index) -> None:
     view = search_view(index, "horse dec")
     assert [(group.surface, group.match) for group in view.tokens] == [("decade", "prefix"), ("decades", "prefix")]
     assert view.tokens == suggest_view(index, "horse dec").tokens
+    shown = [(group.surface, group.match) for group in view.token_groups]
+    assert shown == [("horse", "exact"), *((group.surface, group.match) for group in view.tokens)]
+    assert [group.surface for group in search_view(index, "horse dog").token_groups].count("dog") == 1
+    assert search_view(index, "dog").token_groups == search_view(index, "dog").tokens
     assert [(group.surface, group.match) for group in search_view(index, "OG").tokens] == [
         ("dog", "substring"),
         ("dogs", "substring"),
