@@ -59,7 +59,10 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--lens", choices=LENSES, help="how a score is read (default: as the link says, else dot)")
     parser.add_argument("--preset", choices=PRESETS, help="which pairs (default: as the link says, else all)")
     parser.add_argument(
-        "--k", metavar="N", type=options.positive, help=f"entries per list (default: {ROWS}, with --json all)"
+        "--k",
+        metavar="N",
+        type=options.positive,
+        help=f"entries per list, rows per table (default: {ROWS}, with --json all)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     options.add_data(parser)
@@ -87,7 +90,9 @@ def run(args: argparse.Namespace) -> int:
 
     from app.formats.terminal import print_view
 
-    print_view(Console(highlight=False), view)
+    print_view(Console(highlight=False), view, rows=k if kind == "head" else None)
+    if kind == "head" and k is not None and k < index.shape.d_head:
+        print(f"At most {k} rows of each table are shown, a head has {index.shape.d_head} subheads: see --k.")
     stored = index.manifest.pairs if kind in MATRICES else index.shape.d_mlp if kind == "layer" else index.manifest.k
     if k is not None and k < stored and kind not in ("head", "token"):
         what = "neurons are shown, of" if kind == "layer" else "entries of each list are shown, up to"

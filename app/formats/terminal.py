@@ -2,6 +2,8 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
 
 from rich import box
 from rich.columns import Columns
@@ -37,7 +39,8 @@ def isolated(text: str) -> str:
     return shown
 
 
-def print_view(console: Console, view: View) -> None:
+def print_view(console: Console, view: View, rows: int | None = None) -> None:
+    """`rows`: of each table, at most, where the view does not know how many are wanted (that of a head)."""
     match view:
         case NeuronView():
             _print_ff(console, view)
@@ -48,16 +51,17 @@ def print_view(console: Console, view: View) -> None:
         case DirectionView():
             _print_direction(console, view)
         case _:
-            _print_tables(console, view)
+            _print_tables(console, view, rows)
 
 
-def _print_tables(console: Console, view: View) -> None:
+def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
     """The tables that other pages have for people."""
     from app.formats.tables import tables
 
     if isinstance(view, ViewOfModel):
         _print_difference(console, view)
-    print_tables(console, [table for table in tables(view) if table.audience != "programs"])
+    shown = [table for table in tables(view) if table.audience != "programs"]
+    print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
 
 
 def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str] = ()) -> None:

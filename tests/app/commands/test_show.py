@@ -150,6 +150,13 @@ def test_long_lists_are_cut_and_say_so(run: Run, command: str, said: str | None)
     assert said in out if said else "At most" not in out
 
 
+def test_tables_of_a_head_are_cut_and_say_so(run: Run) -> None:
+    out = run("show tiny head 1 0 --k 2")[1]
+    assert {*re.findall(r"^ *(\d+)  ", out, re.MULTILINE)} == {"0", "1", "2"}  # subheads from 0, ranks from 1
+    assert "At most 2 rows of each table are shown, a head has 4 subheads: see --k." in out
+    assert "At most" not in run("show tiny 1.0")[1]
+
+
 @pytest.mark.parametrize("matrix_or_ff", ["ff", "vo"])
 def test_ranks_count_from_one(run: Run, matrix_or_ff: str) -> None:
     out = run(f"show tiny {matrix_or_ff} 1 0 --k 3")[1]
