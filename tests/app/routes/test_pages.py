@@ -17,6 +17,7 @@ from app.views.token_text import visible
 from precompute.index.manifest import TOKENIZER
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
+from tests.support.synthetic import add_layer, make_manifest, write_index
 
 PATHS = {
     "home": ("/",),
@@ -316,6 +317,23 @@ def test_an_empty_data_folder_says_what_to_run(tmp_path: Path) -> None:
             assert parsed(home.text).all("section", **{"hx-trigger": "every 3s"})  # until a model is there
             assert visitor.get("/index.json").json() == {"models": [], "comparisons": [], "start": None}
             assert visitor.get("/-/health").json() == {"status": "ok", "models": [], "labels": [], "workers": {}}
+
+
+def test_before_the_first_layer_is_ready(tmp_path: Path) -> None:
+    """Whoever waits at the home page gets all of it with the first layer, and only the progress from then on."""
+    manifest = write_index(tmp_path / "tiny", make_manifest(), layers=())
+    with visit(tmp_path) as visitor:
+        home = visitor.get("/").text
+        assert "No layer is ready yet" in home
+        assert parsed(home).all("section", **{"hx-trigger": "every 3s", "hx-target": "#main"})
+        model = visitor.get("/tiny").text
+        assert model.count("no layer is ready yet") == 3
+        assert "none that reads" not in model
+    add_layer(tmp_path / "tiny", manifest, 3).save(tmp_path / "tiny")
+    with visit(tmp_path) as visitor:
+        home = visitor.get("/").text
+        assert "No layer is ready yet" not in home
+        assert parsed(home).all("section", **{"hx-trigger": "every 3s", "hx-target": "this"})
 
 
 def test_health_says_what_is_ready(client: TestClient) -> None:
