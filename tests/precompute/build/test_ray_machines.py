@@ -104,6 +104,6 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
 def test_who_works_at_three_layers_at_once(
     source: Path, tmp_path: Path, size: TaskSize, tasks_at_once: int, workers: int
 ) -> None:
-    with prepare(Checkpoint.open(source), tmp_path, Options(k=K, pairs=PAIRS), Listener()) as prepared:
+    with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
         build = QueuedBuild(prepared, len(prepared.pieces), unchanged=1)
         assert work_on_cluster(build, size, tasks_at_once) == prepared.work(workers, unchanged=1)

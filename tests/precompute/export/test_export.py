@@ -195,7 +195,7 @@ def test_says_which_layers_an_unfinished_index_has(tmp_path: Path) -> None:
     write_index(tmp_path / "tiny", make_manifest(), layers=(2, 3))
     output = io.StringIO()
     progress = ExportProgress(Console(file=output))
-    export(Index.open(tmp_path / "tiny"), tmp_path / "lists", Options(names=("w_o",)), progress)
+    export(Index.open(tmp_path / "tiny"), tmp_path / "lists", ExportOptions(names=("w_o",)), progress)
     *_, files, layers = output.getvalue().splitlines()
     assert "lists has 1 file, " in files
     assert layers == "They are of 2 of 4 layers (2-3): the index of tiny is not complete yet"
