@@ -122,7 +122,7 @@ def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = Non
 
 
 def _check_name(name: str) -> None:
-    from precompute.index.manifest import MODEL_NAME
+    from precompute.index.model_names import MODEL_NAME
     from precompute.index.origin import PUBLISHED
 
     if not MODEL_NAME.fullmatch(name) or len(name) > LONGEST_NAME or is_reserved(name) or name in PUBLISHED:
@@ -142,7 +142,8 @@ def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
 
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":
     """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
-    from precompute.index.manifest import MODEL_NAME, Manifest, model_name
+    from precompute.index.manifest import Manifest
+    from precompute.index.model_names import MODEL_NAME, model_name
 
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name):  # a path

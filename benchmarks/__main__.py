@@ -36,7 +36,7 @@ from precompute.build.job import build as build_index
 from precompute.build.options import BuildOptions
 from precompute.build.progress import Progress
 from precompute.index.index import Index
-from precompute.index.manifest import DEMO_NAME
+from precompute.index.model_names import DEMO_NAME
 from precompute.weights.architectures import describe
 from precompute.weights.sources import resolve
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from precompute.errors import IndexFault, ShardUnreadable
 from precompute.files import Stamp
 from precompute.index.index import Index
-from precompute.index.manifest import FileEntry
+from precompute.index.manifest_entries import FileEntry
 
 
 def _was_refused(check: Future[None]) -> bool:

@@ -20,7 +20,8 @@ from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFo
 from precompute.files import Stamp, read_regular, stamp_of
 from precompute.index.comparison import Comparison, Side
 from precompute.index.index import Index
-from precompute.index.manifest import MODEL_NAME, TOKENIZER, has_manifest, model_name
+from precompute.index.manifest import TOKENIZER, has_manifest
+from precompute.index.model_names import MODEL_NAME, model_name
 from precompute.index.tokenizer import parse_tokenizer
 
 

@@ -17,7 +17,8 @@ from app.notebook.show import Shown
 from app.notebook.site import Site, is_address, split_address
 from precompute.errors import BadRequest, NotFound
 from precompute.index.data_folder import open_model as open_index
-from precompute.index.manifest import MODEL_NAME, has_manifest, model_name
+from precompute.index.manifest import has_manifest
+from precompute.index.model_names import MODEL_NAME, model_name
 
 _HOST_AND_PORT = re.compile(r"[\w.\-]+:[0-9]+(/.*)?")
 Place: TypeAlias = str | os.PathLike[str]

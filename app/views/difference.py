@@ -10,7 +10,7 @@ from typing_extensions import TypedDict
 
 from precompute.errors import NotFound
 from precompute.index.index import Index
-from precompute.index.manifest import Minus as StoredMinus
+from precompute.index.manifest_entries import Minus as StoredMinus
 from precompute.index.origin import public_source
 from precompute.index.shard_reader import Shard
 from precompute.index.tensor_file import Floats

@@ -23,7 +23,7 @@ from app.views.vectors import NOT_STORED, UNCHANGED
 from app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
 from precompute.errors import IndexFault, NotBuilt, NotFound
 from precompute.index.index import Index
-from precompute.index.manifest import EmbeddingChange
+from precompute.index.manifest_entries import EmbeddingChange
 from precompute.index.not_stored import check_kinds, check_lens
 from precompute.index.origin import public_source
 from precompute.index.shard_reader import Shard

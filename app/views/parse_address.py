@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from app import addresses
 from app.views.labels import page_of
 from precompute.index.label_address import KINDS, parse_label_address
-from precompute.index.manifest import MODEL_NAME
+from precompute.index.model_names import MODEL_NAME
 from precompute.shape import GROUPED_KINDS, HEAD_KINDS, MATRICES, Shape
 
 _LAYER = re.compile(r"(?:L|layer\s*)(\d{1,9})", re.ASCII | re.IGNORECASE)

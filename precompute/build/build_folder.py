@@ -13,7 +13,9 @@ from precompute.files import PARTIAL, folder_gone, read_regular, sha256_of, writ
 from precompute.index.hubs import lens_that_reads_best
 from precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
 from precompute.index.layout import neighbours_file, shard_file, vocabulary_file
-from precompute.index.manifest import MANIFEST, TOKENIZER, FileEntry, Manifest, read_old_fields
+from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from precompute.index.manifest_entries import FileEntry
+from precompute.index.manifest_format import read_old_fields
 from precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place

@@ -9,7 +9,8 @@ import numpy as np
 from precompute.errors import BuildError, NotFound
 from precompute.files import sha256_of
 from precompute.index.layout import shard_size
-from precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest, Minus
+from precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest
+from precompute.index.manifest_entries import Minus
 from precompute.shape import LENSES, SIDES
 from precompute.weights.difference import Difference, Parameters
 

@@ -18,7 +18,8 @@ from precompute.build.shard_writer import write_classifier, write_neighbours, wr
 from precompute.build.unchanged import changes_text, layers_text
 from precompute.device import is_out_of_memory
 from precompute.errors import BuildError, first_line
-from precompute.index.manifest import Manifest, read_old_fields
+from precompute.index.manifest import Manifest
+from precompute.index.manifest_format import read_old_fields
 from precompute.weights.architectures import describe
 from precompute.weights.checkpoint import Checkpoint
 from precompute.weights.classifier_head import ClassifierHead, read_head

@@ -17,7 +17,8 @@ from precompute.index.layout import (
     vocabulary_file,
     vocabulary_layout,
 )
-from precompute.index.manifest import ClassifierEntry, FileEntry, Manifest
+from precompute.index.manifest import Manifest
+from precompute.index.manifest_entries import ClassifierEntry, FileEntry
 from precompute.index.tensor_file import Array, write_tensors
 
 Arrays = Mapping[str, Array]

@@ -8,7 +8,7 @@ from precompute.files import PARTIAL, sha256_of
 from precompute.index.comparison import open_comparison_file
 from precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file
 from precompute.index.layout import misfits
-from precompute.index.manifest import FileEntry
+from precompute.index.manifest_entries import FileEntry
 from precompute.index.stitching import STITCHING
 from precompute.index.tensor_file import Array, write_tensors
 from precompute.shape import SIDES

@@ -1,23 +1,19 @@
 """The lists of a classification head, which belongs to no layer: read from its file, and checked."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from precompute.errors import NotFound
 from precompute.files import damaged
 from precompute.index.list_checks import LARGEST_COHERENCE, SIGNS, fault
 from precompute.index.lists import VectorLists
+from precompute.index.manifest_entries import ClassifierEntry
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import TensorFile
 from precompute.shape import ENDS
 
-if TYPE_CHECKING:
-    from precompute.index.manifest import ClassifierEntry
-
 
 class ClassifierLists:
-    def __init__(self, file: TensorFile, stored: Stored, entry: "ClassifierEntry") -> None:
+    def __init__(self, file: TensorFile, stored: Stored, entry: ClassifierEntry) -> None:
         self.file = file
         self.entry = entry
         self._stored = stored

@@ -14,7 +14,7 @@ from precompute.errors import NotBuilt, NotFound, ShardDamaged
 from precompute.files import Stamp, damaged, stamp_of
 from precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord
 from precompute.index.layout import misfits
-from precompute.index.manifest import MODEL_NAME
+from precompute.index.model_names import MODEL_NAME
 from precompute.index.stitching import STITCHING, read_runs
 from precompute.index.tensor_file import Array, Floats, TensorFile
 from precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for

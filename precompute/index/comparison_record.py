@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from precompute.errors import ManifestDamaged, NewerFormat
 from precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
 from precompute.index.layout import SUFFIX, Layout
-from precompute.index.manifest import FileEntry, Minus, Number, PlainName, Sha256
+from precompute.index.manifest_entries import FileEntry, Minus, Number, PlainName, Sha256
 from precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
 from precompute.shape import DIRECTION_KINDS, SIDES
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from precompute.errors import IndexFault, LexiscopeError, NotFound
 from precompute.index.index import Index
-from precompute.index.manifest import MODEL_NAME, has_manifest, model_name
+from precompute.index.manifest import has_manifest
+from precompute.index.model_names import MODEL_NAME, model_name
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ from precompute.index.index_files import (
     open_shard,
     open_vocabulary,
 )
-from precompute.index.manifest import MANIFEST, FileEntry, Manifest
+from precompute.index.manifest import MANIFEST, Manifest
+from precompute.index.manifest_entries import FileEntry
 from precompute.index.shard_reader import Shard
 from precompute.index.stored import Stored, position
 from precompute.index.tensor_file import Array, Floats, TensorFile

@@ -16,7 +16,8 @@ from precompute.index.layout import (
     vocabulary_layout,
 )
 from precompute.index.list_checks import fault
-from precompute.index.manifest import ClassifierEntry, Manifest
+from precompute.index.manifest import Manifest
+from precompute.index.manifest_entries import ClassifierEntry
 from precompute.index.shard_reader import Shard
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile

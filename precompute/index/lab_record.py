@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from precompute.errors import ShardDamaged
 from precompute.files import open_regular, write_beside
-from precompute.index.manifest import Manifest, Sha256
+from precompute.index.manifest import Manifest
+from precompute.index.manifest_entries import Sha256
 
 LAB = "lab.json"
 MEASUREMENTS = ("similarity", "inverse", "coverage")

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from precompute.index.manifest import MODEL_NAME
+from precompute.index.model_names import MODEL_NAME
 from precompute.rebuild_command import COMPARISONS
 from precompute.shape import GROUPED_KINDS, Shape
 

@@ -4,38 +4,36 @@ import errno
 import hashlib
 import json
 import os
-import re
-from collections.abc import Mapping
 from dataclasses import MISSING, asdict
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
-from precompute.errors import ManifestDamaged, NewerFormat, OldFormat
-from precompute.files import (
-    Stamp,
-    canonical_json,
-    damaged,
-    open_regular,
-    read_stamped,
-    sha256_of,
-    strict_json,
-    unreadable,
-    write_beside,
+from precompute.errors import ManifestDamaged
+from precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
+from precompute.index.manifest_entries import (
+    LARGEST_SIZE,
+    ClassifierEntry,
+    EmbeddingChange,
+    FileEntry,
+    Minus,
+    Number,
+    PlainName,
+    Sha256,
+    StrictRecord,
 )
-from precompute.index.origin import PUBLISHED, origin, proper_name
+from precompute.index.manifest_format import MAX_BYTES, check_format
+from precompute.index.origin import origin, proper_name
 from precompute.index.stored import Stored
 from precompute.index.tensor_file import FORMAT
 from precompute.rebuild_command import MANIFEST as MANIFEST
-from precompute.rebuild_command import difference_name, rebuild_command, rebuild_command_for
-from precompute.shape import HEAD_KINDS, LENSES, PRESETS, Shape
+from precompute.rebuild_command import difference_name, rebuild_command
+from precompute.shape import LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
-DEMO_NAME = PUBLISHED["demo"].index  # the model that `demo` stands for
-MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
@@ -43,63 +41,11 @@ IDENTITY = (
 )  # fmt: skip
 OPTIONAL = ("kinds", "minus", "embedding_change", "classifier")  # not in the file while they are None
 
-MAX_BYTES = 1 << 24
-_LARGEST = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
 _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
-PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
-Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
-Number = Annotated[int, Field(ge=1, le=_LARGEST)]
-# |tuned - base| / |base| of W_E, and of W_U where the base has one of its own
-EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
 
-
-class _Record(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class FileEntry(_Record):
-    file: PlainName
-    bytes: Annotated[int, Field(gt=0, lt=1 << 48)]
-    sha256: Sha256
-
-    def check_sum(self, folder: Path) -> None:
-        """ShardDamaged if the file is not the one that was written, to the byte."""
-        path = folder / self.file
-        try:
-            sha256 = sha256_of(path)
-        except OSError as error:
-            raise unreadable(path, error) from error
-        if sha256 != self.sha256:
-            raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
-
-
-class Minus(_Record):
-    """What the weights of a difference were subtracted from each other."""
-
-    tuned: PlainName  # the name that an index of the tuned model has
-    model: PlainName  # the same of the base
-    source: str  # of the base: what to pass to get its weights again
-    revision: str
-    weights_sha256: Sha256
-
-
-class ClassifierEntry(FileEntry):
-    """The file of a classification head, and what its vectors are."""
-
-    labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
-    dense: Annotated[int, Field(ge=0, le=_LARGEST)] = 0  # vectors of the step before the labels; 0: there is none
-    subtracted: bool = False  # of a difference: whether the base has such a head, too, or the tuned one's is shown
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many vectors there are, by kind."""
-        counts = zip(HEAD_KINDS, (len(self.labels), self.dense), strict=True)
-        return {kind: count for kind, count in counts if count}
-
-
-class Manifest(_Record):
+class Manifest(StrictRecord):
     format: Literal[3] = FORMAT
     model: PlainName
     revision: str  # commit of the weights on the Hub, or empty
@@ -119,7 +65,7 @@ class Manifest(_Record):
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
     neighbours: FileEntry | None = None  # made after the first layer
     classifier: ClassifierEntry | None = None  # of a checkpoint with a classification head; else not in the file
-    shards: dict[int, FileEntry] = {}
+    shards: dict[int, FileEntry] = Field(default_factory=dict)
 
     @field_validator("shards")
     @classmethod
@@ -130,7 +76,7 @@ class Manifest(_Record):
     def _check(self) -> Self:
         shape = self.shape
         for name, value in asdict(shape).items():
-            most = _MOST_LAYERS_OR_HEADS if name.startswith("n_") else _LARGEST
+            most = _MOST_LAYERS_OR_HEADS if name.startswith("n_") else LARGEST_SIZE
             if type(value) is int and not 1 <= value <= most:
                 raise ValueError(f"shape.{name} is {str(value)[:40]}, not a number from 1 to {most}")
         if shape.n_heads % shape.n_kv_heads:
@@ -253,7 +199,7 @@ class Manifest(_Record):
         missing = f"no index in {folder}: run `lexiscope precompute {model}` to make it"
         try:
             content, stamp = read_stamped(path, MAX_BYTES, missing)
-            _check_format(path, content)
+            check_format(path, content)
             return cls.parse(content), stamp
         except ValueError as error:
             raise ManifestDamaged(
@@ -270,49 +216,10 @@ def has_manifest(folder: Path) -> bool:
     return True
 
 
-def model_name(asked: str) -> str:
-    """The name of the index a person means by `demo` or `minilm`, a Hub id (owner/name) or a name."""
-    return PUBLISHED[asked].index if asked in PUBLISHED else re.sub(r"^[^/]*/(?=[^/]+$)", "", asked)
-
-
-def read_old_fields(folder: Path) -> Mapping[str, Any]:
-    """The fields of a manifest of an older format, unchecked; empty if there is none."""
-    try:
-        with open_regular(folder / MANIFEST) as file:
-            fields = strict_json(file.read(MAX_BYTES))
-    except (OSError, ValueError):
-        return {}
-    return fields if isinstance(fields, dict) and is_old_format(fields) else {}
-
-
 def _shape_defaults() -> dict[str, Any]:
     """What a shape has, as JSON, where a manifest that is older than a field does not say it."""
     defaults = {field.name: field.default for field in dataclass_fields(Shape) if field.default is not MISSING}
     return dict(strict_json(canonical_json(defaults)))
-
-
-def _check_format(path: Path, content: bytes) -> None:
-    """NewerFormat or OldFormat, whatever else such a manifest holds."""
-    fields = strict_json(content)
-    if not isinstance(fields, dict):
-        return
-    version = fields.get("format")
-    if type(version) is int and version > FORMAT:
-        raise NewerFormat(
-            f"{path} has format {str(version)[:20]}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or "
-            f"build it anew elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
-        )
-    if is_old_format(fields):
-        raise OldFormat(
-            f"{path} was made by an older Lexiscope and has format {ascii(version or fields['format_version'])[:20]}; "
-            f"this one reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
-        )
-
-
-def is_old_format(fields: Mapping[str, Any]) -> bool:
-    """Whether these are the fields of an older format's manifest; that of format 1 calls its format otherwise."""
-    version = fields.get("format")
-    return (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields)
 
 
 def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from precompute.build.build_folder import ARRIVING
 from precompute.errors import AlteredFile, BuildError, ForeignIndex, ShardDamaged
 from precompute.files import FULL, flush_folder, sha256_of, write_beside
 from precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
-from precompute.index.manifest import TOKENIZER, FileEntry, Manifest
+from precompute.index.manifest import TOKENIZER, Manifest
+from precompute.index.manifest_entries import FileEntry
 from precompute.travel.partial_file import full_disk
 from precompute.travel.published import PublishedIndex, Step
 

@@ -10,7 +10,10 @@ import numpy as np
 from precompute.errors import ForeignIndex, NewerFormat, NotPublished, OldFormat
 from precompute.files import strict_json
 from precompute.index.layout import Layout, classifier_layout, neighbours_layout, shard_size, vocabulary_layout
-from precompute.index.manifest import MANIFEST, MAX_BYTES, FileEntry, Manifest, is_old_format, model_name
+from precompute.index.manifest import MANIFEST, Manifest
+from precompute.index.manifest_entries import FileEntry
+from precompute.index.manifest_format import MAX_BYTES, is_old_format
+from precompute.index.model_names import model_name
 from precompute.index.tensor_file import FORMAT, MAX_HEADER
 from precompute.plain_text import file_size
 from precompute.travel.published import PublishedIndex

@@ -6,7 +6,8 @@ from typing import BinaryIO
 
 from precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
 from precompute.files import open_regular
-from precompute.index.manifest import MANIFEST, FileEntry
+from precompute.index.manifest import MANIFEST
+from precompute.index.manifest_entries import FileEntry
 from precompute.travel.partial_file import PIECE, PartialFile
 from precompute.travel.published import Step
 

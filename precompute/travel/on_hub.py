@@ -13,7 +13,7 @@ from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
 from precompute.errors import AlteredFile, ForeignIndex
-from precompute.index.manifest import FileEntry
+from precompute.index.manifest_entries import FileEntry
 from precompute.travel.hub_errors import in_words
 from precompute.travel.published import Step
 

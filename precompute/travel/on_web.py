@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 import httpx2
 
 from precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable, first_line
-from precompute.index.manifest import MANIFEST, FileEntry
+from precompute.index.manifest import MANIFEST
+from precompute.index.manifest_entries import FileEntry
 from precompute.travel.partial_file import PartialFile
 from precompute.travel.published import Step
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from precompute.errors import AlteredFile, BuildError, DiskFull
 from precompute.files import FULL, PARTIAL
-from precompute.index.manifest import FileEntry
+from precompute.index.manifest_entries import FileEntry
 from precompute.travel.published import Step
 
 PIECE = 1 << 20  # bytes

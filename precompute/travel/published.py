@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from precompute.errors import NotPublished
-from precompute.index.manifest import FileEntry
+from precompute.index.manifest_entries import FileEntry
 
 Step = Callable[[float], None]  # takes the share of a file that has arrived since
 

@@ -15,7 +15,9 @@ from precompute.index.index import ranges
 from precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
 from precompute.index.lab_record import LAB
 from precompute.index.layout import classifier_file, neighbours_file, shard_file, vocabulary_file
-from precompute.index.manifest import FileEntry, Manifest, read_old_fields
+from precompute.index.manifest import Manifest
+from precompute.index.manifest_entries import FileEntry
+from precompute.index.manifest_format import read_old_fields
 from precompute.plain_text import file_size
 from precompute.travel.arrivals import Arrivals
 from precompute.travel.foreign_manifest import read_manifest

@@ -14,7 +14,9 @@ from precompute.errors import BuildError, ForeignIndex, IndexFault, OptionsDiffe
 from precompute.files import damaged, read_regular, unreadable
 from precompute.index.index import Index, ranges
 from precompute.index.lab_record import LAB, LabRecord
-from precompute.index.manifest import MANIFEST, MAX_BYTES, TOKENIZER, FileEntry, Manifest
+from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from precompute.index.manifest_entries import FileEntry
+from precompute.index.manifest_format import MAX_BYTES
 from precompute.index.origin import public_source
 from precompute.travel.card import CARD, card
 from precompute.travel.foreign_manifest import parse_manifest

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from precompute.errors import BadWeights
-from precompute.index.manifest import EmbeddingChange
+from precompute.index.manifest_entries import EmbeddingChange
 from precompute.index.tokens import token_bytes
 from precompute.rebuild_command import difference_name
 from precompute.shape import DIRECTION_KINDS, Shape

@@ -15,7 +15,8 @@ from app.cli import make_parser
 from app.commands import demo
 from precompute.files import PARTIAL
 from precompute.index.index import Index
-from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER, Manifest
+from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from precompute.index.model_names import DEMO_NAME
 from tests.app.commands.conftest import Refused, Run
 from tests.support.builds import SMALL, command, contents, copy, quick_build, small_gpt2
 from tests.support.models import tiny_llama

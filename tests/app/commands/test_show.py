@@ -28,7 +28,8 @@ from app.views.token import token_view
 from precompute.index.data_folder import ModelSummary
 from precompute.index.index import Index
 from precompute.index.layout import shard_file
-from precompute.index.manifest import DEMO_NAME, MANIFEST
+from precompute.index.manifest import MANIFEST
+from precompute.index.model_names import DEMO_NAME
 from precompute.live.seed_ranking import Ranked, Seed
 from precompute.plain_text import file_size
 from tests.app.commands.conftest import Refused, Run

@@ -24,7 +24,8 @@ from app.views.token import TokenView, token_view
 from precompute import files
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from precompute.index import manifest as manifest_module
-from precompute.index.manifest import DEMO_NAME, MANIFEST, TOKENIZER
+from precompute.index.manifest import MANIFEST, TOKENIZER
+from precompute.index.model_names import DEMO_NAME
 from tests.support.site import visit
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
 

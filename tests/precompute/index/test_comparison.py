@@ -13,7 +13,7 @@ from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, NotBui
 from precompute.files import write_beside
 from precompute.index.comparison import Comparison, comparison_folders
 from precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file, comparison_folder
-from precompute.index.manifest import FileEntry
+from precompute.index.manifest_entries import FileEntry
 from precompute.index.stitching import STITCHING
 from precompute.index.tensor_file import Array, write_tensors
 from precompute.rebuild_command import COMPARISON

@@ -9,7 +9,8 @@ from precompute.errors import IndexFault, NotFound
 from precompute.index.data_folder import list_models, open_model
 from precompute.index.index import ranges
 from precompute.index.layout import shard_file
-from precompute.index.manifest import DEMO_NAME, MANIFEST
+from precompute.index.manifest import MANIFEST
+from precompute.index.model_names import DEMO_NAME
 from tests.support.synthetic import make_manifest, write_index
 
 

@@ -20,16 +20,8 @@ from precompute.index import comparison_record as record
 from precompute.index import hubs, lab_record, layout, tensor_file
 from precompute.index.label_address import KINDS, parse_label_address
 from precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
-from precompute.index.manifest import (
-    IDENTITY,
-    MANIFEST,
-    OPTIONAL,
-    TOKENIZER,
-    ClassifierEntry,
-    FileEntry,
-    Manifest,
-    Minus,
-)
+from precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TOKENIZER, Manifest
+from precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
 from precompute.index.stitching import STITCHING, StitchingRun
 from precompute.lab import coverage, inverse, similarity
 from precompute.lab.sums import PARTIAL_COVERAGE

@@ -23,7 +23,8 @@ from precompute.errors import (
 )
 from precompute.files import stamp_of
 from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST, FileEntry, Manifest, Minus, has_manifest
+from precompute.index.manifest import MANIFEST, Manifest, has_manifest
+from precompute.index.manifest_entries import FileEntry, Minus
 from precompute.index.not_stored import check_kinds
 from precompute.shape import Shape
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index

@@ -12,7 +12,8 @@ import pytest
 from huggingface_hub import constants
 
 from precompute.index.lab_record import LAB, LabRecord
-from precompute.index.manifest import MANIFEST, FileEntry, Manifest
+from precompute.index.manifest import MANIFEST, Manifest
+from precompute.index.manifest_entries import FileEntry
 from precompute.travel import push as push_job
 from precompute.travel.card import BEGIN, END
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish

@@ -1,0 +1,65 @@
+"""What manifests say of single files, and of the base of a difference; with the types of their fields, which leave no
+room for names and numbers that no build would write."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from precompute.files import damaged, sha256_of, unreadable
+from precompute.index.model_names import MODEL_NAME
+from precompute.shape import HEAD_KINDS
+
+LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
+
+PlainName = Annotated[str, Field(pattern=rf"\A{MODEL_NAME.pattern}\z")]  # no folders, nothing hidden
+Sha256 = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+Number = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
+# |tuned - base| / |base| of W_E, and of W_U where the base has one of its own
+EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
+
+
+class StrictRecord(BaseModel):
+    """No field too many, and each of its very type."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class FileEntry(StrictRecord):
+    file: PlainName
+    bytes: Annotated[int, Field(gt=0, lt=1 << 48)]
+    sha256: Sha256
+
+    def check_sum(self, folder: Path) -> None:
+        """ShardDamaged if the file is not the one that was written, to the byte."""
+        path = folder / self.file
+        try:
+            sha256 = sha256_of(path)
+        except OSError as error:
+            raise unreadable(path, error) from error
+        if sha256 != self.sha256:
+            raise damaged(path, "is damaged: its contents do not have the checksum that the manifest records")
+
+
+class Minus(StrictRecord):
+    """What the weights of a difference were subtracted from each other."""
+
+    tuned: PlainName  # the name that an index of the tuned model has
+    model: PlainName  # the same of the base
+    source: str  # of the base: what to pass to get its weights again
+    revision: str
+    weights_sha256: Sha256
+
+
+class ClassifierEntry(FileEntry):
+    """The file of a classification head, and what its vectors are."""
+
+    labels: Annotated[tuple[Annotated[str, Field(max_length=100)], ...], Field(min_length=1, max_length=1 << 16)]
+    dense: Annotated[int, Field(ge=0, le=LARGEST_SIZE)] = 0  # vectors of the step before the labels; 0: there is none
+    subtracted: bool = False  # of a difference: whether the base has such a head, too, or the tuned one's is shown
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many vectors there are, by kind."""
+        counts = zip(HEAD_KINDS, (len(self.labels), self.dense), strict=True)
+        return {kind: count for kind, count in counts if count}
