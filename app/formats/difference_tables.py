@@ -39,7 +39,7 @@ def head_change_tables(view: HeadView) -> list[Table]:
 def subhead_change_columns(view: HeadView) -> list[Column]:
     """How much each vector of a subhead changed, for people; none of a model."""
     names = view.subheads[0].get("change", {}) if view.subheads else {}
-    return [_of_part("change", name, f"{name} change") for name in names]
+    return [_entry("change", name, f"{name} change") for name in names]
 
 
 def model_change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:
@@ -67,7 +67,7 @@ def model_change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[st
         Table(f"{most} heads ({head_lens}, {HEAD_PRESET})", heads, view.heads or (), "people"),
         Table(
             f"{view.minus}: |Δ|/|base| by layer and kind",
-            (LAYER, *(_of_part("change", kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
+            (LAYER, *(_entry("change", kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
             by_layer,
             "people",
         ),
@@ -82,5 +82,5 @@ def model_change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[st
     ]
 
 
-def _of_part(field: str, part: str, name: str) -> Column:
-    return Column(name, "number", get=lambda row: row[field][part])
+def _entry(field: str, key: str, name: str) -> Column:
+    return Column(name, "number", get=lambda row: row[field][key])

@@ -54,13 +54,14 @@ def _float(title: str, label: str, columns: Sequence[Column], rows: Sequence[Seq
     caption = escape(title) + (f". {escape(source.build[:1].upper() + source.build[1:])}." if source.build else "")
     lines = [
         r"\begin{table}[htbp]", r"\centering\small\sloppy", rf"\caption{{{caption}}}", rf"\label{{tab:{label}}}",
-        rf"\begin{{tabular}}{{{_places(columns, rows)}}}", r"\hline", _row(escape(column.title) for column in columns),
-        r"\hline", *(_row(map(_cell, row)) for row in rows), r"\hline", r"\end{tabular}", r"\end{table}",
+        rf"\begin{{tabular}}{{{_column_types(columns, rows)}}}", r"\hline",
+        _row(escape(column.title) for column in columns), r"\hline", *(_row(map(_cell, row)) for row in rows),
+        r"\hline", r"\end{tabular}", r"\end{table}",
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _places(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
+def _column_types(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> str:
     """Numbers to the right; cells that may be long share what the others and the space between leave of the line."""
     wide = _n_wide(columns)
     width = max(0.15, (1 - 0.035 * len(columns) - 0.07 * (len(columns) - wide)) / wide) if wide else 0.0

@@ -46,10 +46,10 @@ MISSING_COLUMNS = (
     Column("why_not", get=lambda row: row[1], heading="because"),
 )
 TOKEN_COLUMNS = (
-    Column("token", "token", get=lambda found: found.token),
-    Column("doubt", get=lambda found: "may be misread" if found.doubtful else ""),
-    Column("in_key", get=lambda found: found.in_key, heading="rank in our key"),
-    Column("in_value", get=lambda found: found.in_value, heading="rank in our value"),
+    Column("token", "token", get=lambda token: token.token),
+    Column("doubt", get=lambda token: "may be misread" if token.doubtful else ""),
+    Column("in_key", get=lambda token: token.in_key, heading="rank in our key"),
+    Column("in_value", get=lambda token: token.in_value, heading="rank in our value"),
 )
 RANK_COLUMNS = (
     Column("address", get=lambda row: row[0].address, heading="neuron"),

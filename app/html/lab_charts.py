@@ -36,42 +36,44 @@ def ratio(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def of_lenses(part: SimilarityPart, compared: str) -> Iterator[tuple[str, Similarities]]:
+def of_lenses(similarity: SimilarityPart, compared: str) -> Iterator[tuple[str, Similarities]]:
     """The similarities of each lens that was measured."""
     for lens in LENSES:
-        of: SimilaritiesOfLens | None = part.of_lens(lens)
-        if of and (found := getattr(of, compared)):
-            yield lens, found
+        of: SimilaritiesOfLens | None = similarity.of_lens(lens)
+        if of and (similarities := getattr(of, compared)):
+            yield lens, similarities
 
 
-def coverage_of_lenses(part: CoveragePart, kind: str) -> Iterator[tuple[str, Coverages]]:
+def coverage_of_lenses(coverage: CoveragePart, kind: str) -> Iterator[tuple[str, Coverages]]:
     for lens in LENSES:
-        of: CoveragesOfLens | None = part.of_lens(lens)
-        if of and (found := getattr(of, kind)):
-            yield lens, found
+        of: CoveragesOfLens | None = coverage.of_lens(lens)
+        if of and (coverages := getattr(of, kind)):
+            yield lens, coverages
 
 
-def samples(part: InversePart) -> Iterator[tuple[str, KeepK]]:
+def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
     for sample in SAMPLES:
-        if found := getattr(part, sample):
-            yield sample, found
+        if scores := getattr(inverse, sample):
+            yield sample, scores
 
 
-def similarity_charts(part: SimilarityPart) -> list[LineChart]:
+def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
     """Of each pair of kinds, and of how many neurons share the most."""
     charts = []
     for compared, name in COMPARED.items():
         lines = []
-        for lens, of in of_lenses(part, compared):
+        for lens, of in of_lenses(similarity, compared):
             colour, mark = LENSES[lens]
             lines.append(Line(lens, lens, of.matched, colour, mark))
-            chance = f"{lens}, shuffled (smallest to largest of {part.shuffles})"
+            chance = f"{lens}, shuffled (smallest to largest of {similarity.shuffles})"
             band = {"low": of.shuffled_low, "high": of.shuffled_high}
             lines.append(Line(chance, "shuffled", of.shuffled, colour, "none", dashed=True, **band))
         if lines:
-            charts.append(LineChart(f"Mean Sim_{part.k}, {name}", "layer", range(len(lines[0].values)), lines, percent))
+            charts.append(
+                LineChart(f"Mean Sim_{similarity.k}, {name}", "layer", range(len(lines[0].values)), lines, percent)
+            )
     lines = []
-    for lens, of in of_lenses(part, "ff"):
+    for lens, of in of_lenses(similarity, "ff"):
         colour, mark = LENSES[lens]
         lines.append(Line(lens, lens, of.common_15, colour, mark))
         lines.append(
@@ -79,15 +81,15 @@ def similarity_charts(part: SimilarityPart) -> list[LineChart]:
         )
     if lines:
         levels = [Level("the paper", printed("ff_overlap_share_of_pairs").value)]
-        title = f"Neurons with 15% of the {part.k} in common"
+        title = f"Neurons with 15% of the {similarity.k} in common"
         charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent, levels))
     return charts
 
 
-def inverse_charts(part: InversePart) -> list[LineChart]:
+def inverse_charts(inverse: InversePart) -> list[LineChart]:
     """Of each sort of samples; those of normal vectors have the paper's two figures."""
     charts = []
-    for sample, of in samples(part):
+    for sample, of in samples(inverse):
         lines = [
             Line("the transpose Eᵀ", "Eᵀ", of.transpose, "first"),
             Line("the pseudo-inverse E⁺", "E⁺", of.pseudo, "second", "square"),
@@ -109,12 +111,12 @@ def inverse_charts(part: InversePart) -> list[LineChart]:
     return charts
 
 
-def coverage_charts(part: CoveragePart, target: Target) -> list[LineChart]:
+def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
     """Of each kind of vectors, against the state after their own layer or after the last one."""
     charts = []
     for kind, name in COVERING.items():
         lines = []
-        for lens, of in coverage_of_lenses(part, kind):
+        for lens, of in coverage_of_lenses(coverage, kind):
             colour, mark = LENSES[lens]
             for which, chance in ((target, ""), (f"{target}_random", ", random state")):
                 mean, sd = getattr(of, which), getattr(of, f"{which}_sd")
@@ -122,7 +124,7 @@ def coverage_charts(part: CoveragePart, target: Target) -> list[LineChart]:
                 label, looks = ("random", "none") if chance else (lens, mark)
                 lines.append(Line(f"{lens}{chance}", label, mean, colour, looks, dashed=bool(chance), **band))  # type: ignore[arg-type]
         if lines:
-            title = f"R_{part.k} of {name}, {'own layer’s' if target == 'own' else 'last'} state"
+            title = f"R_{coverage.k} of {name}, {'own layer’s' if target == 'own' else 'last'} state"
             charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent))
     return charts
 

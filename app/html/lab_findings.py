@@ -30,12 +30,12 @@ class Finding:
     text: str
 
 
-def similarity_findings(part: SimilarityPart) -> list[Finding]:
+def similarity_findings(similarity: SimilarityPart) -> list[Finding]:
     rows, unlike = [], []
     for compared, name in COMPARED.items():
         texts = []
-        for lens, of in of_lenses(part, compared):
-            texts.append(f"{lens}: {_of_pairs(of, part, neurons=compared == 'ff')}")
+        for lens, of in of_lenses(similarity, compared):
+            texts.append(f"{lens}: {_of_pairs(of, similarity, neurons=compared == 'ff')}")
             above, layers = count_above(of.matched, of.shuffled_high)
             if lens == "dot" and 2 * above <= layers:
                 unlike.append(name)
@@ -47,10 +47,10 @@ def similarity_findings(part: SimilarityPart) -> list[Finding]:
     return [Finding("", f"{'Unlike in' if unlike else 'As in'} the paper: {told}."), *rows] if rows else []
 
 
-def _of_pairs(of: Similarities, part: SimilarityPart, neurons: bool) -> str:
+def _of_pairs(of: Similarities, similarity: SimilarityPart, neurons: bool) -> str:
     above, layers = count_above(of.matched, of.shuffled_high)
     text = f"{percent(mean(of.matched))} in common, {times(mean(of.matched), mean(of.shuffled))} shuffled"
-    text += f", more than in any of {part.shuffles} shuffles in {above} of {layers} layers"
+    text += f", more than in any of {similarity.shuffles} shuffles in {above} of {layers} layers"
     below = [
         layer
         for layer, (mine, chance) in enumerate(zip(of.matched, of.shuffled, strict=True))
@@ -62,17 +62,17 @@ def _of_pairs(of: Similarities, part: SimilarityPart, neurons: bool) -> str:
         text += f"; with the bottom of the second {percent(mean(of.matched_bottom))}"
         text += f" (shuffled {percent(mean(of.shuffled_bottom))})"
     if neurons:
-        text += f"; {percent(mean(of.common_15))} of the neurons have at least 15% of the {part.k} in common"
+        text += f"; {percent(mean(of.common_15))} of the neurons have at least 15% of the {similarity.k} in common"
         text += f" (shuffled {percent(mean(of.shuffled_common_15))})"
     return text
 
 
-def inverse_findings(part: InversePart) -> list[Finding]:
-    rows = [Finding(SAMPLES[sample], _of_keep_k(of)) for sample, of in samples(part)]
+def inverse_findings(inverse: InversePart) -> list[Finding]:
+    rows = [Finding(SAMPLES[sample], _of_keep_k(of)) for sample, of in samples(inverse)]
     small = printed("keepk_small_ks").value
     better = [
         transpose > pseudo
-        for _, of in samples(part)
+        for _, of in samples(inverse)
         for k, transpose, pseudo in zip(of.k, of.transpose, of.pseudo, strict=True)
         if k in small
     ]
@@ -82,9 +82,9 @@ def inverse_findings(part: InversePart) -> list[Finding]:
     told += "over all samples"
     agrees = [all(better)] if 2 * sum(better) > len(better) else [False]
     known = printed("keepk_k").value
-    if part.normal and known in part.normal.k:
-        at = part.normal.k.index(known)
-        mine, other = part.normal.transpose[at], part.normal.pseudo[at]
+    if inverse.normal and known in inverse.normal.k:
+        at = inverse.normal.k.index(known)
+        mine, other = inverse.normal.transpose[at], inverse.normal.pseudo[at]
         agrees.append(mine > other)
         told += f"; of normal vectors at k = {thousands(known)} it is {ratio(mine)} against {ratio(other)}"
         told += f", in the paper {printed('keepk_score_transpose').value} against {printed('keepk_score_pinv').value}"
@@ -92,13 +92,13 @@ def inverse_findings(part: InversePart) -> list[Finding]:
     return [Finding("", f"{word} in the paper: {told}."), *rows]
 
 
-def coverage_findings(part: CoveragePart) -> list[Finding]:
+def coverage_findings(coverage: CoveragePart) -> list[Finding]:
     rows: list[Finding] = []
     unlike: list[str] = []
-    errors = 2 / math.sqrt(part.texts.count)  # standard errors of a mean, as a share of the standard deviation
+    errors = 2 / math.sqrt(coverage.texts.count)  # standard errors of a mean, as a share of the standard deviation
     for kind, name in COVERING.items():
         texts = []
-        for lens, of in coverage_of_lenses(part, kind):
+        for lens, of in coverage_of_lenses(coverage, kind):
             own, last = (_of_state(of, target, errors) for target in ("own", "last"))
             texts.append(f"{lens}: of the own layer’s state {own}, of the last {last}")
             if lens == "dot" and mean(of.own) - mean(of.own_random) <= errors * mean(of.own_sd):
@@ -111,8 +111,8 @@ def coverage_findings(part: CoveragePart) -> list[Finding]:
         told += "random one"
     word = "As" if not unlike else "Unlike" if len(unlike) == len(rows) else "Partly as"
     told = f"{word} in the paper: {told}, on average over layers."
-    few = f" {few_texts(part.texts)}" if few_texts(part.texts) else ""
-    return [Finding("", f"{told}{_of_random_states(part)}{few}"), *rows] if rows else []
+    few = f" {few_texts(coverage.texts)}" if few_texts(coverage.texts) else ""
+    return [Finding("", f"{told}{_of_random_states(coverage)}{few}"), *rows] if rows else []
 
 
 def few_texts(texts: TextsUsed) -> str:
@@ -123,11 +123,11 @@ def few_texts(texts: TextsUsed) -> str:
     return f"Only {count}: too few to rely on; measure on {FEWEST_TEXTS} or more."
 
 
-def _of_random_states(part: CoveragePart) -> str:
+def _of_random_states(coverage: CoveragePart) -> str:
     """How much of a random state is covered, as a share of what is covered of the own layer's state: over all kinds."""
     covered: dict[str, list[tuple[float, float]]] = {}
     for kind in COVERING:
-        for lens, of in coverage_of_lenses(part, kind):
+        for lens, of in coverage_of_lenses(coverage, kind):
             covered.setdefault(lens, []).append((mean(of.own), mean(of.own_random)))
     shares = [
         f"{sum(random for _, random in pairs) / own:.0%} as much under {lens}"

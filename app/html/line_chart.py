@@ -59,7 +59,7 @@ class Label:
 
 
 @dataclass(frozen=True)
-class Place:
+class HoverArea:
     """Everything that stands above one number of the axis: shown under the pointer."""
 
     x: float
@@ -122,11 +122,11 @@ class LineChart:
         return [replace(label, y=y) for label, y in zip(ends, heights, strict=True)]
 
     @cached_property
-    def places(self) -> list[Place]:
+    def hover_areas(self) -> list[HoverArea]:
         xs = [self._x(number) for number in self.along]
         edges = [0.0, *((a + b) / 2 for a, b in pairwise(xs)), float(WIDTH)]
         return [
-            Place(round(left, 1), round(right - left, 1), self._told(at))
+            HoverArea(round(left, 1), round(right - left, 1), self._told(at))
             for at, (left, right) in enumerate(pairwise(edges))
         ]
 

@@ -60,26 +60,26 @@ class Comparisons:
     def find(self, a: str, b: str) -> Comparison:
         """NotFound says which there are; another error, why this one cannot be used."""
         opened = self._look().opened
-        found = opened.get((a, b))
-        if found is None:
+        comparison = opened.get((a, b))
+        if comparison is None:
             there = ", ".join(f"{one} with {other}" for one, other in opened)
             raise NotFound(
                 f"{a} is not compared with {b} (compared: {there or 'none'}); `lexiscope compare {a} {b}` does it"
             )
-        if isinstance(found, LexiscopeError):
-            raise type(found)(str(found))
-        return found
+        if isinstance(comparison, LexiscopeError):
+            raise type(comparison)(str(comparison))
+        return comparison
 
     def of_model(self, name: str) -> list[Comparison]:
         """Those that can be used with the model on either side; where two models are compared both ways, the one in
         which it comes first."""
         chosen: dict[str, Comparison] = {}
-        for (a, b), found in self._look().opened.items():
-            if name not in (a, b) or isinstance(found, LexiscopeError):
+        for (a, b), comparison in self._look().opened.items():
+            if name not in (a, b) or isinstance(comparison, LexiscopeError):
                 continue
             other = b if a == name else a
             if other not in chosen or a == name:
-                chosen[other] = found
+                chosen[other] = comparison
         return list(chosen.values())
 
     def _look(self) -> _Seen:
@@ -105,14 +105,14 @@ class Comparisons:
                     opened[names] = known
                     continue
             try:
-                opened[names] = found = Comparison.open(folder)
-                files[names] = _stamps(found)
+                opened[names] = comparison = Comparison.open(folder)
+                files[names] = _stamps(comparison)
             except LexiscopeError as error:
                 opened[names] = error.bare()
-        cards = tuple(self._card(names, found) for names, found in opened.items())
+        cards = tuple(self._card(names, comparison) for names, comparison in opened.items())
         facts = [
-            f"{names}: {(found.stamp, files[names]) if isinstance(found, Comparison) else found}"
-            for names, found in opened.items()
+            f"{names}: {(comparison.stamp, files[names]) if isinstance(comparison, Comparison) else comparison}"
+            for names, comparison in opened.items()
         ]
         return _Seen(time.monotonic(), opened, files, cards, "; ".join(facts))
 
@@ -122,11 +122,11 @@ class Comparisons:
         except IndexFault:
             return []  # models are there without their comparisons
 
-    def _card(self, names: Names, found: Comparison | LexiscopeError) -> ComparisonCard:
+    def _card(self, names: Names, opened: Comparison | LexiscopeError) -> ComparisonCard:
         a, b = names
-        if isinstance(found, LexiscopeError):
-            return ComparisonCard(a=a, b=b, fault=for_visitors(found, self.data))
-        return ComparisonCard(a=a, b=b, tokens=found.tokens, kinds=found.kinds, stitched=found.stamp[1] is not None)
+        if isinstance(opened, LexiscopeError):
+            return ComparisonCard(a=a, b=b, fault=for_visitors(opened, self.data))
+        return ComparisonCard(a=a, b=b, tokens=opened.tokens, kinds=opened.kinds, stitched=opened.stamp[1] is not None)
 
 
 def _stamps(comparison: Comparison) -> tuple[Stamp | None, ...]:

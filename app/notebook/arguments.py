@@ -86,17 +86,17 @@ def texts(name: str, value: Any) -> tuple[str, ...]:
     return tuple(text(name, each) for each in ([value] if isinstance(value, str) else value))
 
 
-def search_words(given: Sequence[Any]) -> str:
+def search_words(values: Sequence[Any]) -> str:
     """One as people type it; of several, each stays together."""
-    words = _words(given)
+    words = _words(values)
     if len(words) == 1:
         return words[0]
     return " ".join(f'"{word}"' if any(c.isspace() or c == "," for c in word) else word for word in words)
 
 
-def seed_words(given: Sequence[Any]) -> str:
+def seed_words(values: Sequence[Any]) -> str:
     """The same, but words that are added up, as in `king - man`, do not stay together."""
-    words = _words(given)
+    words = _words(values)
     if len(words) > 1:
         words = tuple(f'"{word}"' if " " in word.strip() and not _ADDED_UP.search(word) else word for word in words)
     terms = " ".join(words)
@@ -119,9 +119,9 @@ def token_or_none(name: str, value: Any) -> str | None:
     return value if value is None else text(name, value) if isinstance(value, str) else str(at(name, value))
 
 
-def _words(given: Sequence[Any]) -> tuple[str, ...]:
+def _words(values: Sequence[Any]) -> tuple[str, ...]:
     """Of a call with several, or with one list of them."""
-    several = given[0] if len(given) == 1 else given
+    several = values[0] if len(values) == 1 else values
     if words := tuple(word for word in texts("words", several) if word):
         return words
     raise _no_words()

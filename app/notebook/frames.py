@@ -33,25 +33,25 @@ FrameColumn: TypeAlias = NDArray[Any] | Named | Nullable | list[Any]
 FrameColumns: TypeAlias = Mapping[str, FrameColumn]
 
 
-def stacked(parts: Sequence[Columns]) -> dict[str, FrameColumn]:
-    """Parts below each other. A column that a part does not have (None) has no numbers there."""
+def stacked(tables: Sequence[Columns]) -> dict[str, FrameColumn]:
+    """Tables below each other. A column that a table does not have (None) has no numbers there."""
     columns: dict[str, FrameColumn] = {}
-    for name in parts[0] if parts else ():
-        of_parts = [part[name] for part in parts]
-        first = next((column for column in of_parts if column is not None), None)
+    for name in tables[0] if tables else ():
+        of_tables = [table[name] for table in tables]
+        first = next((column for column in of_tables if column is not None), None)
         if isinstance(first, Named):
-            numbers = [column.numbers for column in of_parts if isinstance(column, Named)]
+            numbers = [column.numbers for column in of_tables if isinstance(column, Named)]
             columns[name] = Named(np.concatenate(numbers), first.names, first.tokens)
         elif name in NULLABLE:
-            lengths = [len(np.asarray(part["score"])) for part in parts]
+            lengths = [len(np.asarray(table["score"])) for table in tables]
             values = [
                 np.zeros(n, np.uint16) if column is None else np.asarray(column)
-                for column, n in zip(of_parts, lengths, strict=True)
+                for column, n in zip(of_tables, lengths, strict=True)
             ]
-            missing = [np.full(n, column is None) for column, n in zip(of_parts, lengths, strict=True)]
+            missing = [np.full(n, column is None) for column, n in zip(of_tables, lengths, strict=True)]
             columns[name] = Nullable(np.concatenate(values), np.concatenate(missing))
         else:
-            columns[name] = np.concatenate([np.asarray(column) for column in of_parts])
+            columns[name] = np.concatenate([np.asarray(column) for column in of_tables])
     return columns
 
 

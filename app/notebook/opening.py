@@ -21,7 +21,7 @@ from precompute.index.manifest import has_manifest
 from precompute.index.model_names import MODEL_NAME, model_name
 
 _HOST_AND_PORT = re.compile(r"[\w.\-]+:[0-9]+(/.*)?")
-Place: TypeAlias = str | os.PathLike[str]
+NameOrPath: TypeAlias = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,8 +60,8 @@ class Models(Shown, Sequence[ModelCard]):
         return [f"{card.model}: {fault}" for card in self.cards for fault in card.faults]
 
 
-def open_model(model: Place, data: Place | None, weights: bool, device: str) -> Model:
-    asked = _place(model, "a model's name, the path of its index, or its address on a server")
+def open_model(model: NameOrPath, data: NameOrPath | None, weights: bool, device: str) -> Model:
+    asked = _as_text(model, "a model's name, the path of its index, or its address on a server")
     if is_address(asked):
         return Model(_server_source(asked))
     _check_scheme(asked)
@@ -80,21 +80,21 @@ def _is_built(data: Path, asked: str) -> bool:
     return bool(MODEL_NAME.fullmatch(name)) and has_manifest(data / name)
 
 
-def list_models(where: Place | None) -> Models:
+def list_models(where: NameOrPath | None) -> Models:
     if where is not None:
-        asked = _place(where, "a data folder, or the address of a server")
+        asked = _as_text(where, "a data folder, or the address of a server")
         if is_address(asked):
             return Models(Site(split_address(asked)[0]).models())
         _check_scheme(asked)
     return Models(library_of(data_folder(where).resolve()).cards())
 
 
-def data_folder(data: Place | None) -> Path:
+def data_folder(data: NameOrPath | None) -> Path:
     """The one that is given, else LEXISCOPE_DATA of the environment, else ./data, as for commands."""
     return Path(data if data is not None else os.environ.get("LEXISCOPE_DATA") or "data").expanduser()
 
 
-def _place(asked: Place, wanted: str) -> str:
+def _as_text(asked: NameOrPath, wanted: str) -> str:
     """As text; BadRequest of what is neither a text nor a path."""
     if not isinstance(asked, str | os.PathLike) or not isinstance(text := os.fspath(asked), str) or not text:
         raise BadRequest(f"{asked!r:.100}: give {wanted}")

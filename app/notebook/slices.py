@@ -54,11 +54,11 @@ class Lists(Shown):
     def _columns(self) -> dict[str, frames.FrameColumn]:
         return self.source.read(
             lambda index: frames.stacked(
-                [self._part(index, layer, name) for layer in self.layers for name in self.names]
+                [self._columns_of(index, layer, name) for layer in self.layers for name in self.names]
             )
         )
 
-    def _part(self, index: Index, layer: int, name: str) -> Columns:
+    def _columns_of(self, index: Index, layer: int, name: str) -> Columns:
         if name in MATRICES:
             columns = pair_columns(index, name, layer, self.lenses, self.presets, self.ends, self.k)
         else:
@@ -79,7 +79,7 @@ class Lists(Shown):
     def _tables(self) -> list[Table]:
         """The first rows of the first layer."""
         few = replace(self, k=min(self.k or FIRST_ROWS, FIRST_ROWS))
-        columns = self.source.read(lambda index: few._part(index, self.layers[0], self.names[0]))
+        columns = self.source.read(lambda index: few._columns_of(index, self.layers[0], self.names[0]))
         rows = [
             {name: _value(column, at) for name, column in columns.items()}
             for at in range(min(FIRST_ROWS, len(np.asarray(columns["score"]))))

@@ -68,30 +68,31 @@ class Attribution(TypedDict):
     lowers: list[PartTerm]  # the most negative
 
 
-def attribution_view(lists: FirstLists, found: panels.Attribution) -> Attribution:
-    tokens, layers = lists.index.tokens, found.layers
-    against: Token | Literal["mean", "none"]
-    against = tokens_of(tokens, (found.against,))[0] if isinstance(found.against, int) else found.against
+def attribution_view(lists: FirstLists, attribution: panels.Attribution) -> Attribution:
+    tokens, layers = lists.index.tokens, attribution.layers
+    against: int | Token | Literal["mean", "none"] = attribution.against
+    if isinstance(against, int):
+        against = tokens_of(tokens, (against,))[0]
     sums = {
-        "embedding": found.embedding,
-        "positions": found.positions,
+        "embedding": attribution.embedding,
+        "positions": attribution.positions,
         "heads": sum(sum(row.heads) for row in layers),
         "attention_bias": sum(row.attention_bias for row in layers),
         "neurons": sum(row.neurons for row in layers),
         "ff_bias": sum(row.ff_bias for row in layers),
-        "final_bias": found.final_bias,
-        "unembedding_bias": found.unembedding_bias,
+        "final_bias": attribution.final_bias,
+        "unembedding_bias": attribution.unembedding_bias,
     }
-    total = found.logit - found.baseline
+    total = attribution.logit - attribution.baseline
     return {
-        "token": tokens_of(tokens, (found.token,))[0],
+        "token": tokens_of(tokens, (attribution.token,))[0],
         "against": against,
-        "logit": found.logit,
-        "baseline": found.baseline,
+        "logit": attribution.logit,
+        "baseline": attribution.baseline,
         "sums": [{"part": part, "term": term} for part, term in sums.items() if term is not None],
         "layers": [_layer(row) for row in layers],
-        "raises": [_part_term(lists, part, total) for part in found.raises],
-        "lowers": [_part_term(lists, part, total) for part in found.lowers],
+        "raises": [_part_term(lists, part, total) for part in attribution.raises],
+        "lowers": [_part_term(lists, part, total) for part in attribution.lowers],
     }
 
 
@@ -107,21 +108,21 @@ def _layer(row: panels.LayerTerms) -> LayerTerms:
     }
 
 
-def _part_term(lists: FirstLists, part: panels.HeadTerm | panels.NeuronTerm, total: float) -> PartTerm:
-    share = part.term / total if total > 0 else None
-    if isinstance(part, panels.HeadTerm):
-        attends: list[Attended] = [{"position": look.position, "weight": look.weight} for look in part.attends]
+def _part_term(lists: FirstLists, writer: panels.HeadTerm | panels.NeuronTerm, total: float) -> PartTerm:
+    share = writer.term / total if total > 0 else None
+    if isinstance(writer, panels.HeadTerm):
+        attends: list[Attended] = [{"position": look.position, "weight": look.weight} for look in writer.attends]
         return {
-            "layer": part.layer, "head": part.head, "neuron": None, "term": part.term, "share": share,
-            "attends": attends, "pairs": _pairs(lists.index, part.layer, part.head), "coefficient": None,
+            "layer": writer.layer, "head": writer.head, "neuron": None, "term": writer.term, "share": share,
+            "attends": attends, "pairs": _pairs(lists.index, writer.layer, writer.head), "coefficient": None,
             "value": None, "end": None, "first_only": None, "computed": False,
         }  # fmt: skip
-    end = "top" if part.coefficient >= 0 else "bottom"
+    end = "top" if writer.coefficient >= 0 else "bottom"
     return {
-        "layer": part.layer, "head": None, "neuron": part.neuron, "term": part.term, "share": share,
-        "attends": None, "pairs": None, "coefficient": part.coefficient,
-        "value": lists.tokens("ff_value", part.layer, part.neuron, FIRST, end), "end": end,
-        "first_only": part.first_only, "computed": lists.is_computed("ff_value", part.layer, part.neuron, end),
+        "layer": writer.layer, "head": None, "neuron": writer.neuron, "term": writer.term, "share": share,
+        "attends": None, "pairs": None, "coefficient": writer.coefficient,
+        "value": lists.tokens("ff_value", writer.layer, writer.neuron, FIRST, end), "end": end,
+        "first_only": writer.first_only, "computed": lists.is_computed("ff_value", writer.layer, writer.neuron, end),
     }  # fmt: skip
 
 

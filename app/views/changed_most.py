@@ -54,7 +54,7 @@ class ChangedMost:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ChangedVector:
     """A list that can be read."""
 
     kind: str
@@ -82,7 +82,7 @@ def changed_most(
 
 def _clearest(
     index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, hubs: frozenset[int]
-) -> tuple[_Found, ...]:
+) -> tuple[_ChangedVector, ...]:
     """The lists with the largest |Δ| times coherence; of several kinds, |Δ| is taken relative to the kind's median."""
     fresh = FreshWords(readable(index))
     changes = {(kind, layer): vector_changes(shard, kind) for kind in kinds for layer, shard in shards.items()}
@@ -98,14 +98,14 @@ def _clearest(
         for at, coherence in coherences.items()
     }
 
-    def card_of(at: tuple[str, int, str], row: int, _: float) -> _Found | None:
+    def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
         kind, layer, end = at
         listed = shards[layer].first_ids(kind, np.array([row]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end)
         ids = first_kept(listed.tolist(), hubs, TOKENS)[0]
         if not fresh.take_if_all_words(ids):
             return None
         coherence, change = float(coherences[at][row]), finite(float(changes[kind, layer][row]))
-        return _Found(kind, layer, row, end, change, coherence, tokens_of(index.tokens, ids))
+        return _ChangedVector(kind, layer, row, end, change, coherence, tokens_of(index.tokens, ids))
 
     return largest_cards(card_of, numbers)
 
@@ -136,16 +136,16 @@ def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
     return largest_cards(card, numbers)
 
 
-def _neuron(found: _Found) -> NeuronCard:
+def _neuron(vector: _ChangedVector) -> NeuronCard:
     return {
-        "layer": found.layer, "neuron": found.row, "number": found.number, "end": found.end, "tokens": found.tokens,
-        "kind": found.kind, "change": found.change,
+        "layer": vector.layer, "neuron": vector.row, "number": vector.number, "end": vector.end,
+        "tokens": vector.tokens, "kind": vector.kind, "change": vector.change,
     }  # fmt: skip
 
 
-def _subhead(index: Index, found: _Found) -> SubheadCard:
-    head, subhead = index.shape.head_and_subhead(found.kind, found.row)
+def _subhead(index: Index, vector: _ChangedVector) -> SubheadCard:
+    head, subhead = index.shape.head_and_subhead(vector.kind, vector.row)
     return {
-        "layer": found.layer, "head": head, "subhead": subhead, "kind": found.kind, "change": found.change,
-        "number": found.number, "end": found.end, "tokens": found.tokens,
+        "layer": vector.layer, "head": head, "subhead": subhead, "kind": vector.kind, "change": vector.change,
+        "number": vector.number, "end": vector.end, "tokens": vector.tokens,
     }  # fmt: skip

@@ -19,8 +19,8 @@ LARGE_K = 512  # from here on the paper calls k large
 KEEP_K = 1000
 SAME = 0.05  # of the larger: two means that differ by no more are about the same
 
-Found: TypeAlias = tuple[Any, str]  # ours, and what there is to say of it
-Measured: TypeAlias = Callable[["_Sources"], Found | None]
+OursAndRemark: TypeAlias = tuple[Any, str]  # ours, and what there is to say of it
+Measured: TypeAlias = Callable[["_Sources"], OursAndRemark | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +52,8 @@ def numbers_compared(index: Index, published: str, lookups: Sequence[LookupCompa
 
 
 def _compared(printed: PrintedNumber, measure: Measured | None, sources: _Sources) -> NumberCompared:
-    found = measure(sources) if measure else None
-    ours, remark = found or (None, "")
+    measured = measure(sources) if measure else None
+    ours, remark = measured or (None, "")
     return NumberCompared(
         id=printed.id,
         section=printed.section,
@@ -61,7 +61,7 @@ def _compared(printed: PrintedNumber, measure: Measured | None, sources: _Source
         kind=printed.kind,
         printed=printed.value,
         ours=ours,
-        remark=remark or (_missing(printed.id) if measure and not found else ""),
+        remark=remark or (_missing(printed.id) if measure and not measured else ""),
     )
 
 
@@ -75,7 +75,7 @@ def _shape(name: str) -> Measured:
     return lambda sources: (getattr(sources.index.shape, name), "")
 
 
-def _all_heads(sources: _Sources) -> Found:
+def _all_heads(sources: _Sources) -> OursAndRemark:
     return sources.index.shape.n_layers * sources.index.shape.n_heads, ""
 
 
@@ -90,7 +90,7 @@ def _similarities(sources: _Sources, *, shuffled: bool = False) -> Iterator[Any]
             yield (shard.all_shuffled if shuffled else shard.all_similarities)("ff", "dot")[:, 0]
 
 
-def _share_in_common(sources: _Sources) -> Found | None:
+def _share_in_common(sources: _Sources) -> OursAndRemark | None:
     """Lists of k tokens with a share s in common have a Jaccard index of s / (2 - s)."""
     layers = [*_similarities(sources)]
     if not layers:
@@ -103,7 +103,7 @@ def _share_in_common(sources: _Sources) -> Found | None:
     return round(common, 4), f"{built}with Sim_k, the Jaccard index, of at least 0.15: {jaccard:.4f}"
 
 
-def _matched(sources: _Sources) -> Found | None:
+def _matched(sources: _Sources) -> OursAndRemark | None:
     matched, shuffled = ([*_similarities(sources, shuffled=each)] for each in (False, True))
     if not matched:
         return None
@@ -116,7 +116,7 @@ def _matched(sources: _Sources) -> Found | None:
 
 
 def _keep_k(inverse: str) -> Measured:
-    def measure(sources: _Sources) -> Found | None:
+    def measure(sources: _Sources) -> OursAndRemark | None:
         normal = sources.lab.inverse.normal if sources.lab and sources.lab.inverse else None
         if not normal or KEEP_K not in normal.k:
             return None
@@ -128,7 +128,7 @@ def _keep_k(inverse: str) -> Measured:
 def _keep_k_better(large: bool) -> Measured:
     """Where the transpose is better than the pseudo-inverse."""
 
-    def measure(sources: _Sources) -> Found | None:
+    def measure(sources: _Sources) -> OursAndRemark | None:
         inverse = sources.lab.inverse if sources.lab else None
         if not inverse:
             return None
@@ -143,7 +143,7 @@ def _keep_k_better(large: bool) -> Measured:
     return measure
 
 
-def _coverage(sources: _Sources) -> Found | None:
+def _coverage(sources: _Sources) -> OursAndRemark | None:
     coverage = sources.lab.coverage if sources.lab else None
     if not coverage:
         return None
@@ -156,7 +156,7 @@ def _coverage(sources: _Sources) -> Found | None:
 
 
 def _lookup(seed: str) -> Measured:
-    def measure(sources: _Sources) -> Found | None:
+    def measure(sources: _Sources) -> OursAndRemark | None:
         lookup = next((each for each in sources.lookups if seed in each.seeds), None)
         if not lookup or not lookup.ranks:
             return None

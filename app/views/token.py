@@ -116,7 +116,7 @@ def token_view(
     shape = index.shape
     if kind is not None:
         check_kinds(index, kind)
-    vector_part, pair_part = _parts(kind, page, size)
+    vector_part, pair_part = _shown_slices(kind, page, size)
     listings = look_up_token(
         index, token, lens, preset,
         kinds=[name for name in shape.kinds if kind in (None, name)],
@@ -153,7 +153,7 @@ def token_view(
     )
 
 
-def _parts(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:
+def _shown_slices(kind: str | None, page: int, size: int | None) -> tuple[slice, slice]:
     """What is shown of each kind and end, and of each matrix."""
     if kind is None and size is not None:
         return slice(0, FIRST_LISTINGS), slice(0, FIRST_PAIRS)
@@ -171,7 +171,9 @@ def _hub(index: Index, n_layers: int, total: int) -> float | None:
     return total / usual if total > HUB_FACTOR * usual else None
 
 
-def _role_lists(index: Index, found: dict[tuple[str, str], VectorListings], hubs: frozenset[int]) -> list[RoleList]:
+def _role_lists(
+    index: Index, by_kind_and_end: dict[tuple[str, str], VectorListings], hubs: frozenset[int]
+) -> list[RoleList]:
     lists = [
         RoleList(
             role=role_of(kind, end),
@@ -180,15 +182,15 @@ def _role_lists(index: Index, found: dict[tuple[str, str], VectorListings], hubs
             total=listed.total,
             places=_listings(index, kind, listed, hubs),
         )
-        for (kind, end), listed in found.items()
+        for (kind, end), listed in by_kind_and_end.items()
     ]
     order = list(ROLES.values())
     return sorted(lists, key=lambda listed: order.index(listed.role))
 
 
-def _listings(index: Index, kind: str, found: VectorListings, hubs: frozenset[int]) -> list[Listing]:
-    columns = (column.tolist() for column in (found.layer, found.index, found.rank, found.score))
-    first_tokens = token_rows(index.tokens, found.first, hubs)
+def _listings(index: Index, kind: str, vectors: VectorListings, hubs: frozenset[int]) -> list[Listing]:
+    columns = (column.tolist() for column in (vectors.layer, vectors.index, vectors.rank, vectors.score))
+    first_tokens = token_rows(index.tokens, vectors.first, hubs)
     listings: list[Listing] = []
     for layer, number, rank, score, first in zip(*columns, first_tokens, strict=True):
         listings.append(
@@ -200,9 +202,9 @@ def _listings(index: Index, kind: str, found: VectorListings, hubs: frozenset[in
     return listings
 
 
-def _pair_listings(index: Index, found: PairListings, hubs: frozenset[int]) -> list[PairListing]:
+def _pair_listings(index: Index, pairs: PairListings, hubs: frozenset[int]) -> list[PairListing]:
     texts = index.tokens.texts
-    columns = (found.matrix, found.layer, found.head, found.side, found.end, found.rank, found.score, found.other)
+    columns = (pairs.matrix, pairs.layer, pairs.head, pairs.side, pairs.end, pairs.rank, pairs.score, pairs.other)
     return [
         {
             "matrix": MATRICES[matrix],

@@ -19,7 +19,7 @@ from precompute.shape import SIDES
 from precompute.weights.difference import Parameters
 
 RANDOM = 1000  # vectors of each model, to tell what chance gives
-PART = 512  # vectors that become rows at once
+ROWS_AT_ONCE = 512  # vectors that become rows at once
 FEATURE_SHARE = 0.4  # of the time that a kind takes, where models are compared in feature space, too
 
 
@@ -39,12 +39,12 @@ class Comparer:
         in_features = self.a.shape.d_model == self.b.shape.d_model
         share = FEATURE_SHARE if in_features else 0.0
         of_a, of_b = Matches(len(a), len(b), MATCHES), Matches(len(b), len(a), MATCHES)
-        similarity = correlate(a, b, (of_a, of_b), self.device, self.pool, lambda part: step(part * (1 - share)))
+        similarity = correlate(a, b, (of_a, of_b), self.device, self.pool, lambda done: step(done * (1 - share)))
         arrays: dict[str, Array] = {"similarity": similarity.astype("float32"), "assignment": assign(similarity)}
         arrays |= of_a.arrays("a", b.count) | of_b.arrays("b", a.count)
         if in_features:
             a, b = self.in_feature_space(kind)
-            similarity = correlate(a, b, None, self.device, self.pool, lambda part: step(part * share))
+            similarity = correlate(a, b, None, self.device, self.pool, lambda done: step(done * share))
             arrays |= {"feature_space": similarity.astype("float32"), "feature_assignment": assign(similarity)}
         return arrays
 
@@ -55,12 +55,12 @@ class Comparer:
         """The mean |r| of random vectors, by where they are compared: the similarity of layers that share nothing."""
         generator = torch.Generator().manual_seed(0)
         V_a, V_b = (torch.randn(RANDOM, model.shape.d_model, generator=generator) for model in (self.a, self.b))
-        found = {}
+        similarities = {}
         for side, (a, b) in (("reads", self._reading), ("writes", self._writing)):
-            found[side] = float((a.rows(V_a) @ b.rows(V_b).T).abs_().mean())
+            similarities[side] = float((a.rows(V_a) @ b.rows(V_b).T).abs_().mean())
         if V_a.shape == V_b.shape:
-            found["feature_space"] = float((feature_rows(V_a) @ feature_rows(V_b).T).abs_().mean())
-        return found
+            similarities["feature_space"] = float((feature_rows(V_a) @ feature_rows(V_b).T).abs_().mean())
+        return similarities
 
     def in_embedding_space(self, kind: str) -> tuple[Vectors, Vectors]:
         """Rows whose dot products are correlations of projections."""
@@ -89,6 +89,6 @@ class Comparer:
 
     def _vectors(self, model: Parameters, kind: str, width: int, to_rows: Callable[[Tensor], Tensor]) -> Vectors:
         def rows(layer: int) -> Tensor:
-            return torch.cat([to_rows(part) for part in torch.split(model.vectors(layer, kind), PART)])
+            return torch.cat([to_rows(vectors) for vectors in torch.split(model.vectors(layer, kind), ROWS_AT_ONCE)])
 
         return Vectors(model.shape.n_layers, model.shape.count(kind), width, rows)

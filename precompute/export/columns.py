@@ -38,7 +38,7 @@ def vector_columns(
 ) -> Columns:
     """The first k entries of every list; `head` is None of neurons, and of heads that share vectors the first."""
     shape, shard = index.shape, index.shard(layer)
-    lens_at, end_at = _places("lens", lenses, index.stored.lenses), _places("end", ends, ENDS)
+    lens_at, end_at = _positions("lens", lenses, index.stored.lenses), _positions("end", ends, ENDS)
     ids, scores = (shard.array(f"{kind}.{part}")[:, lens_at] for part in ("ids", "scores"))  # (n, L, 2, k)
     bad = unsound(ids, scores * SIGNS, shape.d_vocab)
     if bad.any():
@@ -74,8 +74,8 @@ def pair_columns(
 ) -> Columns:
     """The first k pairs of every head's lists."""
     shard, stored, d_vocab = index.shard(layer), index.stored, index.shape.d_vocab
-    lens_at, preset_at = _places("lens", lenses, stored.lenses), _places("preset", presets, PRESETS)
-    end_at = _places("end", ends, ENDS)
+    lens_at, preset_at = _positions("lens", lenses, stored.lenses), _positions("preset", presets, PRESETS)
+    end_at = _positions("end", ends, ENDS)
     chosen: Any = (slice(None), *np.ix_(lens_at, preset_at, end_at))
     ids, scores, counts = (
         shard.array(f"{matrix}.{part}")[chosen] for part in ("ids", "scores", "count")
@@ -109,7 +109,7 @@ def pair_columns(
     }
 
 
-def _places(what: str, names: Sequence[str], known: Sequence[str]) -> list[int]:
+def _positions(what: str, names: Sequence[str], known: Sequence[str]) -> list[int]:
     return [position(what, name, known) for name in names]
 
 

@@ -32,7 +32,7 @@ AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by it
 _LENGTH = struct.Struct("<Q")  # of the header: the first 8 bytes of a file
 _NUMPY = {theirs: name for name, theirs in DTYPES.items()}
 _LITTLE_ENDIAN = {name: np.dtype(name).newbyteorder("<") for name in DTYPES}
-_PLACE = {name: number for number, name in enumerate(DTYPES)}
+_ORDER = {name: number for number, name in enumerate(DTYPES)}
 _LARGEST = 1 << 48  # entries
 
 
@@ -173,10 +173,10 @@ class TensorFile:
             raise damaged(self.path, f"is {what}: {self.n_bytes} bytes instead of {end}")
         return metadata, tensors
 
-    def _check_format(self, said: str) -> None:
-        if said.isdecimal() and len(said) < 10 and int(said) > FORMAT:
+    def _check_format(self, version: str) -> None:
+        if version.isdecimal() and len(version) < 10 and int(version) > FORMAT:
             raise NewerFormat(
-                f"{self.path} has format {said}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or delete "
+                f"{self.path} has format {version}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or delete "
                 f"the file and run `{rebuild_command_for(self.path.parent)}` again"
             )
 
@@ -219,7 +219,7 @@ def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
 
 def _in_order(described: Described) -> list[str]:
     """Names in the order of safetensors itself: by type, wide ones first, so that all are aligned; then by name."""
-    return sorted(described, key=lambda name: (_PLACE[described[name][0]], name))
+    return sorted(described, key=lambda name: (_ORDER[described[name][0]], name))
 
 
 def _pieces(header: bytes, arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:

@@ -171,8 +171,8 @@ class _Lab:
         self.progress.say(f"{self.name}: {what} was measured already")
         return True
 
-    def _keep(self, **parts: SimilarityPart | InversePart | CoveragePart) -> None:
-        self.record = self.record.model_copy(update=parts)
+    def _keep(self, **measured: SimilarityPart | InversePart | CoveragePart) -> None:
+        self.record = self.record.model_copy(update=measured)
         self.record.save(self.index.folder)
 
     def _known(self) -> LabRecord:
@@ -190,7 +190,7 @@ class _Lab:
         return record or LabRecord.of(index.manifest)
 
 
-def _same(part: CoveragePart, wanted: Wanted, texts: TextsUsed) -> bool:
-    lenses = tuple(lens for lens in wanted.lenses if part.of_lens(lens))
-    known = replace(wanted, k=part.k, m=part.m, seed=part.seed, layers=part.layers, lenses=lenses)
-    return known == wanted and part.texts == texts
+def _same(measured: CoveragePart, wanted: Wanted, texts: TextsUsed) -> bool:
+    lenses = tuple(lens for lens in wanted.lenses if measured.of_lens(lens))
+    known = replace(wanted, k=measured.k, m=measured.m, seed=measured.seed, layers=measured.layers, lenses=lenses)
+    return known == wanted and measured.texts == texts

@@ -155,17 +155,17 @@ def _part_terms(
 def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int) -> tuple[HeadTerm | NeuronTerm, ...]:
     """The heads (n_layers, n_heads) and neurons (n_layers, d_mlp) with the largest terms, or the most negative."""
     every: list[HeadTerm | NeuronTerm] = []
-    every += [_head_term(record, *place) for place in _places(heads, sign)]
-    every += [_neuron_term(record, *place) for place in _places(neurons, sign)]
+    every += [_head_term(record, *term) for term in _largest_terms(heads, sign)]
+    every += [_neuron_term(record, *term) for term in _largest_terms(neurons, sign)]
     return tuple(sorted(every, key=lambda each: -sign * each.term)[:LISTED])
 
 
-def _places(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]:
+def _largest_terms(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]:
     """Layer, number and term of those with the largest terms (n_layers, count) of this sign."""
     best = (sign * terms.flatten()).topk(min(LISTED, terms.numel()))
-    for size, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+    for size, position in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         if size > 0:
-            layer, number = divmod(place, terms.shape[1])
+            layer, number = divmod(position, terms.shape[1])
             yield layer, number, sign * size
 
 

@@ -47,7 +47,7 @@ class Query:
             TermUsed(word=t.word, weight=t.weight, tokens=words.tokens(t.word, t.spelling)) for t in ask.terms
         )
         if wanted := ask.rank_of:
-            _check_place(w, wanted, self.kinds)
+            _check_vector(w, wanted, self.kinds)
         self.weights = np.array([term.weight for term in ask.terms])
         if not np.abs(self.weights).sum() > 0:
             raise BadRequest("all seeds have the weight 0: give at least one another weight")
@@ -207,11 +207,11 @@ class SeedSearch:
         return SeedsAnswer.model_validate(fields)  # far faster than one object after the other
 
 
-def _check_place(w: LoadedParameters, place: VectorPlace, kinds: Sequence[str]) -> None:
-    if place.kind not in kinds:
-        raise BadRequest(f"the rank of a vector of kind {place.kind!r}: these are seeds for {', '.join(kinds)}")
-    if place.layer >= w.shape.n_layers or place.index >= w.shape.count(place.kind):
-        raise NotFound(f"{place.kind} {place.index} of layer {place.layer} does not exist in this model")
+def _check_vector(w: LoadedParameters, vector: VectorPlace, kinds: Sequence[str]) -> None:
+    if vector.kind not in kinds:
+        raise BadRequest(f"the rank of a vector of kind {vector.kind!r}: these are seeds for {', '.join(kinds)}")
+    if vector.layer >= w.shape.n_layers or vector.index >= w.shape.count(vector.kind):
+        raise NotFound(f"{vector.kind} {vector.index} of layer {vector.layer} does not exist in this model")
 
 
 def _rank(scores: Tensor, row: int, near: NDArray[np.int64], exact: Float64, off: Tensor) -> int:

@@ -55,8 +55,8 @@ def decompose(brute: BruteForce, layer: int, matrix: str, head: int) -> Decompos
 
 def doubtful(brute: BruteForce, layer: int, matrix: str, head: int, numbers: Ids) -> str:
     """What is said of directions that are not compared."""
-    found = decompose(brute, layer, matrix, head)
-    count = sum(found.doubtful(number) and found.sigma[number] > found.rounding for number in numbers.tolist())
+    svd = decompose(brute, layer, matrix, head)
+    count = sum(svd.doubtful(number) and svd.sigma[number] > svd.rounding for number in numbers.tolist())
     return f" ({count} with nearly equal singular values, of which only these)" if count else ""
 
 
@@ -64,17 +64,17 @@ def directions_fault(
     index: Index, layer: int, brute: BruteForce, matrix: str, head: int, numbers: Ids, hubs: Hubs | None
 ) -> str | None:
     """What is wrong with these directions of a head."""
-    found, shard, d_head = decompose(brute, layer, matrix, head), index.shard(layer), index.shape.d_head
+    svd, shard, d_head = decompose(brute, layer, matrix, head), index.shard(layer), index.shape.d_head
     singular = shard.heads.all_singular(matrix)[head].astype(np.float64)
     sigma = np.zeros(d_head)
-    sigma[: len(found.sigma)] = found.sigma[:d_head]
+    sigma[: len(svd.sigma)] = svd.sigma[:d_head]
     kinds = [kind for kind in DIRECTIONS[matrix] if kind in index.stored.kinds]
     for number in numbers.tolist():
         what, row = f"direction {number} of {matrix} of head {head}", head * d_head + number
         norms = {float(shard.norm(kind, row)) for kind in kinds}
         least = LEAST * sigma[0]
         if norms == {0.0} and singular[number] == 0:
-            if sigma[number] > 2 * least + found.rounding:
+            if sigma[number] > 2 * least + svd.rounding:
                 return f"{what}, of which there is none,"
             if any(not _is_empty(index, layer, kind, row) for kind in kinds):
                 return f"the lists of {what}, of which there is none,"
@@ -82,21 +82,21 @@ def directions_fault(
         if any(abs(norm - 1) > UNIT_ERROR for norm in norms):
             return f"the norm of {what}"
         far = abs(singular[number] - sigma[number])
-        if far > UNIT_ERROR * sigma[number] + found.rounding + SMALLEST_FLOAT32 or sigma[number] < least / 2:
+        if far > UNIT_ERROR * sigma[number] + svd.rounding + SMALLEST_FLOAT32 or sigma[number] < least / 2:
             return f"the singular value of {what}"
-        if not found.doubtful(number) and (wrong := _lists_fault(index, layer, brute, found, kinds, row, hubs)):
+        if not svd.doubtful(number) and (wrong := _lists_fault(index, layer, brute, svd, kinds, row, hubs)):
             return f"{what}, {wrong}"
     return None
 
 
 def _lists_fault(
-    index: Index, layer: int, brute: BruteForce, found: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
+    index: Index, layer: int, brute: BruteForce, svd: Decomposed, kinds: list[str], row: int, hubs: Hubs | None
 ) -> str | None:
     """With the sign that FORMAT.md says or, where that hangs on rounding, with either."""
     number, matrix = row % index.shape.d_head, kinds[0][:2]
-    off = UNIT_ERROR + 4 * float(found.turned[number])
+    off = UNIT_ERROR + 4 * float(svd.turned[number])
     W = brute.embedding(DIRECTIONS[matrix][1], "dot")
-    scores, longest = W @ found.right[number], float(np.linalg.norm(W, axis=1).max(initial=0))
+    scores, longest = W @ svd.right[number], float(np.linalg.norm(W, axis=1).max(initial=0))
     largest = float(np.abs(scores).max())
     first = scores[np.flatnonzero(np.abs(scores) >= (1 - EQUAL) * largest)[0]]
     signs = [-1.0 if first < 0 else 1.0]
@@ -104,7 +104,7 @@ def _lists_fault(
         signs = [1.0, -1.0]
     wrong = None
     for sign in signs:
-        sides = {DIRECTIONS[matrix][0]: found.left[number], DIRECTIONS[matrix][1]: found.right[number]}
+        sides = {DIRECTIONS[matrix][0]: svd.left[number], DIRECTIONS[matrix][1]: svd.right[number]}
         wrong = None
         for kind in kinds:
             wrong = wrong or _vector_fault(index, layer, brute, kind, row, sign * sides[kind], off, hubs)

@@ -66,7 +66,7 @@ def test_a_line_goes_over_the_axis_and_is_broken_where_a_number_is_missing() -> 
 def test_a_single_number_stands_in_the_middle() -> None:
     drawn = chart(line(0.5))
     assert drawn.path(drawn.lines[0]).startswith(f"M{WIDTH / 2} ")
-    assert [(place.x, place.width) for place in drawn.places] == [(0.0, WIDTH)]
+    assert [(area.x, area.width) for area in drawn.hover_areas] == [(0.0, WIDTH)]
 
 
 def test_a_band_goes_there_and_back() -> None:
@@ -94,11 +94,11 @@ def test_a_logarithmic_axis_has_powers_of_ten() -> None:
 
 def test_what_stands_under_the_pointer() -> None:
     drawn = chart(line(0.04, 0.5, low=(0.03, None), high=(0.05, None)), Line("other", "o", (None, 0.1), "second"))
-    assert [place.title for place in drawn.places] == [
+    assert [area.title for area in drawn.hover_areas] == [
         "layer 0\nmean: 4.0% (3.0% to 5.0%)",
         "layer 1\nmean: 50%\nother: 10%",
     ]
-    assert sum(place.width for place in drawn.places) == WIDTH
+    assert sum(area.width for area in drawn.hover_areas) == WIDTH
 
 
 @pytest.mark.parametrize(("heights", "expected"), [
