@@ -12,7 +12,7 @@ The names in `__all__` are all there are. Importing it takes neither torch nor p
 exact search or a frame needs them. Errors are LexiscopeErrors, whose message says what would work."""
 
 import os
-from typing import Unpack
+from typing import Any
 
 from app.notebook.by_words import Places, Search, Seeds, Token
 from app.notebook.errors import NeedsIndex, NeedsPackage, Unreachable
@@ -20,8 +20,8 @@ from app.notebook.model import Model
 from app.notebook.opening import Models, list_models, open_model
 from app.notebook.pages import Direction, Head, Neuron, Pairs, Subhead
 from app.notebook.run import PanelOfRun, Run
+from app.notebook.signatures import takes_arguments_of
 from app.notebook.slices import Lists
-from app.notebook.source import RunArguments
 from app.workers.errors import LiveError
 from precompute.errors import (
     BadRequest,
@@ -85,6 +85,7 @@ def models(where: str | os.PathLike[str] | None = None) -> Models:
     return list_models(where)
 
 
-def run(model: Model | str, text: str, **arguments: Unpack[RunArguments]) -> Run:
+@takes_arguments_of(Model.run)
+def run(model: Model | str, *arguments: Any, **named: Any) -> Run:
     """Runs a model on a text: `Model.run`, whose arguments it takes. A name is opened first."""
-    return (model if isinstance(model, Model) else open(model)).run(text, **arguments)
+    return (model if isinstance(model, Model) else open(model)).run(*arguments, **named)

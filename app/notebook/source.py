@@ -1,9 +1,9 @@
 """Where a model's lists come from: the views of its pages, whoever makes them. An index in this process and a server
 are such sources, and nobody who asks one can tell them apart, but for the errors that say so."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from app.addresses import CONVENTION
 from app.views.direction import DirectionView
@@ -44,24 +44,6 @@ class RunAsk:
     set: tuple[str, ...] = ()
     token: str | None = None
     against: str = "mean"
-
-
-class RunArguments(TypedDict, total=False):
-    """The same for those who call `run`: what is not given has the default of RunAsk."""
-
-    panels: Iterable[Panel] | None
-    position: int | None
-    layer: int | None
-    head: int | None
-    neuron: int | None
-    lens: Lens
-    convention: Convention
-    rows: PatternRows
-    k: int
-    off: str | Sequence[str]
-    set: str | Sequence[str]
-    token: str | int | None
-    against: str | int
 
 
 class Source(Protocol):

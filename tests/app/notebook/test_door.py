@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import lexiscope
+from app.notebook.source import RunAsk
 from tests.support.synthetic import make_manifest, write_index
 
 ROOT = Path(__file__).parents[3]
@@ -52,6 +53,19 @@ def test_every_public_name_says_what_it_is(name: str) -> None:
     for member, value in inspect.getmembers(thing):
         if not member.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
             assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_a_run_takes_the_same_arguments_wherever_it_is_asked_for() -> None:
+    """And says so to people who ask for help."""
+    by_name, of_model = (inspect.signature(run).parameters for run in (lexiscope.run, lexiscope.Model.run))
+    assert [*by_name.values()][1:] == [*of_model.values()][1:]
+    assert [*by_name][:2] == ["model", "text"]
+    asked = inspect.signature(RunAsk).parameters
+    assert [*asked] == [*of_model][1:]
+    without_default = {"text", "panels"}
+    assert {name: of_model[name].default for name in asked.keys() - without_default} == {
+        name: asked[name].default for name in asked.keys() - without_default
+    }
 
 
 def test_errors_are_one_tree() -> None:
