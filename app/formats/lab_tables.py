@@ -1,13 +1,14 @@
 """The tables of the paper's measurements: a row for each layer, or for each k."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Any
 
 from pydantic import BaseModel
 
 from app.formats.table import Column, Table, constant, csv_order
 from app.views.lab import LabView
-from precompute.index.lab_record import Coverages, Similarities
+from precompute.index.lab_record import CoveragePart, Coverages, Similarities, SimilarityPart
 
 LENSES = ("dot", "cosine")
 COMPARED = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}
@@ -30,26 +31,20 @@ def lab_tables(view: LabView) -> list[Table]:
 
 
 def similarity_tables(view: LabView) -> list[Table]:
-    part = view.similarity
-    found = (
-        [(lens, kind, getattr(part.of_lens(lens), kind, None)) for lens in LENSES for kind in COMPARED] if part else []
-    )
+    if (similarity := view.similarity) is None:
+        return []
     return [
-        _by_layer(f"Sim_{part.k} of {COMPARED[kind]}, lens {lens}", "similarity", lens, kind, of)
-        for lens, kind, of in found
-        if part and of
+        _by_layer(f"Sim_{similarity.k} of {COMPARED[kind]}, lens {lens}", "similarity", lens, kind, of)
+        for lens, kind, of in _measured(similarity, COMPARED)
     ]
 
 
 def coverage_tables(view: LabView) -> list[Table]:
-    part = view.coverage
-    found = (
-        [(lens, kind, getattr(part.of_lens(lens), kind, None)) for lens in LENSES for kind in COVERING] if part else []
-    )
+    if (coverage := view.coverage) is None:
+        return []
     return [
-        _by_layer(f"R_{part.k} of {kind}, m = {part.m}, lens {lens}", "coverage", lens, kind, of)
-        for lens, kind, of in found
-        if part and of
+        _by_layer(f"R_{coverage.k} of {kind}, m = {coverage.m}, lens {lens}", "coverage", lens, kind, of)
+        for lens, kind, of in _measured(coverage, COVERING)
     ]
 
 
@@ -64,6 +59,13 @@ def inverse_tables(view: LabView) -> list[Table]:
             rows = [dict(zip(names, row, strict=True)) for row in measured]
             tables.append(Table(f"keep-k cosine of {of.samples} {sample} samples", columns, rows))
     return tables
+
+
+def _measured(measurement: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
+    """Lens, kind and what was measured of them."""
+    for lens, kind in product(LENSES, kinds):
+        if of := getattr(measurement.of_lens(lens), kind, None):
+            yield lens, kind, of
 
 
 def _by_layer(title: str, figure: str, lens: str, kind: str, of: Similarities | Coverages) -> Table:
