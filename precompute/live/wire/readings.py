@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from precompute.live.wire.shared import Lens, Matrix, Scored, Wire
+from precompute.shape import Preset
 
 Reading = Literal["norm", "mlp"]  # the layer's norm folded in; the first MLP applied to the vocabulary
 
@@ -29,7 +30,7 @@ class PairsReadingAsk(Wire):
     head: int
     reading: Reading
     lens: Lens = "dot"
-    preset: Literal["all", "distinct", "words"] = "all"
+    preset: Preset = "all"
     n: int = Field(50, ge=1, le=1000)
 
 
