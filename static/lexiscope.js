@@ -125,9 +125,14 @@
     all("link[rel=alternate]").forEach((link) => link.remove());
     if (!location.hash) main.focus({ preventScroll: true });
     else document.getElementById(location.hash.slice(1))?.classList.add("target"); // :target is for whole pages only
-    const retry = find("[data-retry]", main); // a page loaded as a whole does so by itself
-    if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry);
+    tryAgain();
   }
+  // What may be there soon is asked for again. A page loaded as a whole does so by itself, but loses its #fragment: this is a little earlier.
+  function tryAgain() {
+    const retry = find("#main [data-retry]");
+    if (retry) setTimeout(() => { if (retry.isConnected) location.reload(); }, 1000 * retry.dataset.retry - 500);
+  }
+  if (location.hash) tryAgain();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
   const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", patterns: "reading the heads", coverage: "comparing lists", vocabulary: "preparing the tokens", pairs: "searching all pairs" };

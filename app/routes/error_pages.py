@@ -103,7 +103,7 @@ async def error_page(
     if wants_data(request):
         return Response(orjson.dumps(error), status, headers, "application/json")
     links = [{"href": way_out, "text": f"Open {way_out[:200]}"}] if way_out else []
-    view: dict[str, Any] = {**error, "links": links, "retry": headers.get("retry-after")}
+    view: dict[str, Any] = {**error, "links": links, "retry": headers.get("retry-after"), "query": request.url.query}
     page: str = state.renderer.page("error", is_partial(request), view, _page_request(state, request))
     return Response(page.encode("utf-8", "backslashreplace"), status, headers, "text/html")
 

@@ -35,7 +35,8 @@ def start_worker(site_data: Path) -> Iterator[tuple[int, Callable[[], None]]]:
 def test_a_page_without_its_worker_comes_again_until_it_is_there(
     browser: Browser, site_data: Path, start_worker: tuple[int, Callable[[], None]], script: bool
 ) -> None:
-    """With script it is swapped in and tries again by a timer; opened cold, by what its head says."""
+    """With script it is swapped in and tries again by a timer, and keeps its place in the page; opened cold, by what its
+    head says, from an address with a #fragment, too."""
     port, start = start_worker
     with serving("--data", site_data, LEXISCOPE_WORKER_URL=f"http://127.0.0.1:{port}") as (_, address):
         context = browser.new_context(java_script_enabled=script)
@@ -46,12 +47,14 @@ def test_a_page_without_its_worker_comes_again_until_it_is_there(
             page.get_by_label("Words").fill("dog,lion")
             page.get_by_role("button", name="Find").click()
         else:
-            tab.go(PATH)
+            tab.go(f"{PATH}#main")
         expect(page.get_by_text("This page tries again by itself in")).to_be_visible()
         expect(page.get_by_role("heading", level=1)).to_contain_text("503")
+        if script:
+            page.evaluate("location.hash = 'main'")
         start()
         expect(page.get_by_role("heading", level=1)).to_contain_text("dog,lion", timeout=STARTING)
         expect(page.get_by_role("region", name="Vectors by score")).to_be_visible()
-        assert unquote(tab.path) == PATH
+        assert unquote(tab.path) == (f"{PATH}#main" if script else PATH)
         assert all("503" in complaint for complaint in tab.complaints)
         context.close()
