@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.tabs import OpenTab, check_in_light_and_dark
-from tests.support.site import GPT2, LLAMA, PAGES
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAGES
 
 SHIFTS = """() => new Promise(done => {
   let sum = 0;
@@ -13,6 +13,7 @@ SHIFTS = """() => new Promise(done => {
 })"""
 PAIRS_ON_A_CARD = """card => {
   const [from, to] = document.querySelectorAll(".t");
+  card.classList.remove("none");
   const pair = `<span class="pair">${from.outerHTML}<b>→</b>${to.outerHTML}</span> `;
   card.innerHTML = `<a href="#">L1H2 VO</a> <span class="num">0.99</span> <span>${pair.repeat(3)}</span>`;
 }"""
@@ -39,6 +40,28 @@ def test_long_words_fit_on_a_phone(visit: OpenTab) -> None:
     page.locator(".cards .none").first.evaluate(PAIRS_ON_A_CARD)
     page.evaluate("document.querySelectorAll('.cards bdi').forEach(chip => { chip.textContent = '␣consequently'; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+TIGHT = """least => [...document.querySelectorAll(".neurons thead th")]
+  .filter((th, at) => th.scrollWidth > th.clientWidth || ((at === 1 || at === 2) && th.clientWidth < least))
+  .map(th => `${th.textContent.trim()}: ${th.scrollWidth} in ${th.clientWidth}`)"""
+
+
+@pytest.mark.parametrize("width", [360, 1180])
+@pytest.mark.parametrize("model", [LLAMA, DIFFERENCE])
+def test_the_words_of_a_layer_have_room(visit: OpenTab, model: str, width: int) -> None:
+    """However many columns of numbers stand beside them, and no heading is cut."""
+    sort = "change" if model == DIFFERENCE else "similarity"
+    page = visit(viewport={"width": width, "height": 900}).go(f"/{model}/layer/1?sort={sort}")
+    assert page.evaluate(TIGHT, 110) == []
+
+
+def test_a_map_of_few_layers_has_room_for_its_legend(visit: OpenTab) -> None:
+    page = visit(viewport={"width": 1180, "height": 900}).go(f"/{GPT2}/vs/{LLAMA}?kind=ff_value")
+    legends = "[...document.querySelectorAll('.layer-map .legend')]"
+    widths = page.evaluate(f"{legends}.map(legend => [legend.scrollWidth, legend.clientWidth])")
+    assert len(widths) == 3
+    assert all(content <= room for content, room in widths)
 
 
 @pytest.mark.parametrize(("width", "lines"), [(1200, 1), (360, 2)])

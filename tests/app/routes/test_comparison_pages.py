@@ -94,6 +94,8 @@ def test_the_page_names_what_it_shows(client: TestClient) -> None:
     assert page.count('class="assigned"') == 10 * 3 * 2  # kinds, maps, layers of the shorter model
     assert {"ff_key", "w_o", "strongest", "verdicts"} <= {*parsed(page).ids()}
     assert f"{VS}.svg" in client.get(VS).headers["link"]
+    assert '<span class="at">L0N' in page  # of a layer that is not built
+    assert page.count('<span class="at">') == page.count("no list here")
     alone = client.get(f"{VS}?kind=w_q").text
     assert alone.count('class="assigned"') == 3 * 2
 
