@@ -35,8 +35,8 @@ def start_worker(site_data: Path) -> Iterator[tuple[int, Callable[[], None]]]:
 def test_a_page_without_its_worker_comes_again_until_it_is_there(
     browser: Browser, site_data: Path, start_worker: tuple[int, Callable[[], None]], script: bool
 ) -> None:
-    """With script it is swapped in and tries again by a timer, and keeps its place in the page; opened cold, by what its
-    head says, from an address with a #fragment, too."""
+    """With script it is swapped in and tries again by a timer, and keeps its #fragment; opened cold, by what its head
+    says, from an address with a #fragment, too."""
     port, start = start_worker
     with serving("--data", site_data, LEXISCOPE_WORKER_URL=f"http://127.0.0.1:{port}") as (_, address):
         context = browser.new_context(java_script_enabled=script)
