@@ -1,13 +1,12 @@
 """A board on which tasks write what they do and what their first work took, for whoever shows it: an actor, which ends
-with the command. Nothing depends on it but what is shown, so nobody waits for it and its faults are nobody's."""
+with the command. Nothing depends on it but what is shown, so nobody waits for it and its faults are nobody's. It is a
+process of its own, and there in a moment: nothing here imports torch."""
 
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
-
-from precompute.build.layer import Costs
 
 SECONDS_BETWEEN = 1.0  # that a task lets pass before it writes again
 
@@ -23,7 +22,7 @@ class Notes:
     """What stands on a board."""
 
     doing: dict[str, Doing] = field(default_factory=dict)  # by the names of tasks
-    costs: dict[str, Costs] = field(default_factory=dict)  # by the names of models
+    costs: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the names of models: the fields of Costs
 
 
 class Board:
@@ -35,7 +34,7 @@ class Board:
     def write(self, task: str, machine: str, done: float) -> None:
         self._notes.doing[task] = Doing(machine, done)
 
-    def write_costs(self, model: str, costs: Costs) -> None:
+    def write_costs(self, model: str, costs: dict[str, Any]) -> None:
         self._notes.costs[model] = costs
 
     def remove(self, task: str) -> None:
@@ -83,7 +82,7 @@ class Writer:
             self._written = time.monotonic()
             self._board.write.remote(self._task, self._machine, self._done)
 
-    def measured(self, costs: Costs) -> None:
+    def measured(self, costs: dict[str, Any]) -> None:
         self._board.write_costs.remote(self._model, costs)
 
     def end(self) -> None:

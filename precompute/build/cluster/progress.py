@@ -13,6 +13,7 @@ from precompute.build.cluster.board import Notes
 from precompute.build.cluster.machines import Machine, TaskSize
 from precompute.build.cluster.queue import Order, QueuedBuild
 from precompute.build.estimate import Work, time_text
+from precompute.build.layer import Costs
 from precompute.build.progress import QUIET, Progress
 from precompute.plain_text import plain
 
@@ -54,7 +55,8 @@ class ClusterProgress(Progress):
     def show(self, running: Sequence[Order], notes: Notes) -> None:
         """Those of `running` that the notes do not know wait for a machine."""
         for model in [model for model in self._untold if model in notes.costs]:
-            self.say(f"{model}: {time_text(self._untold.pop(model), notes.costs[model], 'on this cluster')}")
+            costs = Costs(**notes.costs[model])
+            self.say(f"{model}: {time_text(self._untold.pop(model), costs, 'on this cluster')}")
         by_machine: dict[str, list[str]] = {}
         shares = 0.0
         for order in running:

@@ -3,7 +3,7 @@ told, not raised, so that whoever asked knows on which machine it was and what c
 
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -64,7 +64,9 @@ def run_piece(
         return Outcome(machine, fault="machine", text=text)
     writer = Writer(board, inputs.name, task, machine)
     try:
-        return try_piece(machine, inputs, layer, piece, threads, writer.step, writer.measured)
+        return try_piece(
+            machine, inputs, layer, piece, threads, writer.step, lambda costs: writer.measured(asdict(costs))
+        )
     finally:
         writer.end()
 

@@ -2,6 +2,7 @@
 
 import io
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
         board.write("tiny vocabulary", "small", 0.0)
         board.write("tiny layer 1", "large", 0.25)
         progress.show(running, board.read())
-        board.write_costs("tiny", costs)
+        board.write_costs("tiny", asdict(costs))
         progress.show(running, board.read())  # its machines not again so soon, and what it takes this once
         progress.show(running, board.read())
         board.remove("tiny layer 2")
