@@ -13,10 +13,11 @@ from typing import Any
 
 import ray
 
-from precompute.errors import ClusterError, first_line
+from precompute.errors import ClusterError
 from precompute.ray_cluster import LOCAL
 
 ANSWER_SECONDS = 10
+TRIES = 3  # of Ray Client, whose server dies or hangs now and then as it starts the process of a new client
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
     handler = signal.getsignal(signal.SIGTERM)
     try:
         _check_that_somebody_listens(address)
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
+        _connect(address, options)
     except (OSError, RuntimeError, ValueError) as error:  # nobody there; other versions; no address
         raise ClusterError(_refusal(option, address, error)) from error
     try:
@@ -41,6 +42,17 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _connect(address: str, options: dict[str, Any]) -> None:
+    """Ray Client is tried again where its server could not start a process for us: Ray issue 63202."""
+    for tries_left in reversed(range(TRIES)):
+        try:
+            ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
+            return
+        except ConnectionAbortedError:
+            if not tries_left:
+                raise
 
 
 def _check_that_somebody_listens(address: str) -> None:
@@ -66,7 +78,8 @@ def _current_cluster_file() -> Path:
 
 
 def _refusal(option: str, address: str, error: Exception) -> str:
-    why = first_line(error)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    why = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and lines[1:] else lines[0]  # of a traceback, its end
     if address == LOCAL:
         return f"{option} {address}: no cluster can be started on this machine: {why}"
     if address == "auto":

@@ -1,6 +1,7 @@
 """`lexiscope precompute --ray`: what it is given, and a cluster that is not there (one that is: test_ray_build.py)."""
 
 import os
+import socket
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -90,3 +91,31 @@ def test_a_cluster_that_was_killed_is_not_waited_for(
     assert error.startswith(f"lexiscope: --ray auto: no Ray cluster at 127.0.0.1:9, which {file} names, can be used: ")
     assert "; remove that file if its cluster has ended, start one here with `ray start --head`, name one" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_ray_client_is_tried_again(
+    failures: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its server may fail to start the process of a client, and says so as Ray 2.60 does."""
+    import ray
+
+    tries: list[str] = []
+
+    def init(address: str, **_: object) -> None:
+        tries.append(address)
+        if len(tries) <= failures:
+            raise ConnectionAbortedError(
+                "Initialization failure from server:\nTraceback (most recent call last):\n  File ...\n"
+                "RuntimeError: Starting Ray client server failed.\n"
+            )
+        raise ValueError("it is there, and of another version")
+
+    monkeypatch.setattr(ray, "init", init)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"ray://127.0.0.1:{listener.getsockname()[1]}"
+        assert main(["precompute", "tiny", "--data", str(tmp_path), "--ray", address]) == 1
+    assert tries == [address] * min(failures + 1, 3)
+    server_said = "Initialization failure from server: RuntimeError: Starting Ray client server failed."
+    expected = server_said if failures == 3 else "it is there, and of another version"
+    assert f"no Ray cluster there can be used: {expected}; check that" in capsys.readouterr().err
