@@ -2,13 +2,14 @@
 
 import importlib
 import os
+import re
 import shutil
 import signal
 import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub
+import numpy as np
 import pytest
 import ray
 import torch
@@ -23,13 +25,16 @@ from huggingface_hub import constants
 from ray.cluster_utils import Cluster
 from rich.console import Console
 
-from precompute.build.cluster import runner, weights
+from precompute.build.cluster import runner, task, weights
+from precompute.build.cluster.board import Notes
 from precompute.build.cluster.job import NamedModel, build_on_ray
 from precompute.build.cluster.machines import machine_name
 from precompute.build.cluster.progress import ClusterProgress
 from precompute.build.cluster.queue import Order
+from precompute.build.cluster.task import Outcome
 from precompute.build.job import build
 from precompute.build.options import BuildOptions
+from precompute.build.pieces import Piece
 from precompute.errors import BuildError
 from precompute.index.index import Index
 from precompute.weights.checkpoint import Checkpoint
@@ -40,23 +45,25 @@ from tests.support.builds import PAIRS, SMALL, K, Listener, command, contents, s
 from tests.support.differences import difference_of, fine_tune, tuned_from
 from tests.support.models import tiny_gpt2, tiny_llama
 
-pytestmark = [pytest.mark.ray, pytest.mark.slow, pytest.mark.usefixtures("machines")]
+pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 STORE_BYTES = 100 << 20
 MEMORY = 4 << 30  # that tasks may ask for, whatever else runs here
 LAYERS = 10  # of the model `deep`
-MACHINE = {"num_cpus": 1, "object_store_memory": STORE_BYTES, "memory": MEMORY}
+CORES = 2  # of each machine: a task has both
+MACHINE = {"num_cpus": CORES, "object_store_memory": STORE_BYTES, "memory": MEMORY}
 
 
 @dataclass
 class Machines:
-    """Two machines of one core each. This process is connected to the first; the second can be lost."""
+    """Two machines with room for one task each. This process is connected to the first; the second can be lost."""
 
     cluster: Any
     second: Any
     client_port: int  # of Ray Client
     hub_caches: tuple[Path, Path]
     temporary: Path  # where tasks would leave files
+    lost: bool = False  # the second
 
     @property
     def address(self) -> str:
@@ -69,17 +76,20 @@ class Machines:
 
     def lose_second(self) -> None:
         self.cluster.remove_node(self.second, allow_graceful=False)
+        self.lost = True
 
-    def replace_second(self) -> None:
-        """Another in its place, for whichever test comes next."""
-        self.second = self.cluster.add_node(**MACHINE)
+    def replace_lost(self) -> None:
+        """Another in its place."""
+        if self.lost:
+            self.second = self.cluster.add_node(**MACHINE)
+            self.lost = False
 
     def warm_up(self) -> None:
         """Until both have a process that has loaded what tasks need, so that both take part in short builds."""
-        deadline, seen = time.monotonic() + 120, set[str]()
+        deadline, seen = time.monotonic() + 300, set[str]()
         while len(seen) < 2:
             assert time.monotonic() < deadline, seen
-            seen = set(ray.get([ray.remote(_load_and_wait).options(num_cpus=1).remote() for _ in range(2)]))
+            seen = set(ray.get([ray.remote(_load_and_wait).options(num_cpus=CORES).remote() for _ in range(2)]))
 
 
 def _load_and_wait() -> str:
@@ -108,11 +118,17 @@ def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
     folder = Path(tempfile.mkdtemp(prefix="ls-", dir="/tmp"))  # short: the paths of sockets have 107 bytes at most
     caches, temporary = (folder / "hub-0", folder / "hub-1"), folder / "tmp"
     temporary.mkdir()
-    head = {"include_dashboard": False, "temp_dir": str(folder / "ray"), "ray_client_server_port": free_port()}
+    head = {
+        "include_dashboard": False,
+        "include_log_monitor": False,
+        "temp_dir": str(folder / "ray"),
+        "ray_client_server_port": free_port(),
+    }
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # Ray leaves log files and processes to the collector
         patch.setenv("HF_ENDPOINT", hub[1])
-        patch.setenv("RAY_health_check_period_ms", "1000")  # five checks that fail, and a machine counts as lost
+        patch.setenv("RAY_health_check_period_ms", "200")  # five at which nobody answers, and a machine counts as lost
+        patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")  # another would have to load torch again
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
         patch.setenv("HF_HUB_CACHE", str(caches[0]))
         patch.setenv("TMPDIR", str(temporary))
@@ -130,12 +146,22 @@ def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.fixture(autouse=True)
+def both_there(machines: Machines) -> None:
+    machines.replace_lost()
+
+
 class Watcher(ClusterProgress):
-    """What a build says, and a chance to do something whenever a layer is ready."""
+    """What a build says and shows of its tasks, and a chance to do something whenever a layer is ready."""
 
     def __init__(self, look: Callable[[str], object] = lambda _: None) -> None:
         self.text, self.look, self.made_by = StringIO(), look, list[str]()
+        self.shown_at: dict[str, str] = {}  # where a task is, by its name
         super().__init__(Console(file=self.text))
+
+    def show(self, running: Sequence[Order], notes: Notes) -> None:
+        super().show(running, notes)
+        self.shown_at |= {task: doing.machine for task, doing in notes.doing.items()}
 
     def piece_done(self, order: Order, machine: str) -> None:
         super().piece_done(order, machine)
@@ -202,7 +228,7 @@ def test_models_at_once_have_the_bytes_of_local_builds(
     assert same(tmp_path / "ray", tmp_path / "here")
     assert {*watcher.made_by} <= {*machines.names}
     text = watcher.text.getvalue()
-    assert "2 machines with room for 2 tasks at once, of 1 threads" in text
+    assert "2 machines with room for 2 tasks at once, of 2 threads" in text
     assert "3 models: 0 of 9 layers are ready, 9 to build" in text
     assert "nothing changed in layer 0" in text
     assert list(machines.temporary.iterdir()) == []
@@ -244,6 +270,60 @@ def test_a_task_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None
     assert Index.open(tmp_path / "ray" / "spoiled").layers == (0, 2)
     here(tmp_path / "here", Checkpoint.open(whole))
     assert contents(tmp_path / "ray" / "whole") == contents(tmp_path / "here" / "whole")
+
+
+def before_pieces(happens: Callable[[Piece, int], None]) -> Callable[..., Outcome]:
+    """In place of `run_piece`: the same, in a process of which something happens by piece and threads."""
+
+    def run(*arguments: Any) -> Outcome:
+        def make(inputs: Any, layer: Any, piece: Piece, threads: int, *more: Any) -> Any:
+            happens(piece, threads)
+            return as_ever(inputs, layer, piece, threads, *more)
+
+        as_ever = task.make
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(task, "make", make)
+            return task.run_piece(*arguments)
+
+    return run
+
+
+def test_what_becomes_of_tasks_that_run_out_of_memory_or_die(machines: Machines, tmp_path: Path) -> None:
+    """In layer 2 memory suffices for one thread and in layer 1 for none; the process of layer 0 is killed, once. Its
+    second try ends when the build has shown where it is, and how long all will take."""
+    killed, seen = tmp_path / "killed", tmp_path / "seen"
+
+    def happens(piece: Piece, threads: int) -> None:
+        if piece == 1 or (piece == 2 and threads > 1):
+            np.empty(1 << 60, np.uint8)
+        if piece == 0 and not killed.exists():
+            killed.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        deadline = time.monotonic() + 120
+        while piece == 0 and not seen.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    class Seeing(Watcher):
+        def show(self, running: Sequence[Order], notes: Notes) -> None:
+            super().show(running, notes)
+            if "tiny layer 0" in self.shown_at and killed.exists() and "tiny: it will take" in self.text.getvalue():
+                seen.touch()
+
+    source = Checkpoint.open(small_gpt2(tmp_path / "tiny"))
+    watcher = Seeing()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "run_piece", before_pieces(happens))
+        failed, text = on_ray(tmp_path / "ray", source, watcher=watcher)
+    assert failed == 1
+    assert re.search(r"layer 2 of tiny, made by .* is ready", text)
+    assert re.search(r"tiny: not enough memory for layer 1 on .*, not even with 1 thread \(Unable to allocate ", text)
+    assert re.search(r"layer 0 of tiny, made by .* is ready", text)
+    assert watcher.shown_at["tiny layer 0"] in machines.names
+    assert Index.open(tmp_path / "ray" / "tiny").layers == (0, 2)
+    assert on_ray(tmp_path / "ray", source)[0] == 0
+    here(tmp_path / "here", source)
+    assert same(tmp_path / "ray", tmp_path / "here")
 
 
 def test_an_embedding_that_fails_ends_its_model_alone(tmp_path: Path) -> None:
@@ -308,10 +388,7 @@ def test_a_machine_that_is_lost_in_the_midst(machines: Machines, deep: Path, dee
             machines.lose_second()
 
     watcher = Watcher(lose)
-    try:
-        assert on_ray(tmp_path, Checkpoint.open(deep), watcher=watcher)[0] == 0, watcher.text.getvalue()
-    finally:
-        machines.replace_second()
+    assert on_ray(tmp_path, Checkpoint.open(deep), watcher=watcher)[0] == 0, watcher.text.getvalue()
     assert layers_before[0] < LAYERS
     assert watcher.made_by[-1] == first
     assert contents(tmp_path / "deep") == contents(deep_index)
