@@ -24,6 +24,7 @@ from app.workers.errors import LiveDown
 from app.workers.process import is_stuck
 
 GRACE_SECONDS = 1.0  # that the last answers have, where a replica can compute no more
+HEALTH_CHECK_SECONDS = 1.0  # after which Serve looks again: a replica that was killed is missed that long
 STARTS = 3  # after which a model that cannot be loaded is given up
 Positive = Annotated[float, Field(gt=0)]
 
@@ -104,7 +105,7 @@ def deployment_options(arguments: WorkerArguments, settings: Settings) -> dict[s
             "look_back_period_s": arguments.look_back_seconds,
         },
         "ray_actor_options": {"num_cpus": arguments.cpus_per_replica, "num_gpus": arguments.gpus_per_replica},
-        "health_check_period_s": settings.worker_silence / 2,
+        "health_check_period_s": HEALTH_CHECK_SECONDS,
         "health_check_timeout_s": settings.worker_silence,
         "graceful_shutdown_wait_loop_s": 0.2,
         "graceful_shutdown_timeout_s": settings.request_seconds,
