@@ -1,15 +1,12 @@
 """`python -m tests.support.ray_replicas DATA FOLDER TOKEN MIN MAX`: replicas of a model on a local Ray cluster.
 
-Prints their address; then `replicas` on standard input prints how many run. Ends when standard input does. Prompts wait
-while FOLDER has a file `hold`; FOLDER/begun and FOLDER/given-up get a file for each, named after the replica's process.
+Prints their address; then `replicas` on standard input prints how many run. Ends when standard input does. What the
+replicas compute with is in tests/support/file_held_engine.py: this process needs no torch, and imports none.
 """
 
 import os
 import secrets
 import sys
-import time
-from collections.abc import Callable, Sequence
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +23,6 @@ from app.commands.ray_worker import deploy, start_serve
 from app.settings import Settings
 from app.worker.loading import LoadedModel
 from app.worker.ray_serve import Replica, WorkerArguments, bound_application
-from precompute.errors import LexiscopeError
-from precompute.index.manifest import Manifest
-from precompute.live.engine import Engine
-from precompute.live.faults import Cancelled
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.weights.checkpoint import Checkpoint
 from tests.support.site import GPT2
 
 LIMITS: dict[str, Any] = {
@@ -43,35 +34,11 @@ LIMITS: dict[str, Any] = {
 }
 
 
-class FileHeldEngine(Engine):
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.folder = Path()
-        self._number = count()
-
-    def prompts(
-        self,
-        asks: Sequence[PromptAsk],
-        step: Callable[[str, float], None] = lambda *_: None,
-        cancelled: Callable[[], bool] = lambda: False,
-    ) -> list[PromptAnswer | LexiscopeError]:
-        name = f"{os.getpid()}-{next(self._number)}"
-        (self.folder / "begun" / name).touch()
-        while (self.folder / "hold").exists():
-            if cancelled():
-                (self.folder / "given-up" / name).touch()
-                raise Cancelled
-            time.sleep(0.01)
-        return super().prompts(asks, step, cancelled)
-
-
 class HeldReplica(Replica):
     def load(self, arguments: WorkerArguments, settings: Settings) -> LoadedModel:
-        manifest = Manifest.load(settings.data / GPT2)
-        engine = FileHeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
-        assert isinstance(engine, FileHeldEngine)
-        engine.folder = Path(arguments.model)
-        return LoadedModel(engine, GPT2, manifest.weights_sha256)
+        from tests.support.file_held_engine import load_held
+
+        return load_held(settings.data / GPT2, Path(arguments.model))
 
 
 def main(data: Path, folder: Path, token: str, replicas: int, most_replicas: int) -> None:
@@ -91,15 +58,14 @@ def main(data: Path, folder: Path, token: str, replicas: int, most_replicas: int
     start_serve(settings, "127.0.0.1", port, everywhere=False)
     arguments = WorkerArguments(
         model=str(folder), data=data, min_replicas=replicas, max_replicas=most_replicas, target_requests=3,
-        scale_up_seconds=0.5, scale_down_seconds=1, look_back_seconds=1,
+        scale_up_seconds=0.1, scale_down_seconds=0.3, look_back_seconds=1,
     )  # fmt: skip
     deploy(GPT2, bound_application(arguments, settings, HeldReplica))
     print(f"{address}/{GPT2}", flush=True)
     for _ in sys.stdin:
         states = serve.status().applications[GPT2].deployments["Worker"].replica_states
         print(f"replicas: {states.get('RUNNING', 0)}", flush=True)
-    serve.shutdown()
-    ray.shutdown()
+    ray.shutdown()  # and with the cluster all that runs on it
 
 
 if __name__ == "__main__":

@@ -126,11 +126,12 @@ def _socket_at(path: Path) -> socket.socket:
     return listener
 
 
-def until(true: Callable[[], Any], seconds: float = 120) -> None:
+def until(true: Callable[[], Any], seconds: float = 120, pause: float = 0.01) -> None:
+    """Asks again and again; `pause` is longer where to ask is work for those who are waited for."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it does not happen"
-        time.sleep(0.01)
+        time.sleep(pause)
 
 
 def post(url: str, content: Any, headers: Mapping[str, str] | None = None, timeout: float = 60) -> httpx2.Response:

@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 TOKEN = "0123456789-of-replicas"
 KNOWN = {"authorization": f"Bearer {TOKEN}"}
 REPLICAS, MOST_REPLICAS = 2, 3
+STATUS_SECONDS = 0.3  # between questions to Serve, which it works at
 LONG = 120  # seconds, for what a loaded machine takes its time for
 ASKS: list[tuple[str, dict[str, Any]]] = [
     ("seeds", SEEDS),
@@ -219,10 +220,10 @@ def test_more_replicas_under_load_and_fewer_afterwards(cluster: Cluster) -> None
     """One of them in the place of that which was killed."""
     cluster.hold()
     asked = [in_thread(lambda number=number: ask_site(cluster, "prompt", number)) for number in range(12)]  # type: ignore[misc]
-    until(lambda: cluster.replicas() == MOST_REPLICAS, LONG)
+    until(lambda: cluster.replicas() == MOST_REPLICAS, LONG, STATUS_SECONDS)
     cluster.release()
     for thread, found in asked:
         thread.join()
         assert found[0].status_code == 200, found[0].text
-    until(lambda: cluster.replicas() == REPLICAS, LONG)
+    until(lambda: cluster.replicas() == REPLICAS, LONG, STATUS_SECONDS)
     assert ask_site(cluster, "prompt", 1).status_code == 200

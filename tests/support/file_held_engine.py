@@ -1,0 +1,48 @@
+"""What the replicas of tests/support/ray_replicas.py compute with: prompts wait while FOLDER has a file `hold`;
+FOLDER/begun and FOLDER/given-up get a file for each, named after the replica's process."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from app.worker.loading import LoadedModel
+from precompute.errors import LexiscopeError
+from precompute.index.manifest import Manifest
+from precompute.live.engine import Engine
+from precompute.live.faults import Cancelled
+from precompute.live.wire.prompt import PromptAnswer, PromptAsk
+from precompute.weights.checkpoint import Checkpoint
+
+
+class FileHeldEngine(Engine):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.folder = Path()
+        self._number = count()
+
+    def prompts(
+        self,
+        asks: Sequence[PromptAsk],
+        step: Callable[[str, float], None] = lambda *_: None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> list[PromptAnswer | LexiscopeError]:
+        name = f"{os.getpid()}-{next(self._number)}"
+        (self.folder / "begun" / name).touch()
+        while (self.folder / "hold").exists():
+            if cancelled():
+                (self.folder / "given-up" / name).touch()
+                raise Cancelled
+            time.sleep(0.01)
+        return super().prompts(asks, step, cancelled)
+
+
+def load_held(index: Path, folder: Path) -> LoadedModel:
+    """The model of an index."""
+    manifest = Manifest.load(index)
+    engine = FileHeldEngine.load(Checkpoint.open(Path(manifest.source)), "cpu", 1)
+    assert isinstance(engine, FileHeldEngine)
+    engine.folder = folder
+    return LoadedModel(engine, manifest.model, manifest.weights_sha256)
