@@ -128,6 +128,8 @@ def test_a_layer_that_is_not_built_yet_is_waited_for(client: TestClient) -> None
         assert ('<meta http-equiv="refresh" content="10">' in answer.text) is waits
         assert ("retry-after" in answer.headers) is waits
         assert ("If no build is running" in answer.text) is waits
+        assert ("<h1>Not Found yet <small>404" in answer.text) is waits
+        assert ('<p class="detail">' in answer.text) is not waits  # the colour of what went wrong
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"])
