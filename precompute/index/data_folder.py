@@ -30,7 +30,9 @@ def open_model(data: Path, asked: str) -> Index:
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name) or not has_manifest(data / name):
         built = tuple(folder.name for folder in _folders(data))
-        raise NotFound(f"no index of {asked!r} in {data} (built: {', '.join(built) or 'none'}); {_hint(asked, built)}")
+        where = f"{data} (built: {', '.join(built)})" if built else f"{data.absolute()} (built: none)"
+        elsewhere = "" if built else "; --data or LEXISCOPE_DATA names another folder"
+        raise NotFound(f"no index of {asked!r} in {where}; {_hint(asked, built)}{elsewhere}")
     return _open_own(data / name, asked)
 
 

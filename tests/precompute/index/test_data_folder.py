@@ -72,6 +72,15 @@ def test_a_model_that_is_not_built_says_which_are(tmp_path: Path, asked: str) ->
         open_model(tmp_path, asked)
 
 
+def test_an_empty_folder_is_named_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who stands in another folder than the one with `data` sees where it was looked for."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(NotFound) as caught:
+        open_model(Path("data"), "gpt2")
+    assert f"no index of 'gpt2' in {tmp_path / 'data'} (built: none)" in str(caught.value)
+    assert "LEXISCOPE_DATA names another folder" in str(caught.value)
+
+
 @pytest.mark.parametrize(("asked", "said"), [
     ("SmolLM2-135M", "did you mean `smollm2-135m`?"),
     ("HuggingFaceTB/SmolLM2-135M", "did you mean `smollm2-135m`?"),
