@@ -22,7 +22,7 @@ help: ## list these targets
 setup: $(READY) ## make .venv with Lexiscope and all it needs (the others start with this)
 	@echo "$(VENV) is ready: $(BIN)/lexiscope --help"
 
-demo: $(READY) ## fetch the demo model, build its index, open the explorer on it
+demo: $(READY) ## fetch the demo model, build its index, serve the explorer on it
 	@echo "Demo: fetching the demo model, building its index and serving it (Ctrl-C ends it)"
 	@$(BIN)/lexiscope demo $(ARGS)
 
