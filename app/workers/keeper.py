@@ -36,7 +36,8 @@ class Keeper:
 
     def __init__(self, model: str, settings: Settings, socket: Path) -> None:
         self.model = model
-        self.state = self._loading = WorkerState(reason=f"the worker of {model} is loading the model, once for all live pages")
+        reason = f"the worker of {model} is loading the model, once for all live pages"
+        self.state = self._loading = WorkerState(reason=reason)
         self.users = 0  # requests under way, counted by the event loop
         self._settings = settings
         self._socket = socket
