@@ -239,5 +239,5 @@ class Model(Shown):
         return ()
 
     def _notes(self) -> Sequence[str]:
-        return (f"{self._title()}: neuron, head, subhead, direction, token, search, seeds, run; neurons, subheads, "
-                "directions and pairs over layers",)  # fmt: skip
+        return (f"{self._title()}: neuron, head, subhead, direction, token, search, seeds, run; of an index here also "
+                "neurons, subheads, directions and pairs over layers",)  # fmt: skip
