@@ -23,7 +23,7 @@ from app.views.search import search_view
 from app.views.token import TokenView, token_view
 from precompute import files
 from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
-from precompute.index import manifest as manifest_module
+from precompute.index import manifest_entries
 from precompute.index.manifest import MANIFEST, TOKENIZER
 from precompute.index.model_names import DEMO_NAME
 from tests.support.site import visit
@@ -176,7 +176,7 @@ def test_a_file_that_was_touched_is_hashed_in_a_thread(data: Path, monkeypatch: 
 
     library = always(data)
     in_hand = library.index("tiny")
-    monkeypatch.setattr(manifest_module, "sha256_of", slowly)
+    monkeypatch.setattr(manifest_entries, "sha256_of", slowly)
     os.utime(shard_path(data, 1), ns=(1, 1))
     with pytest.raises(ShardDamaged, match="Ask again"):
         in_hand.shard(1)
