@@ -8,9 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 CODE := $(wildcard app lexiscope precompute tests benchmarks examples)
-# One process more than cores, because tests wait for what they start; one that is done takes tests from another.
-PROCESSES = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + 1)')
-CORES = --numprocesses $(PROCESSES) --dist worksteal
+CORES := --numprocesses auto --dist worksteal # a process per core; one that is done takes tests from another
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test quick lint bench clean
