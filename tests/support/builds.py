@@ -97,19 +97,19 @@ class Child:
         assert self.process.pid
         return self.process.pid
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text()
 
     def wait_for(self, text: str, seconds: float = 180) -> None:
         deadline = time.monotonic() + seconds
-        while text not in self.said():
-            assert self.process.is_alive(), self.said()
-            assert time.monotonic() < deadline, self.said()
+        while text not in self.output():
+            assert self.process.is_alive(), self.output()
+            assert time.monotonic() < deadline, self.output()
             time.sleep(0.01)
 
     def ended(self, seconds: float = 180) -> int:
         self.process.join(seconds)
-        assert self.process.exitcode is not None, self.said()
+        assert self.process.exitcode is not None, self.output()
         return self.process.exitcode
 
 

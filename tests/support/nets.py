@@ -121,7 +121,7 @@ class Net:
         config = self.net.config
         return bool(getattr(config, "parallel_attn", getattr(config, "use_parallel_residual", False)))
 
-    def part(self, layer: int, name: str) -> Any:
+    def module(self, layer: int, name: str) -> Any:
         """A module of a block, by its name in Layout."""
         return self.blocks[layer].get_submodule(getattr(self.layout, name))
 
@@ -130,13 +130,13 @@ class Net:
         whose output is read there: that of the embeddings, or of the layer before.
         """
         if name == "ff":
-            return self.part(layer, "ff_norm")
+            return self.module(layer, "ff_norm")
         if not self.layout.first_norm:
             final = name == "final"
-            return self.body.get_submodule(self.layout.final_norm) if final else self.part(layer, "attention_norm")
+            return self.body.get_submodule(self.layout.final_norm) if final else self.module(layer, "attention_norm")
         before = len(self.blocks) - 1 if name == "final" else layer - 1
         first = before < 0
-        return self.body.get_submodule(self.layout.first_norm) if first else self.part(before, "attention_norm")
+        return self.body.get_submodule(self.layout.first_norm) if first else self.module(before, "attention_norm")
 
     def run(self, tokens: tuple[int, ...]) -> Run:
         seen: dict[Any, tuple[Any, dict[str, Any], Any]] = {}  # by module: arguments and output
@@ -162,22 +162,22 @@ class Net:
         streams: dict[Step, Tensor] = {(0, "embedding"): into(self.blocks[0])}
         rotations: list[tuple[Tensor, Tensor] | None] = []
         for layer in layers:
-            block, written = self.blocks[layer], out_of(self.part(layer, "written"))
+            block, written = self.blocks[layer], out_of(self.module(layer, "written"))
             streams[layer, "attention"] = written if self.layout.first_norm else into(block) + written
             streams[layer, "ff"] = out_of(block)
-            turned = seen[self.part(layer, "attention")][1].get("position_embeddings")
+            turned = seen[self.module(layer, "attention")][1].get("position_embeddings")
             rotations.append(turned and (turned[0][0], turned[1][0]))
-        coefficients = [into(self.part(layer, "ff_value")) for layer in layers]
+        coefficients = [into(self.module(layer, "ff_value")) for layer in layers]
         return Run(
             logits=out.logits[0] if hasattr(out, "logits") else None,
             attentions=[weights[0] for weights in out.attentions],
             streams=streams,
-            reads=[into(self.part(layer, "attention")) for layer in layers],
-            mixed=[into(self.part(layer, "w_o")) for layer in layers],
-            attended=[out_of(self.part(layer, "w_o")) for layer in layers],
-            keys=[out_of(self.part(layer, "ff_key"))[:, : coefficients[0].shape[1]] for layer in layers],
+            reads=[into(self.module(layer, "attention")) for layer in layers],
+            mixed=[into(self.module(layer, "w_o")) for layer in layers],
+            attended=[out_of(self.module(layer, "w_o")) for layer in layers],
+            keys=[out_of(self.module(layer, "ff_key"))[:, : coefficients[0].shape[1]] for layer in layers],
             coefficients=coefficients,
-            written=[out_of(self.part(layer, "ff_value")) for layer in layers],
+            written=[out_of(self.module(layer, "ff_value")) for layer in layers],
             rotations=rotations,
         )
 
@@ -187,7 +187,7 @@ class Net:
         """What attention makes of states x (n, d_model) at positions `at` that look at others (m, d_model), there:
         (n_heads, n, m), from the vectors w_q and w_k. Norms and turns are those of `transformers`.
         """
-        attention, s = self.part(layer, "attention"), model.shape
+        attention, s = self.module(layer, "attention"), model.shape
 
         def heads(kind: str, states: Tensor) -> Tensor:
             made = functional.linear(states, model.vectors(layer, kind), model.bias(self.net, layer, kind))
@@ -246,7 +246,7 @@ class Net:
         made: list[Tensor] = []
         endings = ("wpe", "embed_positions", "position_embeddings", "token_type_embeddings")
         places = [module for name, module in self.body.named_modules() if name.endswith(endings)]
-        silent = [*places, self.part(0, "w_o")]
+        silent = [*places, self.module(0, "w_o")]
         tokens = torch.arange(self.net.config.vocab_size)[:, None]
         with (
             _hooked(silent, lambda _, __, output: torch.zeros_like(output)),

@@ -162,8 +162,8 @@ def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.S
         time.sleep(0.05)
         os.kill(child.pid, number)
         assert child.ended() == 128 + number
-        assert child.said().rstrip().endswith("Finished layers are kept; the same command goes on from here.")
-        assert "Traceback" not in child.said()
+        assert child.output().rstrip().endswith("Finished layers are kept; the same command goes on from here.")
+        assert "Traceback" not in child.output()
     assert not list(index.glob(f"*{PARTIAL}"))
     assert (index / ".lock").read_bytes() == b""
     ready = Index.open(index)
@@ -171,7 +171,7 @@ def test_stopped_by_a_signal(slow_source: Path, tmp_path: Path, number: signal.S
     assert 159 in ready.layers
     with command(tmp_path / "log", *words, "--layers", str(ready.layers[0])) as child:
         assert child.ended() == 0
-        assert not re.search(r"layer \d+ is ready", child.said())
+        assert not re.search(r"layer \d+ is ready", child.output())
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ def test_second_build_stops_and_a_kill_frees_the_place(slow_source: Path, tmp_pa
         first.wait_for("layer 159 is ready")
         with command(tmp_path / "log2", *words, "--force") as second:
             assert second.ended() == 1
-            assert f"is being built by another process (pid {first.pid})" in second.said()
+            assert f"is being built by another process (pid {first.pid})" in second.output()
     with command(tmp_path / "log3", *words) as third:
         third.wait_for("to build, upper layers first")
 

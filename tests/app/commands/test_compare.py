@@ -115,12 +115,12 @@ def test_interrupted_says_how_to_go_on(tmp_path: Path) -> None:
     with command(tmp_path / "log", "compare", one, one, "--data", tmp_path / "data") as child:
         child.wait_for("kind ff_key is ready")
         os.kill(child.pid, signal.SIGTERM)
-        assert child.ended() == 143, child.said()
-    assert "Stopped. Finished kinds are kept" in child.said()
-    assert "Traceback" not in child.said()
+        assert child.ended() == 143, child.output()
+    assert "Stopped. Finished kinds are kept" in child.output()
+    assert "Traceback" not in child.output()
     before = contents(tmp_path / "data" / "vs" / "one" / "one")
     with command(tmp_path / "log", "compare", one, one, "--data", tmp_path / "data") as child:
-        assert child.ended() == 0, child.said()
+        assert child.ended() == 0, child.output()
     after = contents(tmp_path / "data" / "vs" / "one" / "one")
     assert after["ff_key.safetensors"] == before["ff_key.safetensors"]
     assert "w_o.safetensors" in after

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tuned_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An undisturbed build by the command, to copy and compare with; never changed."""
 
     def make(folder: Path) -> None:
@@ -34,8 +34,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sources(made: Path) -> Path:
-    return made.parent / "sources"
+def sources(tuned_index: Path) -> Path:
+    return tuned_index.parent / "sources"
 
 
 def fine_tune_layer_1(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -50,34 +50,34 @@ def copied(index: Path, data: Path) -> Path:
     return Path(shutil.copytree(index, data / index.name))
 
 
-def test_built_again_it_is_up_to_date(run: Run, sources: Path, made: Path) -> None:
-    code, _, err = run(*words(sources, made.parent))
+def test_built_again_it_is_up_to_date(run: Run, sources: Path, tuned_index: Path) -> None:
+    code, _, err = run(*words(sources, tuned_index.parent))
     assert (code, "was up to date already" in err) == (0, True)
     assert "nothing in layers 0, 2" in err
 
 
 @pytest.mark.parametrize("by_name", [True, False])
 def test_it_goes_on_by_its_name_or_by_the_same_command(
-    run: Run, sources: Path, made: Path, tmp_path: Path, by_name: bool
+    run: Run, sources: Path, tuned_index: Path, tmp_path: Path, by_name: bool
 ) -> None:
-    index = copied(made, tmp_path)
+    index = copied(tuned_index, tmp_path)
     manifest = Manifest.load(index)
     manifest.with_changes(shards={2: manifest.shards[2]}, reads_best=None).save(index)
     for layer in (0, 1):
         (index / f"layer-{layer}.safetensors").unlink()
-    again = ["precompute", made.name, "--data", tmp_path] if by_name else words(sources, tmp_path)
+    again = ["precompute", tuned_index.name, "--data", tmp_path] if by_name else words(sources, tmp_path)
     code, _, err = run(*again)
     assert code == 0, err
     assert "1 of 3 layers are ready, 2 to build" in err
-    assert contents(index) == contents(made)
+    assert contents(index) == contents(tuned_index)
 
 
-def test_killed_it_goes_on(sources: Path, made: Path, tmp_path: Path) -> None:
+def test_killed_it_goes_on(sources: Path, tuned_index: Path, tmp_path: Path) -> None:
     with command(tmp_path / "log", *words(sources, tmp_path)) as child:
         child.wait_for("to build")
     with command(tmp_path / "log", *words(sources, tmp_path)) as child:
-        assert child.ended() == 0, child.said()
-    assert contents(tmp_path / made.name) == contents(made)
+        assert child.ended() == 0, child.output()
+    assert contents(tmp_path / tuned_index.name) == contents(tuned_index)
 
 
 def test_a_name_of_its_own(run: Run, sources: Path, tmp_path: Path) -> None:
@@ -105,20 +105,20 @@ def test_other_commands_know_it(run: Run, difference_data: Path) -> None:
 
 
 @pytest.mark.parametrize("which", ["tuned", "base"])
-def test_weights_that_are_others_now(run: Run, sources: Path, made: Path, tmp_path: Path, which: str) -> None:
+def test_weights_that_are_others_now(run: Run, sources: Path, tuned_index: Path, tmp_path: Path, which: str) -> None:
     elsewhere = Path(shutil.copytree(sources, tmp_path / "sources"))
-    index = copied(made, tmp_path)
+    index = copied(tuned_index, tmp_path)
     text = (index / "manifest.json").read_text().replace(str(sources), str(elsewhere))
     (index / "manifest.json").write_text(text)
-    assert run("verify", made.name, "--data", tmp_path, "--seed", "1")[0] == 0
+    assert run("verify", tuned_index.name, "--data", tmp_path, "--seed", "1")[0] == 0
     shutil.copy(small_gpt2(tmp_path / "others", seed=9) / "model.safetensors", elsewhere / which)
-    code, _, err = run("verify", made.name, "--data", tmp_path)
+    code, _, err = run("verify", tuned_index.name, "--data", tmp_path)
     assert (code, f"{which} holds other weights than the index" in err) == (1, True)
     code, _, err = run(*words(elsewhere, tmp_path))
     hash_of = {"tuned": "weights' hash", "base": "base's hash"}[which]
     assert (code, f"holds another build, from {elsewhere}/tuned (its {hash_of} is" in err) == (1, True), err
     shutil.rmtree(elsewhere / which)
-    code, _, err = run("precompute", made.name, "--data", tmp_path)
+    code, _, err = run("precompute", tuned_index.name, "--data", tmp_path)
     assert (code, f"{which}'" in err) == (1, True), err
     assert Index.open(index).layers == (0, 1, 2)  # it is read as before
 

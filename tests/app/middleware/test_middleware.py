@@ -143,7 +143,7 @@ def reading() -> FastAPI:
     return app
 
 
-def part(body: bytes, more: bool) -> Message:
+def chunk(body: bytes, more: bool) -> Message:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
@@ -151,10 +151,10 @@ JSON = {"content-type": "application/json", "transfer-encoding": "chunked"}
 
 
 @pytest.mark.parametrize(("method", "body", "status", "said"), [
-    ("POST", (part(b'["a",', True), part(b'"b"]', False)), 200, b'["a","b"]'),
+    ("POST", (chunk(b'["a",', True), chunk(b'"b"]', False)), 200, b'["a","b"]'),
     ("POST", (), 408, b"did not arrive within 0.2 s (the setting body_seconds)"),
-    ("POST", (part(b'["a",', True),), 408, b"(the setting body_seconds)"),
-    ("POST", (part(b"x" * LIMIT, True), part(b"x", True)), 413, b"more than 1024 bytes (the setting body_limit)"),
+    ("POST", (chunk(b'["a",', True),), 408, b"(the setting body_seconds)"),
+    ("POST", (chunk(b"x" * LIMIT, True), chunk(b"x", True)), 413, b"more than 1024 bytes (the setting body_limit)"),
     ("PUT", (), 200, b"not read"),
 ])  # fmt: skip
 async def test_bodies(method: str, body: tuple[Message, ...], status: int, said: bytes) -> None:

@@ -1,11 +1,6 @@
 """Layers, neurons and heads that visitors type: read as meant, written back in one way, refused with a reason."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from app.views.typed_parameters import (
     moved_change,
@@ -79,24 +74,3 @@ def test_changes() -> None:
 def test_a_change_goes_elsewhere(changes: str | None, name: str, position: int | None, moved: str | None) -> None:
     assert moved_change(changes, name, position) == moved
     assert without_change(changes, name) in (None, "4.5", "8.h11")
-
-
-READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
-    "off": (parse_off, write_off), "set": (parse_set, write_set),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", READERS)
-@given(text=st.text(max_size=60))
-def test_any_text_is_read_or_refused(what: str, text: str) -> None:
-    read, write = READERS[what]
-    try:
-        found = read(text)
-    except BadRequest:
-        return
-    assert read(write(found)) == found
-
-
-@pytest.mark.parametrize("weight", ["0.00001", "100000", "0.5", "123456.789"])
-def test_numbers_are_written_as_they_are_read(weight: str) -> None:
-    assert write_set(parse_set(f"29.1240:{weight}")) == f"29.1240:{weight}"

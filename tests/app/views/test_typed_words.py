@@ -1,8 +1,5 @@
 """Words that visitors type into live pages: read as meant, written back in one way, refused with a reason."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -131,24 +128,3 @@ def test_one_token(typed: str, word: str, token: int | None, written: str) -> No
 def test_what_a_logit_is_compared_with() -> None:
     assert [write_against(parse_against(typed)) for typed in ("", "mean", "none")] == ["mean", "mean", "none"]
     assert parse_token(" ") is None
-
-
-READERS: dict[str, tuple[Callable[[str], Any], Callable[[Any], str]]] = {
-    "words": (parse_terms, write_terms), "pairs": (parse_pairs, write_pairs),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("what", READERS)
-@given(text=st.text(max_size=60))
-def test_any_text_is_read_or_refused(what: str, text: str) -> None:
-    read, write = READERS[what]
-    try:
-        found = read(text)
-    except BadRequest:
-        return
-    assert read(write(found)) == found
-
-
-@pytest.mark.parametrize("weight", ["0.00001", "100000", "0.5", "123456.789"])
-def test_numbers_are_written_as_they_are_read(weight: str) -> None:
-    assert write_terms(parse_terms(f"dog, {weight}*cat")) == f"dog + {weight}*cat"

@@ -45,7 +45,7 @@ def test_killed_ten_times_ends_byte_identical(tmp_path: Path) -> None:
             layers.add(len(Index.open(index).layers))
     assert len(layers) > 1  # some of them were in the midst of it
     with command(log, "precompute", source, "--data", index.parent, *SMALL) as child:
-        assert child.ended() == 0, child.said()
+        assert child.ended() == 0, child.output()
     assert contents(index) == contents(tmp_path / "undisturbed" / "tiny")
 
 
@@ -64,13 +64,13 @@ def test_killed_inside_every_kind_of_write(source: Path, built: Path, tmp_path: 
     }
     for name, limit in limits.items():
         with command(tmp_path / "log", *words, limit=limit, fatal=True) as child:
-            assert child.ended() < 0, child.said()
+            assert child.ended() < 0, child.output()
         assert not (index / name).exists()
         assert (index / (name + PARTIAL)).stat().st_size == limit
     quick_build(source, tmp_path)
     (index / MANIFEST).unlink()  # all is made again but this
     with command(tmp_path / "log", *words, limit=500, fatal=True) as child:
-        assert child.ended() < 0, child.said()
+        assert child.ended() < 0, child.output()
     assert (index / (MANIFEST + PARTIAL)).stat().st_size == 500
     quick_build(source, tmp_path)
     assert contents(index) == contents(built)
@@ -121,10 +121,10 @@ def test_full_disk_leaves_nothing_and_the_build_goes_on(
 def test_limited_file_size_is_an_error_like_any_other(source: Path, tmp_path: Path) -> None:
     words = ("precompute", source, "--data", tmp_path, *SMALL)
     with command(tmp_path / "log", *words, limit=20_000) as child:
-        assert child.ended() == 1, child.said()
-    assert "no space left to write" in child.said()
-    assert "layer-2.safetensors" in child.said()
-    assert "Traceback" not in child.said()
+        assert child.ended() == 1, child.output()
+    assert "no space left to write" in child.output()
+    assert "layer-2.safetensors" in child.output()
+    assert "Traceback" not in child.output()
     assert sorted(contents(tmp_path / "tiny")) == [".lock", MANIFEST, TOKENIZER, VOCABULARY]
 
 

@@ -175,12 +175,12 @@ def on_ray(
 ) -> tuple[int, str]:
     """How many failed, and what was said; the connection of this process is used."""
     watcher = watcher or Watcher()
-    models = [NamedModel(source_name(source), partial(_given, source)) for source in sources]
+    models = [NamedModel(source_name(source), partial(_as_it_is, source)) for source in sources]
     chosen = BuildOptions(**{"k": K, "pairs": PAIRS} | options)
     return build_on_ray(models, data, chosen, "auto", None, watcher), watcher.text.getvalue()
 
 
-def _given(source: Checkpoint | Difference) -> Checkpoint | Difference:
+def _as_it_is(source: Checkpoint | Difference) -> Checkpoint | Difference:
     return source
 
 
@@ -365,13 +365,13 @@ def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
         child.wait_for(f"is ready; {killed + 1} of {LAYERS}")
         os.kill(child.pid, signal.SIGINT)
         assert child.ended() == 128 + signal.SIGINT
-    assert child.said().endswith("Stopped. Finished layers are kept; the same command goes on from here.\n")
-    assert "Traceback" not in child.said()
+    assert child.output().endswith("Stopped. Finished layers are kept; the same command goes on from here.\n")
+    assert "Traceback" not in child.output()
     interrupted = len(Index.open(tmp_path / "deep").layers)
     assert killed < interrupted
     with command(tmp_path / "log", *words, "local", environment={"RAY_memory_monitor_refresh_ms": "0"}) as child:
-        assert child.ended(seconds=300) == 0, child.said()
-    assert f"deep: {interrupted} of {LAYERS} layers are ready" in child.said()
+        assert child.ended(seconds=300) == 0, child.output()
+    assert f"deep: {interrupted} of {LAYERS} layers are ready" in child.output()
     assert contents(tmp_path / "deep") == contents(deep_index)
 
 

@@ -85,7 +85,7 @@ class Frozen:
         self.norms = [
             module for module in net.modules() if hasattr(module, "eps") or hasattr(module, "variance_epsilon")
         ]
-        self.writes = [case.net.part(layer, part) for layer in range(3) for part in ("w_o", "ff_value")]
+        self.writes = [case.net.module(layer, part) for layer in range(3) for part in ("w_o", "ff_value")]
         head = HEAD_NORMS.get(net.config.model_type, ()) if case.engine.shape.predicts == "masked" else ()
         self.head = [net.get_submodule(name) for name in head]
         self.kept: dict[Any, tuple[Tensor, Tensor]] = {}
@@ -97,7 +97,7 @@ class Frozen:
 
     def without(self, layer: int, part: str, written: Tensor) -> Tensor:
         """The scores (d_vocab,) if a part of a layer had not written this (d_model,) at the position."""
-        left_out = self.case.net.part(layer, part)
+        left_out = self.case.net.module(layer, part)
 
         def frozen(module: Any, _: Any, __: Any) -> Tensor:
             output = self.kept[module][1].clone()

@@ -91,7 +91,7 @@ AT_ONE_POSITION = (
 @contextmanager
 def touched(net: Net, touches: Sequence[HeadOff | NeuronSet]) -> Iterator[None]:
     """The same changes made to the modules of `transformers`."""
-    d_head = net.part(0, "w_o").weight.numel() // net.net.config.hidden_size // net.net.config.num_attention_heads
+    d_head = net.module(0, "w_o").weight.numel() // net.net.config.hidden_size // net.net.config.num_attention_heads
 
     def change(touch: HeadOff | NeuronSet) -> Callable[..., Any]:
         def hook(_: Any, given: Any) -> Any:
@@ -107,7 +107,7 @@ def touched(net: Net, touches: Sequence[HeadOff | NeuronSet]) -> Iterator[None]:
         return hook
 
     parts = ["w_o" if isinstance(touch, HeadOff) else "ff_value" for touch in touches]
-    modules = [net.part(touch.layer, part) for touch, part in zip(touches, parts, strict=True)]
+    modules = [net.module(touch.layer, part) for touch, part in zip(touches, parts, strict=True)]
     hooks = [module.register_forward_pre_hook(change(touch)) for touch, module in zip(touches, modules, strict=True)]
     try:
         yield

@@ -55,13 +55,13 @@ def test_killed_while_bytes_arrive(tiny: Path, web: tuple[StaticServer, str], tm
         with command(tmp_path / "log", "pull", address, "--data", tmp_path) as child:
             site.outgoing.aim(child.pid)
             code = child.ended()
-        assert code in (0, -signal.SIGKILL), child.said()
+        assert code in (0, -signal.SIGKILL), child.output()
         kills += code != 0
         whole(tmp_path)
     site.outgoing.disarm()
     assert kills > 1
     with command(tmp_path / "log", "pull", address, "--data", tmp_path) as child:
-        assert child.ended() == 0, child.said()
+        assert child.ended() == 0, child.output()
     assert files(tmp_path / "tiny") == files(tiny)
 
 
@@ -134,8 +134,8 @@ def test_ctrl_c(tiny: Path, web: tuple[StaticServer, str], tmp_path: Path) -> No
     site.outgoing.arm((tiny / SHARD).stat().st_size + 30_000, signal.SIGINT)
     with command(tmp_path / "log", "pull", address, "--data", tmp_path) as child:
         site.outgoing.aim(child.pid)
-        assert child.ended() == 130, child.said()
-    assert "Finished layers are kept; the same command goes on from here" in child.said()
+        assert child.ended() == 130, child.output()
+    assert "Finished layers are kept; the same command goes on from here" in child.output()
     assert 3 in Index.open(tmp_path / "tiny").layers
     quietly(address, tmp_path)
     assert files(tmp_path / "tiny") == files(tiny)

@@ -76,7 +76,7 @@ def test_every_model_type_is_tested() -> None:
 def test_shape_is_that_of_the_config(case: Case) -> None:
     s, c = case.model.shape, case.net.net.config
     assert (s.n_layers, s.n_heads, s.d_model) == (c.num_hidden_layers, c.num_attention_heads, c.hidden_size)
-    of_falcon = getattr(case.net.part(0, "attention"), "num_kv_heads", c.num_attention_heads)
+    of_falcon = getattr(case.net.module(0, "attention"), "num_kv_heads", c.num_attention_heads)
     assert s.n_kv_heads == getattr(c, "num_key_value_heads", of_falcon)
     assert (s.architecture, s.d_vocab, s.tied) == (c.model_type, c.vocab_size, c.tie_word_embeddings)
     rotation = case.run.rotations[0]
@@ -126,7 +126,7 @@ def test_vo_gives_the_output_of_each_head(case: Case) -> None:
             alone[head, :, head] = read[head]
             first = s.row("w_v", head, 0)
             assert case.model.vectors(layer, "w_v")[first : first + s.d_head].T.equal(W_V[head])
-        close(read @ W_O + case.bias(layer, "w_o"), case.net.part(layer, "w_o")(alone.flatten(2)))
+        close(read @ W_O + case.bias(layer, "w_o"), case.net.module(layer, "w_o")(alone.flatten(2)))
 
 
 def test_ff_coefficients_and_output(case: Case) -> None:
@@ -232,7 +232,7 @@ def changed(folder: Path, tmp_path: Path, **fields: Any) -> Path:
 
 @pytest.mark.parametrize("kind", ["w_o", "ff_key", "ff_value"])
 def test_a_tensor_that_is_missing_or_does_not_fit(case: Case, tmp_path: Path, kind: str) -> None:
-    (name,) = (name for name, module in case.net.body.named_modules() if module is case.net.part(1, kind))
+    (name,) = (name for name, module in case.net.body.named_modules() if module is case.net.module(1, kind))
     folder = changed(case.folder, tmp_path)
     tensors = load_file(folder / "model.safetensors")
     (name,) = (each for each in tensors if each.endswith(f"{name}.weight"))
