@@ -24,7 +24,7 @@ RUN pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} "$(grep '^t
 
 ARG EXTRAS=precompute
 
-COPY pyproject.toml setup.py README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE ./
 COPY app ./app
 COPY lexiscope ./lexiscope
 COPY precompute ./precompute

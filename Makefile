@@ -5,32 +5,37 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
+DEMO_READY := $(VENV)/.demo-ready# Lexiscope is installed with what the demo needs
+READY := $(VENV)/.ready# and with what tests, lint and bench need
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 CODE := $(wildcard app lexiscope precompute tests benchmarks examples)
 CORES := --numprocesses auto --dist worksteal # a process per core; one that is done takes tests from another
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test quick lint bench clean
+.PHONY: help setup demo test test-all quick lint bench clean
 
 help: ## list these targets
 	@echo "Lexiscope: read a transformer's weights as words."
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: $(READY) ## make .venv with Lexiscope and all it needs (the others start with this)
+setup: $(READY) ## make .venv with Lexiscope and all that these targets need (each begins with its part of it)
 	@echo "$(VENV) is ready: $(BIN)/lexiscope --help"
 
-demo: $(READY) ## fetch the demo model, build its index, serve the explorer on it
+demo: $(DEMO_READY) ## fetch the demo model, build its index, serve the explorer on it
 	@echo "Demo: fetching the demo model, building its index and serving it (Ctrl-C ends it)"
 	@$(BIN)/lexiscope demo $(ARGS)
 
-test: $(READY) ## run all tests, on all cores
-	@echo "Running all tests"
+test: $(READY) ## run the tests, on all cores; panels against four families of models
+	@echo "Running the tests"
 	@$(BIN)/python -m pytest $(CORES) $(ARGS)
+
+test-all: $(READY) ## run all tests, panels against every family: after a change to precompute/live or weights/architectures
+	@echo "Running all tests"
+	@$(BIN)/python -m pytest $(CORES) -m "" $(ARGS)
 
 quick: $(READY) ## run the tests that take less than a minute together
 	@echo "Running the quick tests"
-	@$(BIN)/python -m pytest $(CORES) -m "not slow and not browser and not demo and not ray" $(ARGS)
+	@$(BIN)/python -m pytest $(CORES) -m "not slow and not browser and not demo and not ray and not all_families" $(ARGS)
 
 lint: $(READY) ## check style, types and which room imports which: ruff, mypy --strict, import-linter
 	@echo "Checking style, types and imports with ruff, mypy --strict and import-linter"
@@ -49,13 +54,21 @@ clean: ## remove .venv and caches; models and indexes in data/ stay
 	@$(if $(CODE),find $(CODE) -type d -name __pycache__ -prune -exec rm -rf {} +)
 
 # An environment that works and is new enough is kept and brought up to date; any other is made anew.
-$(READY): pyproject.toml constraints.txt
-	@echo "Setting up $(VENV) with Lexiscope and all it needs (torch is large: the first time takes minutes)"
+define install
+	@echo "Setting up $(VENV) with lexiscope[$(1)] (torch is large: the first time takes minutes)"
 	@$(BIN)/python -c '$(NEW_ENOUGH)' 2>/dev/null || { \
 	  $(PYTHON) -c '$(NEW_ENOUGH)' 2>/dev/null || { \
 	    echo "Lexiscope needs Python 3.11 or newer; \`$(PYTHON) --version\` says: $$($(PYTHON) --version 2>&1 | tail -n 1)" >&2; \
 	    echo "Name one that is: make setup PYTHON=python3.11" >&2; exit 1; }; \
 	  $(PYTHON) -m venv --clear $(VENV) || { \
 	    echo "$(PYTHON) could not make $(VENV); on Debian and Ubuntu the package python3-venv is needed." >&2; exit 1; }; }
-	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[$(1)]'
+endef
+
+$(DEMO_READY): pyproject.toml constraints.txt
+	$(call install,precompute)
 	@touch $@
+
+$(READY): pyproject.toml constraints.txt
+	$(call install,dev)
+	@touch $(DEMO_READY) $@ # dev has all of precompute

@@ -1,15 +1,24 @@
 """The URL of every page: a path that names what the page shows, and a query without defaults, so that one view has one
 URL; and the formats in which a view leaves the site."""
 
+import re
 from collections.abc import Mapping
 from contextvars import ContextVar
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
 from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, quote_plus
 
-from app.packed_text import pack, unpack
-from app.views.lengths import HEAD_TOKENS, LIKELY_TOKENS, PAIR_ENTRIES, SEED_RESULTS, VECTOR_ENTRIES
+from lexiscope.app.packed_text import pack, unpack
+from lexiscope.precompute.live.wire.asks import (
+    PromptArguments,
+    RelationArguments,
+    SeedsArguments,
+    ThroughHeadsArguments,
+)
+from lexiscope.precompute.shape import HEAD_KINDS
+from lexiscope.precompute.shape import SEED_KIND as SEED_KIND  # for templates
 
 FORMATS = {
     "html": "text/html",
@@ -24,9 +33,7 @@ FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 MAP: Literal["readability"] = "readability"  # what colours the maps of heads, unless map says otherwise
-SEED_KIND = "ff_value"
-CONVENTION: Literal["vocabulary"] = "vocabulary"  # of patterns, unless convention says otherwise
-HEAD_LAYERS = "0"  # through whose heads words go, unless layers says otherwise
+HEAD_LAYERS = ThroughHeadsArguments.usual()["layers"]  # through whose heads words go, unless layers says otherwise
 LONG_TEXT = 1200  # characters, escaped for an address
 
 # Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
@@ -49,33 +56,81 @@ def help_page(anchor: str = "") -> str:
     return "/-/help" + (f"#{quote(anchor)}" if anchor else "")
 
 
-def model(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}", query, map=MAP)
+@dataclass(frozen=True)
+class Declared:
+    """What is known of a page here: enough to write its address and to read one that was pasted."""
+
+    pattern: str  # the path below the model: "ff/{layer:number}/{neuron:number}"
+    left_out: Mapping[str, Any]  # by argument: the value that an address leaves out
+    # For people: "Neuron {neuron} of layer {layer}", or "{MATRIX} of ..." in capitals. An address whose page has no
+    # title is not followed when it is pasted into the search.
+    title: str = ""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What stands in the braces, in order."""
+        return [name for name, _ in _BRACES.findall(self.pattern)]
+
+    @cached_property
+    def _template(self) -> str:
+        return _BRACES.sub("{}", self.pattern) and "/" + _BRACES.sub("{}", self.pattern)
+
+    def path(self, *values: Any) -> str:
+        """Write the path below the model."""
+        if len(values) != len(self.names):
+            raise TypeError(f"{self.pattern} takes {', '.join(self.names)}")
+        return self._template.format(*(quote(value) if isinstance(value, str) else value for value in values))
+
+    def read(self, path: str) -> dict[str, str] | None:
+        """Read what stands in the braces of a path, or None if it is another page's."""
+        match = _regex(self.pattern).fullmatch(path)
+        return match and match.groupdict()
 
 
-def layer(name: str, layer: int, **query: Any) -> str:
-    return _url(f"/{_name(name)}/layer/{layer}", query)
+# What may stand in the braces of a pattern. Nine digits hold whatever an index can; Python refuses to read numbers of
+# thousands of digits. A name is as short as can be, because a format may follow.
+SEGMENTS = {"number": r"[0-9]{1,9}", "matrix": r"vo|qk", "head_kind": "|".join(HEAD_KINDS), "name": r"[^/-][^/]*?"}
+_BRACES = re.compile(r"\{(\w+):(\w+)\}")
+DECLARED: dict[str, Declared] = {}
 
 
-def ff(name: str, layer: int, neuron: int, **query: Any) -> str:
-    return _url(f"/{_name(name)}/ff/{layer}/{neuron}", query, k=VECTOR_ENTRIES)
+@lru_cache(64)
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(_BRACES.sub(lambda braces: f"(?P<{braces[1]}>{SEGMENTS[braces[2]]})", pattern), re.ASCII)
 
 
-def head(name: str, layer: int, head: int, **query: Any) -> str:
-    return _url(f"/{_name(name)}/head/{layer}/{head}", query)
+def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
+    """Let `link` write the addresses of a page. app/pages/page.py does so for every page that is declared there."""
+    DECLARED[name] = Declared(pattern, left_out, title)
 
 
-def pairs(name: str, layer: int, head: int, matrix: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}/head/{layer}/{head}/{matrix}", query, k=PAIR_ENTRIES)
+declare("model", "", "Layers and heads", lens="dot", preset="all", map=MAP)
+declare("layer", "layer/{layer:number}", "Layer {layer}", lens="dot", sort="neuron", token=None, page=1)
+declare("token", "token/{token:number}", "Token #{token}", lens="dot", preset="all", kind=None, page=1)
+declare("search", "search", "Search", q="", lens="dot", kind=None, page=1)
+declare("seeds", "seeds", **SeedsArguments.usual())
+declare("relation", "relation", **RelationArguments.usual())
+declare("heads", "heads", **ThroughHeadsArguments.usual())
+declare("comparison", "vs/{other:name}", "Compared with {other}", kind=None, text="", layer=None)
+declare("labels", "labels", "Labels", page=1)
+declare("lab", "lab", "Lab", figure=None)
+declare("paper", "paper", "The paper beside it", lens="dot", list=None, **{"as": None})
+declare("random", "random")  # without a lens it leads to the one that reads best, so that any lens is said
 
 
-def subhead(name: str, layer: int, head: int, subhead: int, **query: Any) -> str:
-    return _url(f"/{_name(name)}/head/{layer}/{head}/sub/{subhead}", query, k=VECTOR_ENTRIES)
+def link(name: str, model: str, *numbers: Any, **query: Any) -> str:
+    """Write the address of a page by its name, with what stands in its path in that order. An argument that the page
+    leaves out, None or empty, is not written."""
+    page = DECLARED[name]
+    return write_query(f"/{_name(model)}{page.path(*numbers)}", query, page.left_out)
 
 
-def direction(name: str, layer: int, head: int, direction: int, **query: Any) -> str:
-    """A singular direction of a head."""
-    return _url(f"/{_name(name)}/head/{layer}/{head}/svd/{direction}", query, k=VECTOR_ENTRIES)
+class Links:
+    """What templates call: `url.neuron(model, layer, neuron, lens=lens)` is `link("neuron", model, ...)`; what is no
+    page is of this module."""
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(link, name) if name in DECLARED else globals()[name]
 
 
 def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
@@ -83,76 +138,17 @@ def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
     or its direction's."""
     layer, head = vector["layer"], vector["head"]
     if vector["direction"] is not None:
-        return direction(name, layer, head, vector["direction"], **query)
+        return link("direction", name, layer, head, vector["direction"], **query)
     if vector["subhead"] is not None:
-        return subhead(name, layer, head, vector["subhead"], **query)
-    return ff(name, layer, vector["index"], **query)
-
-
-def classifier(name: str, kind: str | None = None, index: int | None = None, **query: Any) -> str:
-    """The labels of a classification head, or one of its vectors."""
-    return _url(f"/{_name(name)}/classifier" + (f"/{kind}/{index}" if kind else ""), query, k=VECTOR_ENTRIES)
-
-
-def token(name: str, token: int, **query: Any) -> str:
-    return _url(f"/{_name(name)}/token/{token}", query)
-
-
-def search(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}/search", query)
-
-
-def seeds(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}/seeds", query, kind=SEED_KIND, k=SEED_RESULTS, heads=0)
-
-
-def relation(name: str, **query: Any) -> str:
-    return _url(f"/{_name(name)}/relation", query, matrix="vo")
-
-
-def heads(name: str, **query: Any) -> str:
-    """Words through heads."""
-    return _url(f"/{_name(name)}/heads", query, layers=HEAD_LAYERS, end="top", k=HEAD_TOKENS)
+        return link("subhead", name, layer, head, vector["subhead"], **query)
+    return link("neuron", name, layer, vector["index"], **query)
 
 
 def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str:
     """A long text is packed."""
     text = unpack(z) if z else text
     texts = {"z": pack(text)} if len(quote(text)) > LONG_TEXT else {"text": text}
-    return _url(
-        f"/{_name(name)}/prompt",
-        texts | query,
-        panel="evolution",
-        convention=CONVENTION,
-        rows="heads",
-        k=LIKELY_TOKENS,
-        against="mean",
-    )
-
-
-def comparison(name: str, other: str, **query: Any) -> str:
-    """Two models beside each other."""
-    return _url(f"/{_name(name)}/vs/{_name(other)}", query)
-
-
-def labels(name: str, **query: Any) -> str:
-    """What people said of the model's parameters."""
-    return _url(f"/{_name(name)}/labels", query)
-
-
-def lab(name: str, **query: Any) -> str:
-    """The paper's measurements."""
-    return _url(f"/{_name(name)}/lab", query)
-
-
-def paper(name: str, **query: Any) -> str:
-    """The paper's lists beside ours."""
-    return _url(f"/{_name(name)}/paper", query)
-
-
-def random(name: str, **query: Any) -> str:
-    """Without a lens it leads to the one that reads best, so that any lens is said."""
-    return _url(f"/{_name(name)}/random", query, lens=None)
+    return _url(f"/{_name(name)}/prompt", texts | query, **PromptArguments.usual())
 
 
 def turned(address: str, **changes: Any) -> str:
@@ -177,9 +173,12 @@ def format_address(address: str, format: str) -> str:
 
 
 def _url(path: str, query: Mapping[str, Any], **defaults: Any) -> str:
-    """Arguments in the order given, then those that the links of this page take along; one that is None, empty or the
-    default is left out."""
-    defaults = DEFAULTS | defaults
+    return write_query(path, query, DEFAULTS | defaults)
+
+
+def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Write a path with its arguments in the order given, then those that the links of this page take along; leave out
+    an argument that is None, empty or its default."""
     if taken := taken_along.get():
         query = {**query, **{name: value for name, value in taken.items() if name not in query}}
     arguments = [

@@ -1,4 +1,4 @@
-"""The command `lexiscope`: finds the subcommand, runs it, and turns what goes wrong into a message and an exit code."""
+"""The command `lexiscope`: finds the subcommand, runs it, and turns an error into a message and an exit code."""
 
 import argparse
 import errno
@@ -6,7 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
-from app.commands import (
+from lexiscope.app.commands import (
+    command,
     compare,
     demo,
     export,
@@ -24,29 +25,19 @@ from app.commands import (
     verify,
     worker,
 )
-from precompute.errors import LexiscopeError
-from precompute.plain_text import plain
+from lexiscope.app.commands.command import Command
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.plain_text import plain
 
-COMMANDS = (
-    demo,
-    precompute,
-    compare,
-    stitch,
-    lab,
-    serve,
-    show,
-    seeds,
-    reproduce,
-    verify,
-    labels,
-    export,
-    push,
-    pull,
-    models,
-    worker,
-)  # modules with add_parser(subparsers); they import little until they run
+COMMANDS: tuple[Command, ...] = tuple(
+    module.run
+    for module in (
+        demo, precompute, compare, stitch, lab, serve, show, seeds, reproduce, verify, labels, export, push, pull,
+        models, worker,
+    )
+)  # fmt: skip
 
-# What the extras in pyproject.toml install, and what a plain install lacks.
+# Modules that a plain install lacks, and the extra of pyproject.toml that installs each.
 EXTRAS = {
     **dict.fromkeys(
         ("gguf", "huggingface_hub", "numba", "safetensors", "scipy", "torch", "transformers"), "precompute"
@@ -55,11 +46,18 @@ EXTRAS = {
     "ray": "ray",
 }
 
-UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # of what is printed; files say more
+UNWRITABLE = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EIO,
+    errno.EBADF,
+}  # for standard output
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """0: done; 1: a message says what is wrong; 2: not a command (argparse); 130: interrupted."""
+    """Run the command and return its exit code: 0 done, 1 an error (with a message), 130 interrupted. argparse exits
+    with 2 if the words are no command."""
     if sys.stdout is None:
         _complain("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
         return 1
@@ -67,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = argparse.Namespace()
     try:
         args = make_parser().parse_args(argv)
-        code = int(args.run(args))
+        code: int = args.run(args)
         sys.stdout.flush()
         return code
     except LexiscopeError as error:
@@ -76,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:
             raise
-        extra = args.extra if "extra" in args else EXTRAS[error.name]  # the smaller one, where a command names it
+        extra = args.run.extra or EXTRAS[error.name]
         remedy = f"pip install 'lexiscope[{extra}]'"
         _complain(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
@@ -94,21 +92,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _complain(text: str) -> None:
-    """Messages quote files and names: what these hold must not reach the terminal as commands to it."""
+    """Print a message to standard error, without control characters of the files and names that it quotes."""
     print(plain(f"lexiscope: {text}"), file=sys.stderr)
 
 
 def _give_up_stdout() -> None:
-    """Nothing more can be written, not even when Python flushes at exit."""
+    """Write nothing more to standard output, not even when Python flushes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lexiscope", description="Read a transformer's weights as words.")
+    parser = command.make_parser(COMMANDS)
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and stop")
-    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(subparsers)
     return parser
 
 
@@ -124,7 +119,7 @@ class _Version(argparse.Action):
 
 
 def _allow_any_text() -> None:
-    """Tokens are of all scripts; where the terminal's encoding lacks a character, print its escape."""
+    """Print the escape of a character that the encoding of the terminal lacks: tokens are of all scripts."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

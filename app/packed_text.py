@@ -4,7 +4,7 @@ When a text is long is for addresses.py."""
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
-from precompute.errors import BadRequest
+from lexiscope.precompute.errors import BadRequest
 
 LONGEST = 1 << 20  # bytes of text; a small address can hold very many
 

@@ -9,26 +9,27 @@ from importlib.metadata import PackageNotFoundError, version
 from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
-from app.addresses import is_reserved
-from app.html.assets import fingerprint, folder, load_assets
-from app.html.rendering import Renderer
-from app.library.library import Library
-from app.metrics import Metrics
-from app.middleware.bodies import BodyLimit
-from app.middleware.failures import Failures, HeadAsGet
-from app.middleware.request_log import RequestLog
-from app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
-from app.middleware.streams import StreamLimit
-from app.routes import comparison_pages, events, lab_pages, label_pages, live_pages, pages, paper_page, system
-from app.routes.api_docs import DESCRIPTION
-from app.routes.error_pages import add_error_pages, error_page
-from app.routes.unknown_arguments import check_arguments
-from app.settings import Settings
-from app.workers.client import LiveClient
+from lexiscope.app.addresses import is_reserved
+from lexiscope.app.html.assets import fingerprint, folder, load_assets
+from lexiscope.app.html.rendering import Renderer
+from lexiscope.app.library.library import Library
+from lexiscope.app.live.client import LiveClient
+from lexiscope.app.metrics import Metrics
+from lexiscope.app.middleware.failures import Failures, HeadAsGet
+from lexiscope.app.middleware.limits import BodyLimit, StreamLimit
+from lexiscope.app.middleware.request_log import RequestLog
+from lexiscope.app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
+from lexiscope.app.routes import comparison_pages, events, lab_pages, label_pages, live_pages, pages, paper_page, system
+from lexiscope.app.routes.api_docs import DESCRIPTION
+from lexiscope.app.routes.error_pages import add_error_pages, error_page
+from lexiscope.app.routes.page_routes import page_router
+from lexiscope.app.routes.unknown_arguments import check_arguments
+from lexiscope.app.settings import Settings
 
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
+    app.include_router(page_router())
     for room in (pages, lab_pages, label_pages, comparison_pages, paper_page, live_pages, events, system):
         app.include_router(room.router)
     app.include_router(pages.model_router)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from precompute.errors import ServeError
+from lexiscope.precompute.errors import ServeError
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -100,8 +100,8 @@ class Settings(BaseSettings):
     worker_url: Annotated[str, PRIVATE] = Field(
         default="",
         description="workers that run elsewhere, instead of own ones: model=http://host:port for each, comma "
-        "separated, or one address for all; unix:/path for a socket. A model may have several, of which the least busy "
-        "is asked",
+        "separated, or one address for all; unix:/path for a socket. A model has one address, behind which Ray "
+        "Serve or a proxy may have several workers",
     )
     worker_token: Annotated[SecretStr, PRIVATE, AfterValidator(header_token)] = Field(
         default=SecretStr(""),

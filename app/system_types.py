@@ -17,7 +17,9 @@ class HealthView:
     status: Literal["ok"]
     models: tuple[ModelHealth, ...]
     labels: tuple[str, ...]  # what is wrong with files of labels, for people
-    workers: dict[str, str]  # by model: ready, loading or down; elsewhere also unchecked, or refused for its token
+    # By model: ready, loading or down. Of a worker elsewhere, how the last ask of it ended: ready, down, timed out, or
+    # refused for its token; unchecked before the first one.
+    workers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,15 +6,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.addresses import is_reserved
-from precompute.errors import BadWeights, BuildError, IndexFault, IndexMissing, WeightsError
+from lexiscope.app.addresses import is_reserved
+from lexiscope.precompute.errors import BadWeights, BuildError, IndexFault, IndexMissing, WeightsError
 
 if TYPE_CHECKING:
-    from precompute.index.index import Index
-    from precompute.index.manifest import Manifest
-    from precompute.shape import Shape
-    from precompute.weights.checkpoint import Checkpoint
-    from precompute.weights.difference import Difference, Parameters
+    from lexiscope.precompute.index.index import Index
+    from lexiscope.precompute.index.manifest import Manifest
+    from lexiscope.precompute.shape import Shape
+    from lexiscope.precompute.weights.checkpoint import Checkpoint
+    from lexiscope.precompute.weights.difference import Difference, Parameters
 
 CACHE = ".cache"  # in the data folder
 LONGEST_NAME = 96  # of an index
@@ -25,7 +25,7 @@ def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkp
 
     A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
     """
-    from precompute.weights.sources import ALIASES
+    from lexiscope.precompute.weights.sources import ALIASES
 
     cache = data / CACHE
     try:
@@ -51,7 +51,7 @@ def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkp
 
 def find_checkpoint(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
     """The same where only one model will do."""
-    from precompute.weights.difference import Difference
+    from lexiscope.precompute.weights.difference import Difference
 
     weights = find_weights(asked, data, revision)
     if isinstance(weights, Difference):
@@ -65,9 +65,9 @@ def find_difference(
 ) -> "Difference":
     """The difference of two models that a user names; `revision` is of the tuned one. Hub models stay at the commits
     that the difference was built from."""
-    from precompute.rebuild_command import difference_name
-    from precompute.weights.architectures import describe
-    from precompute.weights.difference import Difference
+    from lexiscope.precompute.rebuild_command import difference_name
+    from lexiscope.precompute.weights.architectures import describe
+    from lexiscope.precompute.weights.difference import Difference
 
     if name is not None:
         _check_name(name)
@@ -85,7 +85,7 @@ def find_difference(
 
 def weights_of_index(index: "Index") -> "Parameters":
     """The model, or the difference, that an index was made from: the very weights, by their hash."""
-    from precompute.weights.architectures import describe
+    from lexiscope.precompute.weights.architectures import describe
 
     manifest, cache = index.manifest, index.folder.parent / CACHE
     if manifest.minus:
@@ -112,8 +112,8 @@ def _check(index: "Index", checkpoint: "Checkpoint", shape: "Shape", weights_sha
 
 def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = None) -> "Difference":
     """The difference that a manifest is of; `revision` is of the tuned model, if not as it was built."""
-    from precompute.weights.architectures import describe
-    from precompute.weights.difference import Difference
+    from lexiscope.precompute.weights.architectures import describe
+    from lexiscope.precompute.weights.difference import Difference
 
     assert manifest.minus
     tuned = _resolve(manifest.source, revision or manifest.revision, cache)
@@ -122,8 +122,8 @@ def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = Non
 
 
 def _check_name(name: str) -> None:
-    from precompute.index.model_names import MODEL_NAME
-    from precompute.index.origin import PUBLISHED
+    from lexiscope.precompute.index.model_names import MODEL_NAME
+    from lexiscope.precompute.index.origin import PUBLISHED
 
     if not MODEL_NAME.fullmatch(name) or len(name) > LONGEST_NAME or is_reserved(name) or name in PUBLISHED:
         raise BuildError(
@@ -134,7 +134,7 @@ def _check_name(name: str) -> None:
 
 def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
     """A model whose page would have the address of another page gets another name."""
-    from precompute.weights.sources import resolve
+    from lexiscope.precompute.weights.sources import resolve
 
     checkpoint = resolve(source, revision=revision or None, cache=cache)
     return replace(checkpoint, name=f"{checkpoint.name[:90]}-model") if is_reserved(checkpoint.name) else checkpoint
@@ -142,8 +142,8 @@ def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
 
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":
     """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
-    from precompute.index.manifest import Manifest
-    from precompute.index.model_names import MODEL_NAME, model_name
+    from lexiscope.precompute.index.manifest import Manifest
+    from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 
     name = model_name(asked)
     if not MODEL_NAME.fullmatch(name):  # a path

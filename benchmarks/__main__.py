@@ -32,13 +32,13 @@ from benchmarks import (
     vectors,
 )
 from benchmarks.figures import Figure
-from precompute.build.job import build as build_index
-from precompute.build.options import BuildOptions
-from precompute.build.progress import Progress
-from precompute.index.index import Index
-from precompute.index.model_names import DEMO_NAME
-from precompute.weights.architectures import describe
-from precompute.weights.sources import resolve
+from lexiscope.precompute.build.job import build as build_index
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.sources import resolve
 
 PARTS = (
     "vectors", "pairs", "index", "build", "difference", "directions", "compare", "large", "token", "server", "live",

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from app.views.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
-from app.views.readable import SAME, readable
-from precompute.index.index import Index
-from precompute.project.coherence import DEPTH, Directions, coherence, hubs
-from precompute.project.embedding import Embedding
-from precompute.project.vectors import Projector
-from precompute.shape import LENSES, MATRICES
-from precompute.weights.architectures.base import Model
+from lexiscope.app.views.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
+from lexiscope.app.views.readable import SAME, readable
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.vectors import Projector
+from lexiscope.precompute.shape import LENSES, MATRICES
+from lexiscope.precompute.weights.architectures.base import Model
 
 STRONGEST = 4  # directions, by their singular values
 Numbers = NDArray[np.float64]  # (heads, d_head): the coherence of both sides at the better end

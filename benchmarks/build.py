@@ -13,16 +13,16 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import random_gpt2
-from precompute.build.head_factors import HeadFactors, head_matrix
-from precompute.build.layer import BuildContext
-from precompute.build.threads import compute_threads
-from precompute.index.stored import Stored
-from precompute.index.tokens import token_bytes
-from precompute.project.nearest_tokens import nearest_tokens
-from precompute.project.pairs.head_pairs import top_pairs
-from precompute.shape import LENSES, MATRICES, SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.head_factors import HeadFactors, head_matrix
+from lexiscope.precompute.build.layer import BuildContext
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.project.nearest_tokens import nearest_tokens
+from lexiscope.precompute.project.pairs.head_pairs import top_pairs
+from lexiscope.precompute.shape import LENSES, MATRICES, SIDES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 GIB = 2**30
 LAYERS = 2
@@ -80,7 +80,7 @@ def run_build(checkpoint: Checkpoint, data: Path) -> tuple[float, float]:
 def run_command(*words: str) -> tuple[float, float]:
     """Seconds of a command in a process of its own, from start to end, and its largest resident size in bytes."""
     code = (
-        "import resource, sys; from app.cli import main; code = main(sys.argv[1:]); "
+        "import resource, sys; from lexiscope.app.cli import main; code = main(sys.argv[1:]); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024); sys.exit(code)"
     )
     command = [sys.executable, "-c", code, *words]

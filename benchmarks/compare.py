@@ -15,20 +15,20 @@ from rich.console import Console
 from benchmarks.build import GIB, run_command
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import SIZES, random_gpt2
-from precompute.build.threads import compute_threads
-from precompute.compare import job
-from precompute.compare.common_tokens import CommonTokens, common_tokens
-from precompute.compare.compared_arrays import Comparer
-from precompute.compare.correlate import BLOCK, Buffers, correlate
-from precompute.compare.matches import Float64, Matches
-from precompute.errors import SourceNotFound
-from precompute.index.comparison_record import MATCHES
-from precompute.index.tokens import token_bytes
-from precompute.shape import SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.sources import resolve
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.compare import job
+from lexiscope.precompute.compare.common_tokens import CommonTokens, common_tokens
+from lexiscope.precompute.compare.compared_arrays import Comparer
+from lexiscope.precompute.compare.correlate import BLOCK, Buffers, correlate
+from lexiscope.precompute.compare.matches import Float64, Matches
+from lexiscope.precompute.errors import SourceNotFound
+from lexiscope.precompute.index.comparison_record import MATCHES
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.sources import resolve
 
 CPU, THREADS = torch.device("cpu"), 2
 QUIET = job.CompareProgress(Console(quiet=True))

@@ -16,17 +16,17 @@ from safetensors.torch import load_file, save_file
 
 from benchmarks.figures import Figure
 from benchmarks.models import random_gpt2
-from precompute.build.head_factors import HeadFactors, head_matrix
-from precompute.build.layer import BuildContext, make_layer
-from precompute.build.threads import compute_threads
-from precompute.index.stored import Stored
-from precompute.index.tokens import token_bytes
-from precompute.project.pairs.head_pairs import top_pairs
-from precompute.shape import FACTORS, LENSES, MATRICES
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference, Parameters
-from precompute.weights.sources import resolve
+from lexiscope.precompute.build.head_factors import HeadFactors, head_matrix
+from lexiscope.precompute.build.layer import BuildContext, make_layer
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.project.pairs.head_pairs import top_pairs
+from lexiscope.precompute.shape import FACTORS, LENSES, MATRICES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.weights.sources import resolve
 
 Work = list[Callable[[], object]]
 

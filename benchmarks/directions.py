@@ -12,13 +12,13 @@ from pathlib import Path
 import torch
 
 from benchmarks.figures import Figure
-from precompute.build.layer import BuildContext, make_layer
-from precompute.build.threads import compute_threads
-from precompute.index.stored import Stored
-from precompute.index.tokens import token_bytes
-from precompute.shape import DIRECTION_KINDS, LENSES
-from precompute.weights.architectures import describe
-from precompute.weights.sources import resolve
+from lexiscope.precompute.build.layer import BuildContext, make_layer
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.shape import DIRECTION_KINDS, LENSES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.sources import resolve
 
 LAYER, COMPILED_ON = 15, 14  # of the demo
 BOUND = 0.15

@@ -4,8 +4,8 @@ import argparse
 
 from fastapi import FastAPI
 
-from app.commands.http_server import browser_address, listen, make_server
-from app.settings import load
+from lexiscope.app.commands.http_server import browser_address, listen, make_server
+from lexiscope.app.settings import load
 
 app = FastAPI()
 

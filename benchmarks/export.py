@@ -7,7 +7,7 @@ from benchmarks.build import GIB, run_command
 from benchmarks.figures import Figure
 from benchmarks.models import SIZES
 from benchmarks.random_index import gpt2_shape, write_random_index
-from precompute.index.index import Index
+from lexiscope.precompute.index.index import Index
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:

@@ -8,18 +8,19 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from precompute.build.job import build
-from precompute.build.options import BuildOptions
-from precompute.build.progress import Progress
-from precompute.index.index import Index
-from precompute.live.engine import Engine
-from precompute.live.run import Rotation, Watcher, run
-from precompute.live.wire.prompt import Panel, PromptAnswer, PromptAsk
-from precompute.shape import MATRICES
-from precompute.verify.sample import check_sample
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.job import build
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.run import Rotation, Watcher, run
+from lexiscope.precompute.live.wire.answers import PanelName, PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.shape import MATRICES
+from lexiscope.precompute.verify.sample import check_sample
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.families import FAMILIES
 from tests.support.models import hf
 from tests.support.nets import Net, Run
@@ -70,8 +71,8 @@ def _live(folder: Path) -> list[str]:
     compare, longer = _Compare(expected), tokens + tokens[-5:]
     padded = torch.tensor([tokens + (engine.words.padding,) * 5, longer])
     neuron = s.d_mlp // 2
-    panels = frozenset[Panel]({"evolution", "neurons", "patterns"})
-    ask = PromptAsk(text=PROMPT, panels=panels, k=50, neuron=neuron, layer=1, convention="exact", position=4)
+    panels: tuple[PanelName, ...] = ("evolution", "neurons", "patterns")
+    ask = PromptAsk(text=PROMPT, panel=panels, k=50, neuron=neuron, layer=1, convention="exact", position=4)
     (answer,) = engine.prompts([ask])
     assert isinstance(answer, PromptAnswer)
     assert answer.neuron is not None

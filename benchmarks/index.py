@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.figures import Figure, seconds
-from precompute.index.index import Index
+from lexiscope.precompute.index.index import Index
 
 
 def figures(index_folder: Path, scratch: Path) -> Iterator[Figure]:

@@ -22,8 +22,8 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import gpt2_shape, write_random_index
-from precompute.project import vectors
-from precompute.project.vectors import Lists, PendingLists, Projector
+from lexiscope.precompute.project import vectors
+from lexiscope.precompute.project.vectors import Lists, PendingLists, Projector
 
 GB = 1e9
 D_VOCAB, D_MODEL, D_MLP, N_HEADS, N_KV_HEADS = 128_256, 4096, 14_336, 32, 8
@@ -46,8 +46,8 @@ def page_figures(data: Path, tokenizer: Path) -> Iterator[Figure]:
     """Seconds of pages of both indexes, asked for in turns: the same layers and heads, another vocabulary."""
     from starlette.testclient import TestClient
 
-    from app.server import create_app
-    from app.settings import Settings
+    from lexiscope.app.server import create_app
+    from lexiscope.app.settings import Settings
 
     usual = gpt2_shape(2, 768, 12)
     write_random_index(data, "usual", usual, tokenizer)
@@ -121,7 +121,7 @@ class Repeated(PendingLists):
 
 def build(checkpoint: Path, data: Path, share: int) -> None:
     """Prints the peak of this process in bytes, and the seconds per vector."""
-    from app.cli import main
+    from lexiscope.app.cli import main
 
     start = Projector.start
     measured: list[float] = []

@@ -19,14 +19,14 @@ from benchmarks.figures import Figure, seconds
 from benchmarks.models import SIZES, random_gpt2
 from benchmarks.random_index import gpt2_shape, write_random_index
 from benchmarks.server import serving
-from precompute.index.index import Index
-from precompute.live.coverage import rows_of_products
-from precompute.live.engine import Engine
-from precompute.live.patterns import MESSAGES
-from precompute.live.wire.panels import OWN_LISTS
-from precompute.live.wire.prompt import Panel, PromptAsk
-from precompute.live.wire.words import SeedsAsk, Term
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.panels.coverage import rows_of_products
+from lexiscope.precompute.live.panels.patterns import MESSAGES
+from lexiscope.precompute.live.wire.answers import OWN_LISTS, PanelName
+from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk
+from lexiscope.precompute.live.wire.grammar import Term
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris")
 TOKENS = 32
@@ -45,14 +45,14 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def seeds(engine: Engine) -> Iterator[Figure]:
-    ask = SeedsAsk(terms=tuple(Term(word=word) for word in WORDS[:3]), kinds=("ff_value",))
+    ask = SeedsAsk(words=tuple(Term(word=word) for word in WORDS[:3]))
     values = torch.cat(engine.weights.every_layer("ff_value"))  # (n_layers * d_mlp, d_model)
     query = torch.randn(values.shape[1])
     engine.seeds([ask])
     bare = seconds(lambda: values @ query, 20)
     ours = seconds(lambda: engine.seeds([ask]), 20)
     yield Figure("live: seeds over all FF values, less 5 ms / bare product", (ours - 0.005) / bare, 1.5)
-    many = [ask.model_copy(update={"terms": (Term(word=WORDS[n % 8]), Term(word=WORDS[n // 8]))}) for n in range(32)]
+    many = [ask.model_copy(update={"words": (Term(word=WORDS[n % 8]), Term(word=WORDS[n // 8]))}) for n in range(32)]
     together = seconds(lambda: engine.seeds(many), 3)
     apart = seconds(lambda: [engine.seeds([one]) for one in many], 3)
     yield Figure("live: 32 seed searches, one at a time / together", apart / together, 4, at_least=True)
@@ -64,7 +64,7 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
     model = hf.GPT2LMHeadModel.from_pretrained(checkpoint.folder, dtype=torch.float32).eval()
     ids = torch.tensor([engine.words.prompt(text)])
     s = engine.shape
-    needed: dict[Panel, int] = {  # rows of products with the vocabulary
+    needed: dict[PanelName, int] = {  # rows of products with the vocabulary
         "evolution": (2 * s.n_layers + 1) * TOKENS,
         "attention": 1,
         "patterns": s.n_heads * (OWN_LISTS + MESSAGES),
@@ -75,7 +75,7 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
     W_E = engine.weights.W_U
     with torch.inference_mode():
         for panel, rows in needed.items():
-            ask = PromptAsk(text=text, panels=frozenset({panel}))
+            ask = PromptAsk(text=text, panel=(panel,))
             states = torch.randn(rows, s.d_model)
             engine.prompts([ask])
             ratios = []
@@ -83,7 +83,7 @@ def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
                 bare = seconds(lambda: model(ids)) + seconds(lambda states=states: states @ W_E.T)  # type: ignore[misc]
                 ratios.append(seconds(lambda ask=ask: engine.prompts([ask])) / bare)  # type: ignore[misc]
             yield Figure(f"live: prompt of {TOKENS} tokens, {panel} / bare run and products", median(ratios), 1.3)
-    asks = [PromptAsk(text=text_of(engine, TOKENS - n % 3), panels=frozenset({"neurons"})) for n in range(16)]
+    asks = [PromptAsk(text=text_of(engine, TOKENS - n % 3), panel=("neurons",)) for n in range(16)]
     together = seconds(lambda: engine.prompts(asks), 3)
     apart = seconds(lambda: [engine.prompts([one]) for one in asks], 3)
     yield Figure("live: 16 prompts of like length, one at a time / together", apart / together, 1.2, at_least=True)
@@ -101,7 +101,16 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
     vectors in layers that are not built."""
     data, name = scratch / "live-data", "live-small"
     write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1, weights=checkpoint.weights_hash())
-    worker = [sys.executable, "-m", "app.cli", "worker", "--model", str(checkpoint.folder), "--data", str(data)]
+    worker = [
+        sys.executable,
+        "-m",
+        "lexiscope.app.cli",
+        "worker",
+        "--model",
+        str(checkpoint.folder),
+        "--data",
+        str(data),
+    ]
     with subprocess.Popen([*worker, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -115,14 +124,14 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
                 for n in range(60):
                     words = f"{WORDS[n % 8]},{WORDS[n // 8]}"
                     ask = {
-                        "terms": [{"word": word} for word in words.split(",")],
-                        "kinds": ["ff_value"],
+                        "words": [{"word": word} for word in words.split(",")],
+                        "kind": ["ff_value"],
                         "unbuilt": unbuilt,
                     }
                     direct = seconds(lambda ask=ask: request(int(started[1]), "POST", "/seeds", json.dumps(ask)))  # type: ignore[misc]
                     path = f"/{name}/seeds.json?words={words}&kind=ff_value"
                     added.append(seconds(lambda path=path: request(port, "GET", path)) - direct)  # type: ignore[misc]
-                everything = {"text": " ".join(WORDS * 4), "panels": list(get_args(Panel))}
+                everything = {"text": " ".join(WORDS * 4), "panel": list(get_args(PanelName))}
                 request(int(started[1]), "POST", "/prompt", json.dumps(everything))
             yield Figure("live: what the way through the server adds, median", 1000 * median(added), 5, unit="ms")
             peak = peak_memory(process.pid) - MEMORY_BESIDE

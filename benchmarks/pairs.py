@@ -12,12 +12,12 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB, demo
-from precompute.build.threads import compute_threads
-from precompute.project.embedding import Embedding
-from precompute.project.pairs.head_pairs import Matrix, top_pairs
-from precompute.project.pairs.masks import Masks
-from precompute.shape import LENSES
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.pairs.head_pairs import Matrix, top_pairs
+from lexiscope.precompute.project.pairs.masks import Masks
+from lexiscope.precompute.shape import LENSES
+from lexiscope.precompute.weights.architectures.base import Model
 
 HeadName = tuple[int, int, str]  # layer, head, matrix
 

@@ -11,15 +11,16 @@ from typing import get_args
 import torch
 from torch import Tensor
 
-from precompute.errors import LexiscopeError
-from precompute.live.engine import Engine
-from precompute.live.patterns import Vocabularies, patterns_by_token
-from precompute.live.records import Record
-from precompute.live.run import Rotation, Watcher, run
-from precompute.live.token_rows import TokenRows
-from precompute.live.wire.prompt import Convention, PromptAsk
-from precompute.live.wire.shared import Lens, Scored
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.panels.patterns import patterns_by_token
+from lexiscope.precompute.live.panels.records import Record
+from lexiscope.precompute.live.panels.token_rows import TokenRows, Vocabularies
+from lexiscope.precompute.live.run import Rotation, Watcher, run
+from lexiscope.precompute.live.wire.answers import Scored
+from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
+from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 DICTIONARY = Path("/usr/share/dict/words")  # Debian's package wamerican
 SHORTEST = 3  # letters of a word: the dictionary has every letter by itself
@@ -57,7 +58,7 @@ def records_of(engine: Engine, text: str) -> list[Record]:
 
     class Keep(Watcher):
         def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:  # noqa: ARG002
-            record = Record(tokens, (), len(tokens) - 1, layer, frozenset({"patterns"}))
+            record = Record(tokens, (), len(tokens) - 1, layer, frozenset())
             record.chosen_states, record.chosen_weights, record.chosen_rotation = x[0], weights[0], rotation
             records.append(record)
 

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.build.inverted import invert_lists, invert_pairs
-from precompute.build.shard_writer import write_shard, write_vocabulary
-from precompute.files import sha256_of
-from precompute.index.layout import number_dtype, shard_layout
-from precompute.index.manifest import TOKENIZER, Manifest
-from precompute.index.stored import Stored
-from precompute.index.tokens import pack, token_bytes
-from precompute.shape import LENSES, MATRICES, Shape
+from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
+from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.files import sha256_of
+from lexiscope.precompute.index.layout import number_dtype, shard_layout
+from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import pack, token_bytes
+from lexiscope.precompute.shape import LENSES, MATRICES, Shape
 
 D_VOCAB = 50257
 STEPS = (7919, 10007, 15013, 20011, 25013, 30011)  # primes that do not divide the last id: no token twice in a list

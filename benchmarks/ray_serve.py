@@ -28,7 +28,7 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
         connections = {url: http.client.HTTPConnection(urlsplit(url).netloc, timeout=60) for url in took}
         for number in range(FIRST + ROUNDS):
             words = WORDS[number % 8], WORDS[number // 8 % 8]
-            ask = json.dumps({"terms": [{"word": word} for word in words], "kinds": ["ff_value"]})
+            ask = json.dumps({"words": [{"word": word} for word in words], "kind": ["ff_value"]})
             for url, connection in connections.items():
                 took[url].append(seconds(lambda url=url, to=connection: _post(to, url, ask)))  # type: ignore[misc]  # noqa: B023
         for connection in connections.values():
@@ -46,7 +46,9 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 def _worker(folder: Path, data: Path, *options: str) -> Iterator[str]:
     """Its address, once it is ready."""
     words = ["worker", "--model", str(folder), "--data", str(data), "--port", "0", "--threads", "1", *options]
-    with subprocess.Popen([sys.executable, "-m", "app.cli", *words], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-m", "lexiscope.app.cli", *words], stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout
             while not (found := re.search(r" is at (http://[^ ]+)", process.stdout.readline())):

@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from app.views.head import head_view
-from app.views.pairs import pairs_view
-from app.views.tokens import TokenPair
 from benchmarks.figures import Figure
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.shape import MATRICES
+from lexiscope.app.views.tokens import TokenPair
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import MATRICES
+from tests.support.views import head_view, pairs_view
 
 DICTIONARY = Path("/usr/share/dict/american-english")
 RATINGS = Path(__file__).with_name("ratings.json")

@@ -23,22 +23,22 @@ import torch
 
 from benchmarks.models import demo
 from benchmarks.pairs import OTHERS, SAMPLE, matrix_at
-from precompute.build.estimate import Work
-from precompute.build.inverted import invert_lists
-from precompute.build.layer import Costs, similarity_arrays
-from precompute.build.progress import duration
-from precompute.build.threads import compute_threads
-from precompute.index.stored import Stored
-from precompute.index.tokens import distinct_classes, token_bytes, whole_words
-from precompute.plain_text import file_size
-from precompute.project import exact, vector_kernel
-from precompute.project.coherence import Directions, coherence
-from precompute.project.embedding import Embedding
-from precompute.project.pairs.head_pairs import top_pairs
-from precompute.project.pairs.masks import Masks
-from precompute.project.vectors import MARGIN, Projector
-from precompute.shape import LENSES, Shape
-from precompute.weights.directions import find_directions
+from lexiscope.precompute.build.estimate import Work
+from lexiscope.precompute.build.inverted import invert_lists
+from lexiscope.precompute.build.layer import Costs, similarity_arrays
+from lexiscope.precompute.build.progress import duration
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.plain_text import file_size
+from lexiscope.precompute.project import exact, vector_kernel
+from lexiscope.precompute.project.coherence import Directions, coherence
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.pairs.head_pairs import top_pairs
+from lexiscope.precompute.project.pairs.masks import Masks
+from lexiscope.precompute.project.vectors import MARGIN, Projector
+from lexiscope.precompute.shape import LENSES, Shape
+from lexiscope.precompute.weights.directions import find_directions
 
 # layers, heads, heads of keys and values, d_model, d_head, d_mlp, d_vocab, gated, tied, positions
 MODELS = {

@@ -8,13 +8,13 @@ from statistics import median
 
 import numpy as np
 
-from app.library.library import Library
-from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, TokenView, token_view
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import D_VOCAB, gpt2_shape, write_random_index
-from precompute.index.index import Index
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS, MATRICES
+from lexiscope.app.library.library import Library
+from lexiscope.app.views.token import FIRST_LISTINGS, FIRST_PAIRS, TokenView, token_view
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS, MATRICES
 
 HUB = D_VOCAB - 1  # in very many lists
 LAYERS = 36

@@ -10,13 +10,13 @@ from pathlib import Path
 from benchmarks.figures import Figure
 from benchmarks.models import SIZES
 from benchmarks.random_index import gpt2_shape, write_random_index
-from precompute.travel.pulled_record import PULLED
+from lexiscope.precompute.travel.pulled_record import PULLED
 
 LAYERS = 6
 MIB = 1 << 20
 # Prints the largest resident size of this program; getrusage would count what forked it, too.
 RUN = (
-    "import sys; from app.cli import main; code = main(sys.argv[1:]); "
+    "import sys; from lexiscope.app.cli import main; code = main(sys.argv[1:]); "
     "print(1024 * int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])); sys.exit(code)"
 )
 

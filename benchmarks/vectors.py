@@ -6,9 +6,9 @@ import torch
 
 from benchmarks.figures import Figure, seconds
 from benchmarks.models import D_VOCAB
-from precompute.build.threads import compute_threads
-from precompute.project.embedding import Embedding
-from precompute.project.vectors import BLOCK, Projector
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.vectors import BLOCK, Projector
 
 N, D_MODEL, K = 3072, 768, 100
 

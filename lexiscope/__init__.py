@@ -8,30 +8,46 @@
     model.neurons(layers=range(8, 11), kinds=["ff_value"], k=10).to_pandas()
     lexiscope.run(model, "The capital of France is").evolution
 
-The names in `__all__` are all there are. Importing it takes neither torch nor pandas: these are loaded when a run, an
-exact search or a frame needs them. Errors are LexiscopeErrors, whose message says what would work."""
+The names in `__all__` are all there are. A name is imported when it is first used; torch and pandas are loaded
+when a run, an exact search or a frame needs them. Errors are LexiscopeErrors, whose message says what would work.
+`lexiscope.index` reads an index with numpy and pydantic alone."""
 
-import os
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from app.notebook.by_words import Places, Search, Seeds, Token
-from app.notebook.errors import NeedsIndex, NeedsPackage, Unreachable
-from app.notebook.model import Model
-from app.notebook.opening import Models, list_models, open_model
-from app.notebook.pages import Direction, Head, Neuron, Pairs, Subhead
-from app.notebook.run import PanelOfRun, Run
-from app.notebook.signatures import takes_arguments_of
-from app.notebook.slices import Lists
-from app.workers.errors import LiveError
-from precompute.errors import (
-    BadRequest,
-    IndexFault,
-    LexiscopeError,
-    NotBuilt,
-    NotFound,
-    NotStored,
-    WeightsError,
-)
+if TYPE_CHECKING:
+    from lexiscope.app.notebook.by_words import Places, Search, Seeds, Token
+    from lexiscope.app.notebook.errors import NeedsIndex, NeedsPackage, Unreachable
+    from lexiscope.app.notebook.model import Model
+    from lexiscope.app.notebook.opening import Models, models, open, run  # noqa: A004
+    from lexiscope.app.notebook.pages import Direction, Head, Neuron, Pairs, Subhead
+    from lexiscope.app.notebook.run import PanelOfRun, Run
+    from lexiscope.app.notebook.slices import Lists
+    from lexiscope.precompute.errors import (
+        BadRequest,
+        IndexFault,
+        LexiscopeError,
+        NotBuilt,
+        NotFound,
+        NotStored,
+        WeightsError,
+    )
+    from lexiscope.precompute.live.wire.errors import LiveError
+
+_HOMES = {
+    "app.notebook.by_words": ("Places", "Search", "Seeds", "Token"),
+    "app.notebook.errors": ("NeedsIndex", "NeedsPackage", "Unreachable"),
+    "app.notebook.model": ("Model",),
+    "app.notebook.opening": ("Models", "models", "open", "run"),
+    "app.notebook.pages": ("Direction", "Head", "Neuron", "Pairs", "Subhead"),
+    "app.notebook.run": ("PanelOfRun", "Run"),
+    "app.notebook.slices": ("Lists",),
+    "precompute.live.wire.errors": ("LiveError",),
+    "precompute.errors": (
+        "BadRequest", "IndexFault", "LexiscopeError", "NotBuilt", "NotFound", "NotStored", "WeightsError",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "BadRequest",
@@ -65,27 +81,14 @@ __all__ = [
 ]
 
 
-def open(  # noqa: A001 (lexiscope.open is how people say it)
-    model: str | os.PathLike[str],
-    *,
-    data: str | os.PathLike[str] | None = None,
-    weights: bool = False,
-    device: str = "auto",
-) -> Model:
-    """A model by its name in the data folder, by the path of its index, or by its address on a server.
-
-    `data`: the folder with the indexes (default: the environment's LEXISCOPE_DATA, else ./data). `weights`: `seeds` are
-    computed from the weights, too; they are loaded when they are first needed, on `device` (auto, cpu, cuda, ...).
-    NotFound says which models there are; Unreachable, that no server answers."""
-    return open_model(model, data, weights, device)
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'lexiscope' has no attribute {name!r}")
+    value = getattr(import_module(f"lexiscope.{_HOME_OF[name]}"), name)
+    globals()[name] = value
+    return value
 
 
-def models(where: str | os.PathLike[str] | None = None) -> Models:
-    """The models of a data folder (default: as for `open`), or of a server by its address."""
-    return list_models(where)
-
-
-@takes_arguments_of(Model.run)
-def run(model: Model | str, *arguments: Any, **named: Any) -> Run:
-    """Runs a model on a text: `Model.run`, whose arguments it takes. A name is opened first."""
-    return (model if isinstance(model, Model) else open(model)).run(*arguments, **named)
+def __dir__() -> list[str]:
+    return __all__

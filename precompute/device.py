@@ -2,7 +2,7 @@
 
 import torch
 
-from precompute.errors import BuildError, first_line
+from lexiscope.precompute.errors import BuildError, first_line
 
 
 def pick_device(asked: str) -> torch.device:

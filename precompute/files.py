@@ -12,8 +12,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from precompute.errors import BuildError, DiskFull, IndexMissing, ManifestDamaged, ShardDamaged, ShardUnreadable
-from precompute.rebuild_command import is_comparison, rebuild_command_for
+from lexiscope.precompute.errors import (
+    BuildError,
+    DiskFull,
+    IndexMissing,
+    ManifestDamaged,
+    ShardDamaged,
+    ShardUnreadable,
+)
+from lexiscope.precompute.rebuild_command import is_comparison, rebuild_command_for
 
 FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # what a system says when there is no room for more of a file
 Stamp: TypeAlias = tuple[int, int, int, int]  # inode, size and times of a file

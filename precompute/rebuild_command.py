@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path, PurePath
 from typing import Any
 
-from precompute.plain_text import plain
+from lexiscope.precompute.plain_text import plain
 
 MANIFEST = "manifest.json"
 COMPARISON = "comparison.json"

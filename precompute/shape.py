@@ -41,6 +41,7 @@ SIDES: dict[str, Literal["reads", "writes"]] = {
     "qk_key": "reads",
 }
 
+SEED_KIND = "ff_value"  # the vectors that seed words find, unless somebody says otherwise
 # The vectors of a classification head, which read, too; they belong to no layer.
 HEAD_KINDS = ("classifier", "dense")
 

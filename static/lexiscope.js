@@ -45,16 +45,6 @@
     copy(text).then(() => say(`Copied ${link.textContent}`), () => { location.href = link.href; });
   });
 
-  document.addEventListener("submit", (event) => { // of a form, what it leads to
-    const form = event.target.closest("form[data-copy]");
-    if (!form) return;
-    event.preventDefault();
-    const address = new URL(event.submitter?.hasAttribute("formaction") ? event.submitter.formAction : form.action);
-    address.search = new URLSearchParams(new FormData(form));
-    const text = fetch(address).then((answer) => answer.ok ? answer.text() : Promise.reject(answer.status));
-    copy(text).then(() => say(`Copied ${event.submitter?.textContent ?? "the table"}`), () => { location.href = address; });
-  });
-
   async function copy(text) {
     if (navigator.clipboard && window.ClipboardItem) { // the promise goes in, so that the click still counts
       const blob = text.then((content) => new Blob([content], { type: "text/plain" }));

@@ -4,7 +4,6 @@ hypothesis takes the same examples in every run, without a time limit, because t
 
 import os
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.shared import make_once_per_run
-from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, K, visit
+from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, K, answer_when_loaded, visit
 
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
@@ -126,10 +125,6 @@ def client(site_data: Path) -> Iterator["TestClient"]:
 @pytest.fixture(scope="session")
 def live(client: "TestClient") -> "TestClient":
     """The site, when its worker has loaded the model: one worker for all tests."""
-    for _ in range(240):
-        answer = client.get(f"/{GPT2}/seeds.json?words=dog")
-        if answer.status_code == 200:
-            return client
-        assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
-        time.sleep(0.25)
-    raise TimeoutError(answer.text)
+    answer = answer_when_loaded(client, f"/{GPT2}/seeds.json?words=dog")
+    assert answer.status_code == 200, answer.text
+    return client

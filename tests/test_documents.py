@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import make_parser
-from app.html.citation import PAPER
+from lexiscope.app.cli import make_parser
+from lexiscope.app.html.citation import PAPER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("*.md"))}

@@ -9,19 +9,19 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from app.views.search import search_view
-from app.views.token import token_view
-from precompute.build.layer import BuildContext, make_layer
-from precompute.build.options import BuildOptions, identify
-from precompute.build.shard_writer import write_shard, write_vocabulary
-from precompute.index.index import Index
-from precompute.index.tokens import pack, token_bytes
-from precompute.live.engine import Engine
-from precompute.live.wire.readings import ReadingAsk
-from precompute.shape import ENDS, LENSES, MATRICES
-from precompute.verify.sample import check_sample
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.app.views.search import search_view
+from lexiscope.app.views.token import token_view
+from lexiscope.precompute.build.layer import BuildContext, make_layer
+from lexiscope.precompute.build.options import BuildOptions, identify
+from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tokens import pack, token_bytes
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.asks import ReadingAsk
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES
+from lexiscope.precompute.verify.sample import check_sample
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2
 
 pytestmark = pytest.mark.slow

@@ -1,48 +1,41 @@
 """`lexiscope compare`: how alike the layers of two models are, and which of their vectors match."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from app.commands import options
-from app.commands.interruption import GOES_ON, exit_on_signals
-from precompute.errors import BuildError
-from precompute.shape import SIDES
-
-if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-
-
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "compare",
-        help="compare two models: layers, and every vector's matches",
-        description="Compare two models that share tokens: how alike their layers are, which layer goes with which,"
-        " and the best matches of every vector in the other model. Goes on with a comparison that was stopped.",
-    )
-    for name in ("a", "b"):
-        parser.add_argument(
-            name, metavar=name.upper(), help="a model that is built, or whatever `lexiscope precompute` takes"
-        )
-    options.add_data(parser)
-    parser.add_argument(
-        "--kinds",
-        type=options.some_of(tuple(SIDES)),
-        metavar="KIND,...",
-        help=f"only these vectors, of {', '.join(SIDES)} (default: all that both models have)",
-    )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
-    parser.add_argument("--threads", type=options.positive, metavar="N", help="on the CPU (default: one per core)")
-    parser.add_argument("--force", action="store_true", help="make the comparison anew")
-    parser.set_defaults(run=run)
+from lexiscope.app.commands.command import (
+    DATA,
+    DEVICE,
+    GOES_ON,
+    THREADS,
+    TWO_MODELS,
+    check_folder,
+    command,
+    exit_on_signals,
+    flag,
+    kinds,
+)
+from lexiscope.precompute.errors import BuildError
 
 
-def run(args: argparse.Namespace) -> int:
-    options.check_folder(args.data)
+@command(
+    "compare",
+    "compare two models: layers, and every vector's matches",
+    "Compare two models that share tokens: how alike their layers are, which layer goes with which, and the best "
+    "matches of every vector in the other model. Goes on with a comparison that was stopped.",
+    *TWO_MODELS,
+    DATA,
+    kinds("all that both models have"),
+    DEVICE,
+    THREADS,
+    flag("--force", "make the comparison anew"),
+)
+def run(args: argparse.Namespace) -> None:
+    check_folder(args.data)
     with exit_on_signals(GOES_ON.format("kinds")):
-        from app.weights import find_weights
-        from precompute.compare.job import CompareOptions, CompareProgress, compare
-        from precompute.weights.architectures import describe
-        from precompute.weights.difference import Difference
+        from lexiscope.app.weights import find_weights
+        from lexiscope.precompute.compare.job import CompareOptions, CompareProgress, compare
+        from lexiscope.precompute.weights.architectures import describe
+        from lexiscope.precompute.weights.difference import Difference
 
         progress = CompareProgress()
         try:
@@ -53,4 +46,3 @@ def run(args: argparse.Namespace) -> int:
             raise BuildError(f"{args.a} and {args.b} cannot be compared in {args.data}: {error}") from error
         finally:
             progress.stop()
-    return 0

@@ -1,18 +1,14 @@
-"""`lexiscope demo`: fetches a small real model, builds its index, serves it meanwhile, and shows what is in it."""
+"""`lexiscope demo`: fetches a small real model, builds its index, serves it meanwhile, and shows a few of its lists."""
 
 import argparse
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from app.commands import options, precompute, serve
-from app.workers.child_process import lexiscope_command
-from precompute.errors import NotFound, ServeError
-
-if TYPE_CHECKING:
-    from app.commands.options import Subparsers
+from lexiscope.app.commands import models, precompute, seeds, show
+from lexiscope.app.commands.command import BUILD, DATA, LISTEN, command, flag, make_parser
+from lexiscope.precompute.errors import NotFound, ServeError
 
 TOUR = (
     ("Which neurons write words like these?", "seeds demo horse dog lion --k 8"),
@@ -22,21 +18,15 @@ TOUR = (
 )
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "demo",
-        help="fetch a small real model, build its index, browse it",
-        description="Fetch SmolLM2-135M, build its index, show a few of its lists, and serve it all the while.",
-    )
-    options.add_data(parser)
-    serve.add_address(parser)
-    parser.add_argument("--no-serve", action="store_true", help="stop when it is built, without the explorer")
-    options.add_build(parser)
-    parser.set_defaults(
-        run=run, revision=None, minus=None, name=None, ray=None, gpus_per_task=None
-    )  # there is one demo
-
-
+@command(
+    "demo",
+    "fetch a small real model, build its index, browse it",
+    "Fetch SmolLM2-135M, build its index, show a few of its lists, and serve it all the while.",
+    DATA,
+    *LISTEN,
+    flag("--no-serve", "stop when it is built, without the explorer"),
+    *BUILD,
+)
 def run(args: argparse.Namespace) -> int:
     if args.no_serve:
         build_and_show(args)
@@ -49,16 +39,20 @@ def run(args: argparse.Namespace) -> int:
 
 def build_and_show(args: argparse.Namespace) -> None:
     print("Building the index of SmolLM2-135M. It can be stopped (Ctrl-C) and goes on when started again.", flush=True)
-    precompute.run(argparse.Namespace(**vars(args), models=["demo"]))
+    defaults = make_parser([precompute.run]).parse_args(["precompute", "demo"])
+    precompute.run(argparse.Namespace(**{**vars(defaults), **vars(args)}))
     show_tour(args.data)
 
 
 @contextmanager
 def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """The server in a process of its own, which ends with this one however that ends, and what it says of its address.
+    """Start the server in a process of its own, and give the process and the line with its address.
 
-    At any free port if the usual one is taken: whoever tries the demo may have another server.
+    The server ends when this process does, however that ends. Unless --port is given, it takes any free port if the
+    usual one is taken: whoever tries the demo may have another server.
     """
+    from lexiscope.app.live.process import lexiscope_command
+
     words = ["serve", "--child", "--data", str(args.data), *(["--host", args.host] if args.host else [])]
     words += ["--port", str(args.port)] if args.port is not None else ["--or-any-port"]
     pipe = subprocess.PIPE
@@ -76,12 +70,11 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
 
 
 def show_tour(data: Path) -> None:
-    """Prints the tour; what it would show of layers that are not built (--layers) is left out."""
-    from app.cli import make_parser
-
+    """Print the tour, without what it would show of layers that are not built (--layers)."""
+    parser = make_parser([seeds.run, show.run, models.run])
     for question, words in TOUR:
         print(f"\n{question}\n$ lexiscope {words}", flush=True)
-        step = make_parser().parse_args([*words.split(), "--data", str(data)])
+        step = parser.parse_args([*words.split(), "--data", str(data)])
         try:
             step.run(step)
         except NotFound as error:

@@ -5,13 +5,13 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from precompute.errors import ServeError
+from lexiscope.precompute.errors import ServeError
 
 if TYPE_CHECKING:
     import uvicorn
     from starlette.types import ASGIApp
 
-    from app.settings import Settings
+    from lexiscope.app.settings import Settings
 
 BACKLOG = 2048
 HEADER_BYTES = 1 << 15  # of a request, beside its address; more answer 400

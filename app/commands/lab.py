@@ -4,67 +4,72 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands import options
-from app.commands.interruption import GOES_ON, exit_on_signals
-from precompute.errors import BuildError
-from precompute.plain_text import plain
+from lexiscope.app.commands.command import (
+    DATA,
+    DEVICE,
+    GOES_ON,
+    MODEL,
+    command,
+    exit_on_signals,
+    flag,
+    number,
+    option,
+    positive,
+    some_of,
+    text_limits,
+)
+from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-    from precompute.index.lab_record import LabRecord
+    from lexiscope.precompute.index.lab_record import LabRecord
 
 MEASUREMENTS = ("similarity", "inverse", "coverage")
 ACTIVE, LIMIT, LENGTH = 10, 60, 128  # vectors, texts, tokens of a text
 LARGEST_SEED = (1 << 31) - 1
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "lab",
-        help="the paper's measurements of one model, for its page /MODEL/lab",
-        description="Make the measurements of the paper for one model: how similar the two lists of a neuron or a "
-        "subhead are (similarity), which inverse of the embedding survives when only the largest entries are kept "
-        "(inverse), and, with texts, how much of a hidden state the lists of active vectors tell (coverage). What is "
-        "measured is kept beside the index; run again, it goes on with what is missing.",
-    )
-    parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
-    parser.add_argument(
+@command(
+    "lab",
+    "the paper's measurements of one model, for its page /MODEL/lab",
+    "Make the measurements of the paper for one model: how similar the two lists of a neuron or a subhead are "
+    "(similarity), which inverse of the embedding survives when only the largest entries are kept (inverse), and, with "
+    "texts, how much of a hidden state the lists of active vectors tell (coverage). What is measured is kept beside "
+    "the index; run again, it goes on with what is missing.",
+    MODEL,
+    option(
         "--only",
-        type=options.some_of(MEASUREMENTS),
+        f"only these measurements, of {', '.join(MEASUREMENTS)} (default: all)",
+        some_of(MEASUREMENTS),
         metavar="NAME,...",
         default=MEASUREMENTS,
-        help=f"only these measurements, of {', '.join(MEASUREMENTS)} (default: all)",
-    )
-    parser.add_argument(
-        "--texts", metavar="FILE", type=Path,
-        help="to run the model on, for coverage and hidden states: a .txt with a text in each line, or a .csv with a "
-        "column text",
-    )  # fmt: skip
-    options.add_text_limits(parser, LIMIT, LENGTH)
-    parser.add_argument(
-        "--m", type=options.positive, default=ACTIVE, metavar="N",
-        help=f"how many vectors count as active; the paper does not say ({ACTIVE})",
-    )  # fmt: skip
-    parser.add_argument("--seed", type=seed, default=0, metavar="N", help="of all that is drawn at random (0)")
-    options.add_data(parser)
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
-    parser.add_argument("--force", action="store_true", help="measure anew what was measured already")
-    parser.set_defaults(run=run)
-
-
-def seed(text: str) -> int:
-    """An argparse type."""
-    if text.isascii() and text.isdecimal() and len(text) < 20 and int(text) <= LARGEST_SEED:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {LARGEST_SEED}")
-
-
-def run(args: argparse.Namespace) -> int:
+    ),
+    option(
+        "--texts",
+        "to run the model on, for coverage and hidden states: a .txt with a text in each line, or a .csv with a column "
+        "text",
+        Path,
+        metavar="FILE",
+    ),
+    *text_limits(LIMIT, LENGTH),
+    option("--m", f"how many vectors count as active; the paper does not say ({ACTIVE})", positive, default=ACTIVE),
+    option(
+        "--seed",
+        "of all that is drawn at random (0)",
+        number(int, f"a whole number from 0 to {LARGEST_SEED}", 0, LARGEST_SEED),
+        default=0,
+        metavar="N",
+    ),
+    DATA,
+    DEVICE,
+    flag("--force", "measure anew what was measured already"),
+)
+def run(args: argparse.Namespace) -> None:
     with exit_on_signals(GOES_ON.format("measurements and texts")):
-        from app.weights import weights_of_index
-        from precompute.index.data_folder import open_model
-        from precompute.lab.job import LabOptions, LabProgress, measure
-        from precompute.live.texts import read_texts
+        from lexiscope.app.weights import weights_of_index
+        from lexiscope.precompute.index.data_folder import open_model
+        from lexiscope.precompute.lab.job import LabOptions, LabProgress, measure
+        from lexiscope.precompute.live.texts import read_texts
 
         index = open_model(args.data, args.model)
         chosen = LabOptions(
@@ -80,7 +85,6 @@ def run(args: argparse.Namespace) -> int:
             progress.stop()
     for line in _lines(args.model, record):
         print(plain(line))
-    return 0
 
 
 def _lines(name: str, record: "LabRecord") -> list[str]:

@@ -5,38 +5,27 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands import options
-from precompute.errors import LexiscopeError, NotFound
-from precompute.plain_text import plain
+from lexiscope.app.commands.command import DATA, command, option
+from lexiscope.precompute.errors import LexiscopeError, NotFound
+from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-    from precompute.index.label_files import LabelFile
+    from lexiscope.precompute.index.label_files import LabelFile
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "labels",
-        help="check files of labels: what people said of parameters",
-        description="Labels are what people said of parameters: files DATA/labels/*.json, which the server shows.",
-    )
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    check = actions.add_parser(
-        "check",
-        help="say what is wrong with files of labels",
-        description="Read files of labels as the server does, and say what is wrong: by file, entry and field. Where "
-        "the data folder has an index of the model, also whether it has such a parameter.",
-    )
-    check.add_argument(
-        "files", metavar="FILE", nargs="*", type=Path, help="files of labels (default: all in DATA/labels)"
-    )
-    options.add_data(check)
-    check.set_defaults(run=run)
-
-
+@command(
+    "labels",
+    "check files of labels: what people said of parameters",
+    "Labels are what people said of parameters: files DATA/labels/*.json, which the server shows. `lexiscope labels "
+    "check` reads such files as the server does, and says what is wrong: by file, entry and field. Where the data "
+    "folder has an index of the model, also whether it has such a parameter.",
+    option("action", "check: say what is wrong with files of labels", choices=("check",), metavar="ACTION"),
+    option("files", "files of labels (default: all in DATA/labels)", Path, metavar="FILE", nargs="*"),
+    DATA,
+)
 def run(args: argparse.Namespace) -> int:
     """1 if anything is wrong."""
-    from precompute.index.label_files import LABELS, label_paths, plain_path, read_label_file
+    from lexiscope.precompute.index.label_files import LABELS, label_paths, plain_path, read_label_file
 
     folder = args.data / LABELS
     try:
@@ -61,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
     """Labels of parameters that a model here does not have."""
-    from app.library.model_labels import ModelLabels
-    from precompute.index.data_folder import open_model
+    from lexiscope.app.library.model_labels import ModelLabels
+    from lexiscope.precompute.index.data_folder import open_model
 
     faults: list[str] = []
     for model in dict.fromkeys(filed.label.about.model for filed in file.labels):

@@ -2,30 +2,22 @@
 Reads manifests and headers, never lists."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from app.commands import options
-
-if TYPE_CHECKING:
-    from app.commands.options import Subparsers
+from lexiscope.app.commands.command import DATA, command
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "models",
-        help="what is built, how far, how large",
-        description="Show which models are built, how far, how large their indexes are, and which are compared.",
-    )
-    options.add_data(parser)
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
+@command(
+    "models",
+    "what is built, how far, how large",
+    "Show which models are built, how far, how large their indexes are, and which are compared.",
+    DATA,
+)
+def run(args: argparse.Namespace) -> None:
     from rich.console import Console
 
-    from app.formats.terminal import print_comparisons, print_models
-    from app.library.comparisons import Comparisons
-    from precompute.index.data_folder import list_models
+    from lexiscope.app.library.comparisons import Comparisons
+    from lexiscope.app.terminal import print_comparisons, print_models
+    from lexiscope.precompute.index.data_folder import list_models
 
     models = list_models(args.data)
     if models:
@@ -34,4 +26,3 @@ def run(args: argparse.Namespace) -> int:
         print(f"No index in {args.data}; `lexiscope precompute demo` makes one.")
     if compared := Comparisons(args.data).cards():
         print_comparisons(Console(highlight=False), compared)
-    return 0

@@ -1,57 +1,49 @@
 """`lexiscope precompute`: builds indexes of models, or goes on with builds that were stopped."""
 
 import argparse
+import re
 import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from app.commands import options
-from app.commands.interruption import GOES_ON, exit_on_signals
-from precompute.errors import BuildError, LexiscopeError
-from precompute.plain_text import plain
+from lexiscope.app.commands.command import BUILD, DATA, GOES_ON, amount, check_folder, command, exit_on_signals, option
+from lexiscope.precompute.errors import BuildError, LexiscopeError
+from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-    from precompute.build.options import BuildOptions
-    from precompute.weights.checkpoint import Checkpoint
-    from precompute.weights.difference import Difference
+    from lexiscope.precompute.build.options import BuildOptions
+    from lexiscope.precompute.weights.checkpoint import Checkpoint
+    from lexiscope.precompute.weights.difference import Difference
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "precompute",
-        help="build the index of a model",
-        description="Build the index of a model, or of what a fine-tune changed in it, or go on with a build that was "
-        "stopped.",
-    )
-    parser.add_argument(
-        "models", nargs="+", metavar="MODEL", help="a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`"
-    )
-    options.add_data(parser)
-    options.add_build(parser)
-    parser.add_argument("--revision", help="a branch, tag or commit on the Hub (default: as built, else main)")
-    parser.add_argument(
-        "--minus",
-        metavar="BASE",
-        help="build the difference MODEL - BASE of two models with the same shapes and tokens",
-    )
-    parser.add_argument("--name", help="of the index of a difference (default: MODEL-minus-BASE)")
-    parser.add_argument(
+def ray_address(text: str) -> str:
+    """Parse where a Ray cluster is."""
+    if text in ("auto", "local") or re.fullmatch(r"ray://[^/\s]+:[0-9]{1,5}", text):
+        return text
+    raise argparse.ArgumentTypeError(f"{text!r} is none of auto, local and ray://HOST:PORT")
+
+
+@command(
+    "precompute",
+    "build the index of a model",
+    "Build the index of a model, or of what a fine-tune changed in it, or go on with a build that was stopped.",
+    option("models", "a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`", nargs="+", metavar="MODEL"),
+    DATA,
+    *BUILD,
+    option("--revision", "a branch, tag or commit on the Hub (default: as built, else main)"),
+    option(
+        "--minus", "build the difference MODEL - BASE of two models with the same shapes and tokens", metavar="BASE"
+    ),
+    option("--name", "of the index of a difference (default: MODEL-minus-BASE)"),
+    option(
         "--ray",
-        type=options.ray_address,
-        metavar="ADDRESS",
-        help="make the layers of all models as tasks of a Ray cluster: auto, the one that runs here or at RAY_ADDRESS; "
+        "make the layers of all models as tasks of a Ray cluster: auto, the one that runs here or at RAY_ADDRESS; "
         "local, one of this machine alone; ray://HOST:PORT, one elsewhere (--threads is then of a task)",
-    )
-    parser.add_argument(
-        "--gpus-per-task",
-        type=options.amount,
-        metavar="N",
-        help="of the cluster's GPUs, such as 1 or 0.5 (default: 1 if it has any)",
-    )
-    parser.set_defaults(run=run)
-
-
+        ray_address,
+        metavar="ADDRESS",
+    ),
+    option("--gpus-per-task", "of the cluster's GPUs, such as 1 or 0.5 (default: 1 if it has any)", amount),
+)
 def run(args: argparse.Namespace) -> int:
     """A model that fails does not keep the others from being built."""
     if args.name is not None and (args.minus is None or len(args.models) > 1):
@@ -80,9 +72,9 @@ def _build_here(args: argparse.Namespace) -> int:
 
 
 def _build(model: str, args: argparse.Namespace) -> None:
-    options.check_folder(args.data)
-    from precompute.build.job import build
-    from precompute.build.progress import Progress
+    check_folder(args.data)
+    from lexiscope.precompute.build.job import build
+    from lexiscope.precompute.build.progress import Progress
 
     progress = Progress()
     try:
@@ -95,13 +87,13 @@ def _build(model: str, args: argparse.Namespace) -> None:
 
 def _build_on_ray(args: argparse.Namespace) -> int:
     """All models at once; the number of those that failed."""
-    options.check_folder(args.data)
-    from precompute.ray_cluster import LOCAL, keep_others_out
+    check_folder(args.data)
+    from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 
     if args.ray == LOCAL:
         keep_others_out()
-    from precompute.build.cluster.job import NamedModel, build_on_ray
-    from precompute.build.cluster.progress import ClusterProgress
+    from lexiscope.precompute.build.cluster.job import NamedModel, build_on_ray
+    from lexiscope.precompute.build.cluster.progress import ClusterProgress
 
     models = [NamedModel(model, partial(_find, model, args)) for model in dict.fromkeys(args.models)]
     progress = ClusterProgress()
@@ -112,7 +104,7 @@ def _build_on_ray(args: argparse.Namespace) -> int:
 
 
 def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
-    from app.weights import find_difference, find_weights
+    from lexiscope.app.weights import find_difference, find_weights
 
     if args.minus is None:
         return find_weights(model, args.data, args.revision)
@@ -120,6 +112,6 @@ def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
 
 
 def _options(args: argparse.Namespace) -> "BuildOptions":
-    from precompute.build.options import BuildOptions
+    from lexiscope.precompute.build.options import BuildOptions
 
     return BuildOptions(args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads)

@@ -1,47 +1,34 @@
 """`lexiscope pull`: takes an index from a repository of the Hub, an address or a folder, or goes on with it."""
 
 import argparse
-from typing import TYPE_CHECKING
 
-from app.addresses import is_reserved
-from app.commands import options
-from app.commands.interruption import GOES_ON, exit_on_signals
-from precompute.errors import TravelError
-
-if TYPE_CHECKING:
-    from app.commands.options import Subparsers
+from lexiscope.app.commands.command import DATA, GOES_ON, LAYERS, check_folder, command, exit_on_signals, flag, option
+from lexiscope.precompute.errors import TravelError
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "pull",
-        help="take an index that somebody published",
-        description="Take an index from where somebody published it, upper layers first, or go on where this was "
-        "stopped. Every file is compared with its checksum before it counts. A repository needs huggingface-hub: "
-        "pip install 'lexiscope[hub]'.",
-    )
-    parser.add_argument(
+@command(
+    "pull",
+    "take an index that somebody published",
+    "Take an index from where somebody published it, upper layers first, or go on where this was stopped. Every file "
+    "is compared with its checksum before it counts. A repository needs huggingface-hub: pip install 'lexiscope[hub]'.",
+    option(
         "index",
+        "a dataset repository of the Hub (owner/name), https://HOST/PATH of a static server, or a folder",
         metavar="REPO",
-        help="a dataset repository of the Hub (owner/name), https://HOST/PATH of a static server, or a folder",
-    )
-    parser.add_argument(
-        "--layers", type=options.layers, metavar="A-B", help="only these layers, such as 30-35 or 0,5,7"
-    )
-    parser.add_argument("--revision", help="a branch, tag or commit of the repository (default: main)")
-    parser.add_argument(
-        "--force", action="store_true", help="replace another index of the same name, once this one is here"
-    )
-    options.add_data(parser)
-    parser.set_defaults(run=run, extra="hub")
-
-
-def run(args: argparse.Namespace) -> int:
-    options.check_folder(args.data)
+    ),
+    LAYERS,
+    option("--revision", "a branch, tag or commit of the repository (default: main)"),
+    flag("--force", "replace another index of the same name, once this one is here"),
+    DATA,
+    extra="hub",
+)
+def run(args: argparse.Namespace) -> None:
+    check_folder(args.data)
     with exit_on_signals(GOES_ON.format("layers")):
-        from precompute.travel.published import open_published
-        from precompute.travel.pull import PullOptions, PullProgress, pull
-        from precompute.travel.pulled_record import unfinished_commit
+        from lexiscope.app.addresses import is_reserved
+        from lexiscope.precompute.travel.published import open_published
+        from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull
+        from lexiscope.precompute.travel.pulled_record import unfinished_commit
 
         revision = args.revision or ""
         begun_at = unfinished_commit(args.data, args.index, revision)
@@ -57,4 +44,3 @@ def run(args: argparse.Namespace) -> int:
         finally:
             progress.stop()
             published.close()
-    return 0

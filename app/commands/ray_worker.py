@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.commands.http_server import browser_address, listen, url_of
-from app.commands.worker import KEEP_ALIVE_SECONDS
-from app.settings import Settings, load
-from app.weights import find_weights
-from app.workers.connections import WorkerAddress, plain_client
-from precompute.errors import ServeError
-from precompute.ray_cluster import LOCAL, keep_others_out
+from lexiscope.app.commands.http_server import browser_address, listen, url_of
+from lexiscope.app.commands.worker import KEEP_ALIVE_SECONDS
+from lexiscope.app.live.connections import WorkerAddress, plain_client
+from lexiscope.app.settings import Settings, load
+from lexiscope.app.weights import find_weights
+from lexiscope.precompute.errors import ServeError
+from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 
 if TYPE_CHECKING:
-    from app.worker.ray_serve import WorkerArguments
+    from lexiscope.app.worker.ray_serve import WorkerArguments
 
 OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: answers stay far below
 MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
@@ -33,8 +33,8 @@ def run_on_ray(args: argparse.Namespace) -> int:
         keep_others_out()
     import ray
 
-    from app.worker.ray_serve import bound_application
-    from precompute.ray_cluster.connection import connected
+    from lexiscope.app.worker.ray_serve import bound_application
+    from lexiscope.precompute.ray_cluster.connection import connected
 
     settings = load(data=args.data, device=args.device)
     applications = _applications(args)
@@ -96,8 +96,8 @@ def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
     """By the name of the model, which is its path, too. What is wrong with weights or numbers is said at once."""
     from pydantic import ValidationError
 
-    from app.worker.ray_serve import WorkerArguments
-    from precompute.weights.difference import Difference
+    from lexiscope.app.worker.ray_serve import WorkerArguments
+    from lexiscope.precompute.weights.difference import Difference
 
     if args.socket:
         raise ServeError("Ray Serve listens at a port: leave out --socket, or --ray")
@@ -154,7 +154,7 @@ def _wait_for_answer(name: str, url: str) -> None:
     import httpx2
 
     deadline = time.monotonic() + ANSWER_SECONDS
-    with plain_client(WorkerAddress(url), 5, {}) as client:
+    with plain_client(WorkerAddress(url), 5) as client:
         while time.monotonic() < deadline:
             with suppress(httpx2.HTTPError):
                 if client.get("/health").is_success:

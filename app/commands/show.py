@@ -4,13 +4,12 @@ named as people write them. Finding out which are worth showing is for others.""
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from app.commands import options
-from precompute.shape import LENSES, MATRICES, PRESETS
+from lexiscope.app.commands.command import DATA, JSON, command, option, positive
+from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-    from app.views.tokens import View
-    from precompute.index.index import Index
+    from lexiscope.app.views.tokens import View
+    from lexiscope.precompute.index.index import Index
 
 # What follows a kind on the command line.
 ADDRESSES = {
@@ -23,10 +22,11 @@ ADDRESSES = {
     "layer": ("LAYER",),
     "token": ("WORD",),
 }
+KINDS = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
 WITH_PRESET = (*MATRICES, "head", "token")
 ROWS = 20  # in the terminal, unless --k says otherwise
 
-_EXAMPLES = """\
+EXAMPLES = """\
 examples:
   lexiscope show gpt2 ff 10 2361
   lexiscope show gpt2 vo 8 11 --lens cosine --preset words
@@ -40,37 +40,26 @@ examples:
 """
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    kinds = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
-    parser = subparsers.add_parser(
-        "show",
-        help="the lists of a parameter, a layer or a token in the terminal",
-        description="Show the lists of a parameter, a layer or a token, from the index alone.",
-        epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("model", metavar="MODEL", help="a model that is built (`lexiscope models` lists them), or demo")
-    parser.add_argument(
+@command(
+    "show",
+    "the lists of a parameter, a layer or a token in the terminal",
+    "Show the lists of a parameter, a layer or a token, from the index alone.",
+    option("model", "a model that is built (`lexiscope models` lists them), or demo", metavar="MODEL"),
+    option(
         "what",
+        f"{KINDS}; or an address as in a search: L10N2361, 8.11, L8H11.5, L8H11.svd0, the link of a page",
         metavar="WHAT",
         nargs="+",
-        help=f"{kinds}; or an address as in a search: L10N2361, 8.11, L8H11.5, L8H11.svd0, the link of a page",
-    )
-    parser.add_argument("--lens", choices=LENSES, help="how a score is read (default: as the link says, else dot)")
-    parser.add_argument("--preset", choices=PRESETS, help="which pairs (default: as the link says, else all)")
-    parser.add_argument(
-        "--k",
-        metavar="N",
-        type=options.positive,
-        help=f"entries per list, rows per table (default: {ROWS}, with --json all)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    options.add_data(parser)
-    parser.set_defaults(run=run, usage_error=parser.error)
-
-
-def run(args: argparse.Namespace) -> int:
-    from precompute.index.data_folder import open_model
+    ),
+    option("--lens", "how a score is read (default: as the link says, else dot)", choices=LENSES),
+    option("--preset", "which pairs (default: as the link says, else all)", choices=PRESETS),
+    option("--k", f"entries per list, rows per table (default: {ROWS}, with --json all)", positive),
+    JSON,
+    DATA,
+    examples=EXAMPLES,
+)
+def run(args: argparse.Namespace) -> None:
+    from lexiscope.precompute.index.data_folder import open_model
 
     if args.what[0] in ADDRESSES:
         _check_numbers(args, *args.what)
@@ -81,14 +70,14 @@ def run(args: argparse.Namespace) -> int:
     k = args.k or (int(query["k"]) if "k" in query else None if args.json else ROWS)
     view = _view(index, kind, numbers, query | {"lens": args.lens or query.get("lens", "dot")}, args.preset, k)
     if args.json:
-        from app.formats.json_format import ascii_json
+        from lexiscope.app.formats.json_format import ascii_json
 
         print(ascii_json(view))
-        return 0
+        return
 
     from rich.console import Console
 
-    from app.formats.terminal import print_view
+    from lexiscope.app.terminal import print_view
 
     print_view(Console(highlight=False), view, rows=k if kind == "head" else None)
     if kind == "head" and k is not None and k < index.shape.d_head:
@@ -97,7 +86,6 @@ def run(args: argparse.Namespace) -> int:
     if k is not None and k < stored and kind not in ("head", "token"):
         what = "neurons are shown, of" if kind == "layer" else "entries of each list are shown, up to"
         print(f"At most {k} {what} {stored}{'' if kind == 'layer' else ' are stored'}: see --k.")
-    return 0
 
 
 def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
@@ -117,8 +105,8 @@ def _named(args: argparse.Namespace, index: "Index") -> tuple[str, list[int], di
     """The kind of what is asked for, its numbers, and the arguments of a link."""
     from urllib.parse import parse_qsl
 
-    from app.views.layer import token_named
-    from app.views.parse_address import examples, out_of_range, parse_address, pasted_model
+    from lexiscope.app.views.layer import token_named
+    from lexiscope.app.views.parse_address import examples, out_of_range, parse_address, pasted_model
 
     first, *words = args.what
     if first == "token":
@@ -146,34 +134,23 @@ def _named(args: argparse.Namespace, index: "Index") -> tuple[str, list[int], di
 def _view(
     index: "Index", kind: str, numbers: list[int], query: dict[str, Any], preset: str | None, k: int | None
 ) -> "View":
+    from lexiscope.app.library.library import Library
+    from lexiscope.app.pages.page import Site, find_pages
+
     lens, preset, token = query["lens"], preset or query.get("preset", "all"), query.get("token")
-    match kind, numbers:
-        case "ff", [layer, neuron]:
-            from app.views.neuron import neuron_view
+    if kind == "layer":
+        from lexiscope.app.views.layer import layer_view
 
-            return neuron_view(index, layer, neuron, lens, k)
-        case "sub", [layer, head, subhead]:
-            from app.views.subhead import subhead_view
+        sort = query.get("sort", "neuron")
+        return layer_view(index, numbers[0], lens, sort, None if token is None else int(token), size=k)
+    if kind == "token":
+        from lexiscope.app.views.token import token_view
 
-            return subhead_view(index, layer, head, subhead, lens, k)
-        case "svd", [layer, head, direction]:
-            from app.views.direction import direction_view
-
-            return direction_view(index, layer, head, direction, lens, k)
-        case "head", [layer, head]:
-            from app.views.head import head_view
-
-            return head_view(index, layer, head, lens, preset)
-        case "layer", [layer]:
-            from app.views.layer import layer_view
-
-            sort = query.get("sort", "neuron")
-            return layer_view(index, layer, lens, sort, None if token is None else int(token), size=k)
-        case "token", [number]:
-            from app.views.token import token_view
-
-            return token_view(index, number, lens, preset, query.get("kind"), size=k)
-    from app.views.pairs import pairs_view
-
-    layer, head = numbers
-    return pairs_view(index, kind, layer, head, lens, preset, k)
+        return token_view(index, numbers[0], lens, preset, query.get("kind"), size=k)
+    names = {"ff": "neuron", "sub": "subhead", "svd": "direction", "vo": "pairs", "qk": "pairs"}
+    page = find_pages()[names.get(kind, kind)]
+    at = page.at.model_validate(dict(zip(page.at.model_fields, [*numbers, kind], strict=False)))
+    stored = index.manifest.pairs if kind in MATRICES else index.manifest.k
+    ask = page.arguments.model_validate({"lens": lens, "preset": preset, "k": min(k or stored, stored) or None})
+    view: View = page.make(Site(index=index, library=Library(index.folder.parent)), at, ask)
+    return view

@@ -4,51 +4,52 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.commands import options
-from app.commands.interruption import exit_on_signals
-from precompute.errors import BuildError
-from precompute.plain_text import plain
+from lexiscope.app.commands.command import (
+    DATA,
+    DEVICE,
+    TWO_MODELS,
+    check_folder,
+    command,
+    exit_on_signals,
+    option,
+    positive,
+    text_limits,
+)
+from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-    from precompute.index.stitching import StitchingRun
+    from lexiscope.precompute.index.stitching import StitchingRun
 
 LAST, LIMIT, LENGTH = 3, 500, 256  # layers of B, texts, tokens of a text
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "stitch",
-        help="run one model up to each of its layers, and the last layers of another on what it makes",
-        description="Stitch two models without training: the states of A after each of its layers, turned by the "
-        "kernel into states of B, go through the last layers of B and its head. What comes out is measured "
-        "on texts and kept beside the comparison of the two.",
-    )
-    for name in ("a", "b"):
-        parser.add_argument(
-            name, metavar=name.upper(), help="a model that is built, or whatever `lexiscope precompute` takes"
-        )
-    parser.add_argument(
+@command(
+    "stitch",
+    "run one model up to each of its layers, and the last layers of another on what it makes",
+    "Stitch two models without training: the states of A after each of its layers, turned by the kernel into states of "
+    "B, go through the last layers of B and its head. What comes out is measured on texts and kept beside the "
+    "comparison of the two.",
+    *TWO_MODELS,
+    option(
         "--texts",
+        "a .txt with a text in each line (next tokens), or a .csv with the columns text,label (B is a classifier)",
+        Path,
         metavar="FILE",
-        type=Path,
         required=True,
-        help="a .txt with a text in each line (next tokens), or a .csv with the columns text,label (B is a classifier)",
-    )
-    parser.add_argument("--last", type=options.positive, default=LAST, metavar="N", help=f"layers of B ({LAST})")
-    options.add_text_limits(parser, LIMIT, LENGTH)
-    options.add_data(parser)
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:1, ... (default: auto)")
-    parser.set_defaults(run=run)
-
-
-def run(args: argparse.Namespace) -> int:
-    options.check_folder(args.data)
+    ),
+    option("--last", f"layers of B ({LAST})", positive, default=LAST),
+    *text_limits(LIMIT, LENGTH),
+    DATA,
+    DEVICE,
+)
+def run(args: argparse.Namespace) -> None:
+    check_folder(args.data)
     with exit_on_signals("No run was kept; the same command begins it anew"):
-        from app.weights import find_checkpoint
-        from precompute.compare.stitch_job import StitchProgress, stitch_models
-        from precompute.live.texts import read_texts
-        from precompute.weights.architectures import describe
+        from lexiscope.app.weights import find_checkpoint
+        from lexiscope.precompute.compare.stitch_job import StitchProgress, stitch_models
+        from lexiscope.precompute.live.texts import read_texts
+        from lexiscope.precompute.weights.architectures import describe
 
         texts = read_texts(args.texts)
         progress = StitchProgress()
@@ -64,7 +65,6 @@ def run(args: argparse.Namespace) -> int:
             progress.stop()
     for line in _lines(a.checkpoint.name, b.checkpoint.name, measured):
         print(plain(line))
-    return 0
 
 
 def _lines(a: str, b: str, run: "StitchingRun") -> list[str]:

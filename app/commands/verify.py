@@ -3,44 +3,35 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from app.commands import options
-from precompute.plain_text import plain
+from lexiscope.app.commands.command import DATA, MODEL, command, flag, natural, option, positive
+from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from app.commands.options import Subparsers
-    from precompute.verify.sums import Result
+    from lexiscope.precompute.verify.sums import Result
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "verify",
-        help="check an index: sums, and a random sample against the weights",
-        description="Check an index: its files against their checksums, and a random sample of its lists against "
-        "the weights, by brute force.",
-    )
-    parser.add_argument("model", metavar="MODEL", help="a model that is built, or demo")
-    parser.add_argument(
-        "--sample", type=options.positive, default=2, metavar="N", help="vectors per kind and layer (2)"
-    )
-    parser.add_argument(
-        "--seed", type=options.natural, metavar="N", help="of the random sample, to repeat one (default: a new one)"
-    )
-    parser.add_argument("--sums-only", action="store_true", help="leave the weights alone")
-    options.add_data(parser)
-    parser.set_defaults(run=run)
-
-
+@command(
+    "verify",
+    "check an index: sums, and a random sample against the weights",
+    "Check an index: its files against their checksums, and a random sample of its lists against the weights, by brute "
+    "force.",
+    MODEL,
+    option("--sample", "vectors per kind and layer (2)", positive, default=2),
+    option("--seed", "of the random sample, to repeat one (default: a new one)", natural),
+    flag("--sums-only", "leave the weights alone"),
+    DATA,
+)
 def run(args: argparse.Namespace) -> int:
-    from precompute.index.data_folder import open_model
-    from precompute.verify.sums import check_sums
+    from lexiscope.precompute.index.data_folder import open_model
+    from lexiscope.precompute.verify.sums import check_sums
 
     index = open_model(args.data, args.model)
     problems = _report(check_sums(index), "ok")
     if not args.sums_only:
-        from app.weights import weights_of_index
-        from precompute.verify.sample import check_sample, new_seed
+        from lexiscope.app.weights import weights_of_index
+        from lexiscope.precompute.verify.sample import check_sample, new_seed
 
         seed = new_seed() if args.seed is None else args.seed
         print(f"re-deriving a sample from the weights (--seed {seed})", flush=True)

@@ -10,86 +10,65 @@ import socket
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from app.commands import options
-from precompute.errors import ServeError
+from lexiscope.app.commands.command import CHILD, DATA, amount, command, flag, group, option, positive
+from lexiscope.precompute.errors import ServeError
 
-if TYPE_CHECKING:
-    from app.commands.options import Subparsers
-
-KEEP_ALIVE_SECONDS = 120  # longer than the server keeps idle connections (workers/connections.py)
+KEEP_ALIVE_SECONDS = 120  # longer than the server keeps idle connections (live/connections.py)
 GRACE_SECONDS = 1
 
 
-def add_parser(subparsers: "Subparsers") -> None:
-    parser = subparsers.add_parser(
-        "worker",
-        help="compute what visitors of live pages type (the server starts one by itself)",
-        description="Keep a model in memory and compute what visitors of live pages type. The server starts a worker "
-        "by itself; run one by hand on another machine, and name it to the server in LEXISCOPE_WORKER_URL. "
-        "Whoever can reach its address can use it, unless it has a token, LEXISCOPE_WORKER_TOKEN, that the server "
-        "has, too.",
-    )
-    parser.add_argument(
+@command(
+    "worker",
+    "compute what visitors of live pages type (the server starts one by itself)",
+    "Keep a model in memory and compute what visitors of live pages type. The server starts a worker by itself; run "
+    "one by hand on another machine, and name it to the server in LEXISCOPE_WORKER_URL. Whoever can reach its address "
+    "can use it, unless it has a token, LEXISCOPE_WORKER_TOKEN, that the server has, too.",
+    option(
         "--model",
+        "a model that is built, or a Hub id, a folder, a .gguf file, demo, minilm; with --ray also several times",
         required=True,
         action="append",
-        help="a model that is built, or a Hub id, a folder, a .gguf file, demo, minilm; with --ray also several times",
-    )
-    options.add_data(parser)
-    parser.add_argument("--device", help="auto, cpu, cuda, cuda:1, ... (default: LEXISCOPE_DEVICE, else auto)")
-    parser.add_argument(
-        "--threads",
-        type=options.positive,
-        metavar="N",
-        help="on the CPU (default: one per core; with --ray, one per CPU of a replica)",
-    )
-    parser.add_argument("--socket", type=Path, metavar="PATH", help="listen at a Unix socket instead of a port")
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=8100, metavar="N", help="the port; 0: any (default: 8100)")
-    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)  # ends when its standard input does
-    ray = parser.add_argument_group("with --ray, of each model")
-    ray.add_argument("--ray", action="store_true", help="run replicas as an application of Ray Serve")
-    ray.add_argument(
-        "--ray-address",
-        metavar="ADDRESS",
-        default="local",
-        help="a cluster that runs already, auto or HOST:PORT (default: local, one on this machine that ends with this)",
-    )
-    ray.add_argument("--min-replicas", type=options.positive, default=1, metavar="N", help="at least (default: 1)")
-    ray.add_argument(
-        "--max-replicas", type=options.positive, metavar="N", help="at most, under load (default: as --min-replicas)"
-    )
-    ray.add_argument(
-        "--target-requests",
-        type=options.positive,
-        default=4,
-        metavar="N",
-        help="requests under way in a replica, above which there will be more replicas (default: 4)",
-    )
-    ray.add_argument(
-        "--cpus-per-replica", type=options.amount, default=1.0, metavar="X", help="set aside for each (default: 1)"
-    )
-    ray.add_argument(
-        "--gpus-per-replica",
-        type=options.amount,
-        default=0.0,
-        metavar="X",
-        help="set aside for each; 0.25 lets four replicas share a GPU (default: 0)",
-    )
-    ray.add_argument(
-        "--scale-up-seconds", type=options.amount, default=10.0, metavar="S", help="of load before (default: 10)"
-    )
-    ray.add_argument(
-        "--scale-down-seconds", type=options.amount, default=300.0, metavar="S", help="of quiet before (default: 300)"
-    )
-    parser.set_defaults(run=run)
-
-
+    ),
+    DATA,
+    option("--device", "auto, cpu, cuda, cuda:1, ... (default: LEXISCOPE_DEVICE, else auto)"),
+    option("--threads", "on the CPU (default: one per core; with --ray, one per CPU of a replica)", positive),
+    option("--socket", "listen at a Unix socket instead of a port", Path, metavar="PATH"),
+    option("--host", "the address to listen at (default: 127.0.0.1)", default="127.0.0.1"),
+    option("--port", "the port; 0: any (default: 8100)", int, default=8100),
+    CHILD,
+    *group(
+        "with --ray, of each model",
+        flag("--ray", "run replicas as an application of Ray Serve"),
+        option(
+            "--ray-address",
+            "a cluster that runs already, auto or HOST:PORT (default: local, one on this machine that ends with this)",
+            metavar="ADDRESS",
+            default="local",
+        ),
+        option("--min-replicas", "at least (default: 1)", positive, default=1),
+        option("--max-replicas", "at most, under load (default: as --min-replicas)", positive),
+        option(
+            "--target-requests",
+            "requests under way in a replica, above which there will be more replicas (default: 4)",
+            positive,
+            default=4,
+        ),
+        option("--cpus-per-replica", "set aside for each (default: 1)", amount, default=1.0, metavar="X"),
+        option(
+            "--gpus-per-replica",
+            "set aside for each; 0.25 lets four replicas share a GPU (default: 0)",
+            amount,
+            default=0.0,
+            metavar="X",
+        ),
+        option("--scale-up-seconds", "of load before (default: 10)", amount, default=10.0, metavar="S"),
+        option("--scale-down-seconds", "of quiet before (default: 300)", amount, default=300.0, metavar="S"),
+    ),
+)
 def run(args: argparse.Namespace) -> int:
     if args.ray:
-        from app.commands.ray_worker import run_on_ray
+        from lexiscope.app.commands.ray_worker import run_on_ray
 
         return run_on_ray(args)
     if len(args.model) > 1:
@@ -98,21 +77,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _run_one(args: argparse.Namespace) -> int:
-    from app.settings import load
-    from app.workers.process import READY
+    from lexiscope.app.live.process import READY
+    from lexiscope.app.settings import load
 
     settings = load(data=args.data, device=args.device)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
     loaded = threading.Event()
     if args.child:
-        from app.workers.child_process import when_parent_ends
+        from lexiscope.app.live.process import when_parent_ends
 
         when_parent_ends(lambda: _exit(args.socket))
         threading.Thread(target=_say_loading, args=(loaded,), daemon=True).start()
 
-    from app.commands.http_server import make_server
-    from app.worker.loading import load_model
-    from app.worker.service import create_worker
+    from lexiscope.app.commands.http_server import make_server
+    from lexiscope.app.worker.loading import load_model
+    from lexiscope.app.worker.service import create_worker
 
     loaded_model = load_model(args.model[0], args.data, settings.device, args.threads)
     name = loaded_model.name
@@ -139,7 +118,7 @@ def _run_one(args: argparse.Namespace) -> int:
 
 def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
     """The socket, and its address for people."""
-    from app.commands.http_server import browser_address, listen, listen_at_path
+    from lexiscope.app.commands.http_server import browser_address, listen, listen_at_path
 
     if args.socket:
         return listen_at_path(args.socket), f"unix:{args.socket.absolute()}"
@@ -157,7 +136,7 @@ def _exit(socket_path: Path | None) -> None:
 
 
 def _say_loading(loaded: threading.Event) -> None:
-    from app.workers.process import LOADING
+    from lexiscope.app.live.process import LOADING
 
     while not loaded.wait(1):
         say_line(LOADING)

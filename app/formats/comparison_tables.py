@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.formats.stitching_tables import stitching_tables
-from app.formats.table import Column, Table
-from app.views.comparison import ComparisonView, KindView
-from app.views.layer_order import LayerPair
-from app.views.matched_vectors import FIRST, MatchedVector
-from app.views.parse_address import matched_name
-from app.views.strongest_matches import MatchedVectors
+from lexiscope.app.formats.stitching_tables import stitching_tables
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.views.comparison import ComparisonView, KindView
+from lexiscope.app.views.layer_order import LayerPair
+from lexiscope.app.views.matched_vectors import FIRST, MatchedVector
+from lexiscope.app.views.parse_address import matched_name
+from lexiscope.app.views.strongest_matches import MatchedVectors
 
 
 def comparison_tables(view: ComparisonView) -> list[Table]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
-from app.formats.table import Column, Table
+from lexiscope.app.formats.table import Column, Table
 
 ROWS_PER_CHUNK = 500
 

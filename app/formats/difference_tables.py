@@ -1,15 +1,12 @@
 """What tables of a difference of two models have besides: how much vectors, heads and layers changed."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from app.formats.table import Column, Table, constant
-from app.views.head import HeadView
-from app.views.model import ModelView
-from app.views.pairs import PairsView
-from app.views.vectors import Vector
-from app.views.worth_reading import HEAD_PRESET
-from precompute.shape import DIRECTION_KINDS
+from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
+from lexiscope.app.views.model import ModelView
+from lexiscope.app.views.worth_reading import HEAD_PRESET
+from lexiscope.precompute.shape import DIRECTION_KINDS
 
 # Behind those of a layer's table.
 LAYER_CHANGE_COLUMNS = (
@@ -17,29 +14,23 @@ LAYER_CHANGE_COLUMNS = (
     Column("change_key", "number", heading="of the key", page_heading="key changed", tip="change"),
 )
 LAYER_CHANGES = tuple(column.name for column in LAYER_CHANGE_COLUMNS)
-LAYER, HEAD, MATRIX = Column("layer", "number"), Column("head", "number"), Column("matrix")
-CHANGE = Column("change", "number")
+LAYER, HEAD = Column("layer", "number"), Column("head", "number")
 
 
-def change_columns(of: Vector | PairsView) -> list[Column]:
-    """What CSV says of a vector or of a head's matrix."""
+class Changed(Protocol):
+    """A vector or a matrix of a difference."""
+
+    @property
+    def norm(self) -> float | None: ...
+    @property
+    def base_norm(self) -> float | None: ...
+    @property
+    def change(self) -> float | None: ...
+
+
+def change_columns(of: Changed) -> list[Column]:
+    """Return the columns in which CSV says how much a vector or a head's matrix changed."""
     return [constant("norm", of.norm), constant("base_norm", of.base_norm), constant("change", of.change)]
-
-
-def head_change_tables(view: HeadView) -> list[Table]:
-    """How much each matrix of a head changed; none of a model."""
-    if not view.change:
-        return []
-    title = f"{view.model}, layer {view.layer}, head {view.head}, change of its matrices"
-    columns = (MATRIX, Column("norm", "number"), Column("base_norm", "number"), CHANGE)
-    rows = [{"matrix": matrix, **change} for matrix, change in view.change.items()]
-    return [Table(title, columns, rows, says_nothing_of=("lens", "preset"))]
-
-
-def subhead_change_columns(view: HeadView) -> list[Column]:
-    """How much each vector of a subhead changed, for people; none of a model."""
-    names = view.subheads[0].get("change", {}) if view.subheads else {}
-    return [_entry("change", name, f"{name} change") for name in names]
 
 
 def model_change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:

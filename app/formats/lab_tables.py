@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.formats.table import Column, Table, constant, csv_order
-from app.views.lab import LabView
-from precompute.index.lab_record import CoveragePart, Coverages, Similarities, SimilarityPart
+from lexiscope.app.formats.table import Column, Table, constant, csv_order
+from lexiscope.app.views.lab import LabView
+from lexiscope.precompute.index.lab_record import CoveragePart, Coverages, Similarities, SimilarityPart
 
 LENSES = ("dot", "cosine")
 COMPARED = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}

@@ -1,8 +1,8 @@
 """The table of what people said of a model's parameters."""
 
-from app.formats.csv_format import defused
-from app.formats.table import Column, Table
-from app.views.labels import LabelsView, ShownLabel
+from lexiscope.app.formats.csv_format import defused
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.views.labels import LabelsView, ShownLabel
 
 
 def _list_text(label: ShownLabel) -> str:

@@ -7,8 +7,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from app.formats.table import Column, Table
-from app.formats.text_formats import Cell, Source, Tokens, are_numbers, cells, for_people, text_of
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.formats.text_formats import Cell, Source, Tokens, are_numbers, cells, for_people, text_of
 
 ROWS = 40  # of a table, each of one line: about a page
 FLOATS = 40  # in a row: LaTeX keeps 52 that have no page yet

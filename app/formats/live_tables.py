@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
-from app.formats.csv_format import defused
-from app.formats.stored_tables import FIRST_PAIR
-from app.formats.table import Column, Table, constant
-from app.views.relation import RelationPair, RelationView
-from app.views.seeds import FIRST, SeedsView, SeedWord
-from app.views.through_heads import ThroughHeadsView
-from app.views.token_text import visible
-from app.views.tokens import Token
+from lexiscope.app.formats.csv_format import defused
+from lexiscope.app.formats.stored_tables import FIRST_PAIR
+from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.views.relation import RelationPair, RelationView
+from lexiscope.app.views.seeds import FIRST, SeedsView, SeedWord
+from lexiscope.app.views.through_heads import ThroughHeadsView
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token
 
 SEED_COLUMNS = (
     Column("rank", "number", heading="#"),

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from app.formats.table import Column, Table
-from app.views.patterns import Look
-from app.views.prompt import PromptView
-from app.views.token_text import visible
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.views.patterns import Look
+from lexiscope.app.views.prompt import PromptView
+from lexiscope.app.views.token_text import visible
 
 _SIDES = (
     Column("pattern", "words", heading="looks for"),

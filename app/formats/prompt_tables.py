@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from app.formats.pattern_tables import pattern_tables
-from app.formats.table import Column, Kind, Table
-from app.views.patterns import HeadPattern, TokenPattern
-from app.views.prompt import ActiveNeuron, EvolutionStep, PromptView
-from app.views.tokens import Token
+from lexiscope.app.formats.pattern_tables import pattern_tables
+from lexiscope.app.formats.table import Column, Kind, Table
+from lexiscope.app.views.patterns import HeadPattern, TokenPattern
+from lexiscope.app.views.prompt import ActiveNeuron, EvolutionStep, PromptView
+from lexiscope.app.views.tokens import Token
 
 Record = dict[str, Any]  # the columns that a row has
 FIELDS = {"cosine": "score"}  # measures that an entry has under another name

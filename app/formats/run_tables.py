@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from app.formats.pattern_tables import pattern_tables
-from app.formats.table import Column, Table
-from app.views.attribution import PartTerm
-from app.views.prompt import Predicted, PromptView
-from app.views.token_text import visible
+from lexiscope.app.formats.pattern_tables import pattern_tables
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.views.attribution import PartTerm
+from lexiscope.app.views.prompt import Predicted, PromptView
+from lexiscope.app.views.token_text import visible
 
 SHOWN_HEADS = 25  # of attention, by how much they look at one place
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from app.formats.csv_format import defused
-from app.formats.table import Column, Table
-from app.views.comparison import ComparisonView
-from app.views.lengths import LIKELY_TOKENS
+from lexiscope.app.formats.csv_format import defused
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.views.comparison import ComparisonView
+from lexiscope.app.views.lengths import LIKELY_TOKENS
 
 STITCHING_COLUMNS = (
     Column("texts", get=lambda row: defused(row["texts"])),

@@ -4,24 +4,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
-from app.formats.parameter_tables import SCORE
-from app.formats.table import Column, Table, constant, csv_order
-from app.library.card import ModelCard
-from app.views.first_words import FIRST as FIRST_WORDS
-from app.views.home import HomeView
-from app.views.layer import FIRST, LayerView, NeuronRow
-from app.views.layer_lists import LayerListsView
-from app.views.model import ModelView
-from app.views.parse_address import vector_name
-from app.views.search import SearchView
-from app.views.similarity import TELLING
-from app.views.token import Role, TokenView
-from app.views.token_text import visible
-from app.views.tokens import Token
-from app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
-from precompute.index.index import ranges
-from precompute.index.stored import Stored
+from lexiscope.app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
+from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
+from lexiscope.app.library.card import ModelCard
+from lexiscope.app.views.first_words import FIRST as FIRST_WORDS
+from lexiscope.app.views.home import HomeView
+from lexiscope.app.views.layer import FIRST, LayerView, NeuronRow
+from lexiscope.app.views.layer_lists import LayerListsView
+from lexiscope.app.views.model import ModelView
+from lexiscope.app.views.parse_address import vector_name
+from lexiscope.app.views.search import SearchView
+from lexiscope.app.views.similarity import TELLING
+from lexiscope.app.views.token import Role, TokenView
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token
+from lexiscope.app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.index.stored import Stored
 
 ROLES: dict[Role, str] = {
     "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from app.views.tokens import Token, TokenPair
+from lexiscope.app.views.tokens import Token, TokenPair
 
 Row = Any  # whatever the columns of its table can read: mostly a dict of a view
 
@@ -51,6 +51,11 @@ class Column:
         return self.page_heading or self.title
 
 
+RANK, SCORE = Column("rank", "number", heading="#"), Column("score", "number")
+TOKEN_COLUMNS = (RANK, Column("token", "token", get=lambda entry: entry), SCORE)
+MATRIX, CHANGE = Column("matrix"), Column("change", "number")
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     title: str
@@ -83,23 +88,17 @@ def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
 
 
-def beside(
-    columns: Sequence[Column],
-    first: Sequence[Any],
-    second: Sequence[Any],
-    first_name: str = "top",
-    second_name: str = "bottom",
-) -> tuple[tuple[Column, ...], Any]:
-    """Two lists of the same columns, side by side: the first column is shared, tokens are called by the names."""
+def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:
+    """Put the two ends of a list side by side: the first column is shared, columns of tokens are called by the end."""
 
     def of_list(column: Column, at: int) -> Column:
-        heading = (first_name, second_name)[at] if column.kind == "token" else column.title
+        heading = ("top", "bottom")[at] if column.kind == "token" else column.title
         return replace(column, get=lambda row: column.value(row[at]) if row[at] else None, heading=heading)
 
     shared, *others = columns
     either = replace(shared, get=lambda row: shared.value(row[0] or row[1]))
     side_by_side = tuple(of_list(column, at) for at in (0, 1) for column in others)
-    by_rank: list[dict[int, Any]] = [{row["rank"]: row for row in ranked(entries)} for entries in (first, second)]
+    by_rank: list[dict[int, Any]] = [{row["rank"]: row for row in ranked(entries)} for entries in (top, bottom)]
     rows = [tuple(of_end.get(rank) for of_end in by_rank) for rank in sorted(by_rank[0].keys() | by_rank[1].keys())]
     return (either, *side_by_side), rows
 

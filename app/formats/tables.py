@@ -1,26 +1,17 @@
 """Which tables a view has, what a file of them is about, and the file itself: CSV, Markdown or LaTeX."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
-from app.formats.compact_tables import compact_tables
-from app.formats.comparison_tables import comparison_tables
-from app.formats.csv_format import csv_chunks, defused
-from app.formats.lab_tables import lab_tables
-from app.formats.label_tables import labels_tables
-from app.formats.latex import as_latex
-from app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
-from app.formats.paper_tables import paper_tables
-from app.formats.parameter_tables import (
-    classifier_tables,
-    direction_tables,
-    head_tables,
-    neuron_tables,
-    pairs_tables,
-    subhead_tables,
-)
-from app.formats.prompt_tables import prompt_tables
-from app.formats.stored_tables import (
+from lexiscope.app.formats.comparison_tables import comparison_tables
+from lexiscope.app.formats.csv_format import csv_chunks, defused
+from lexiscope.app.formats.lab_tables import lab_tables
+from lexiscope.app.formats.label_tables import labels_tables
+from lexiscope.app.formats.latex import as_latex
+from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
+from lexiscope.app.formats.paper_tables import paper_tables
+from lexiscope.app.formats.prompt_tables import prompt_tables
+from lexiscope.app.formats.stored_tables import (
     home_tables,
     layer_lists_tables,
     layer_tables,
@@ -28,30 +19,24 @@ from app.formats.stored_tables import (
     search_tables,
     token_tables,
 )
-from app.formats.table import Table
-from app.formats.text_formats import Source, as_markdown
-from app.views.classifier import ClassifierView
-from app.views.comparison import ComparisonView
-from app.views.direction import DirectionView
-from app.views.head import HeadView
-from app.views.home import HomeView
-from app.views.lab import LabView
-from app.views.labels import LabelsView
-from app.views.layer import LayerView
-from app.views.layer_lists import LayerListsView
-from app.views.model import ModelView
-from app.views.neuron import NeuronView
-from app.views.pairs import PairsView
-from app.views.paper import PaperView
-from app.views.prompt import PromptView
-from app.views.relation import RelationView
-from app.views.search import SearchView
-from app.views.seeds import SeedsView
-from app.views.subhead import SubheadView
-from app.views.through_heads import ThroughHeadsView
-from app.views.token import TokenView
-from app.views.tokens import View, ViewOfModel
-from precompute.index.index import Index
+from lexiscope.app.formats.table import Table
+from lexiscope.app.formats.text_formats import Source, as_markdown
+from lexiscope.app.views.comparison import ComparisonView
+from lexiscope.app.views.home import HomeView
+from lexiscope.app.views.lab import LabView
+from lexiscope.app.views.labels import LabelsView
+from lexiscope.app.views.layer import LayerView
+from lexiscope.app.views.layer_lists import LayerListsView
+from lexiscope.app.views.model import ModelView
+from lexiscope.app.views.paper import PaperView
+from lexiscope.app.views.prompt import PromptView
+from lexiscope.app.views.relation import RelationView
+from lexiscope.app.views.search import SearchView
+from lexiscope.app.views.seeds import SeedsView
+from lexiscope.app.views.through_heads import ThroughHeadsView
+from lexiscope.app.views.token import TokenView
+from lexiscope.app.views.tokens import View, ViewOfModel
+from lexiscope.precompute.index.index import Index
 
 
 def view_csv(view: View) -> Iterator[str]:
@@ -59,14 +44,13 @@ def view_csv(view: View) -> Iterator[str]:
     return csv_chunks(tables(view), about(view))
 
 
-def view_text(format: str, view: View, url: str, index: Index | None, side: str | None = None) -> str:
-    """The Markdown (`md`) or LaTeX (`tex`) of a view; with a side, a small table of it. It says which page it is of,
-    and which weights and index."""
+def view_text(format: str, view: View, url: str, index: Index | None) -> str:
+    """Write the Markdown (`md`) or LaTeX (`tex`) of a view. The text names its page, the weights and the index."""
     build = f"weights {_weights(index)}, index build {index.manifest.build}" if index else ""
     if isinstance(view, ComparisonView):
         build = f"weights {' and '.join(side.weights_sha256[:12] for side in view.models)}, comparison {view.build}"
     write = {"md": as_markdown, "tex": as_latex}[format]
-    return write(compact_tables(view, side) if side else tables(view), Source(url, build))
+    return write(tables(view), Source(url, build))
 
 
 def _weights(index: Index) -> str:
@@ -74,20 +58,19 @@ def _weights(index: Index) -> str:
     return f"{tuned} less {minus.weights_sha256[:12]} ({minus.tuned} − {minus.model})" if minus else tuned
 
 
+@runtime_checkable
+class Tabled(Protocol):
+    """A view that knows its own tables, and what a file of them is about."""
+
+    def tables(self) -> list[Table]: ...
+
+    def about(self) -> dict[str, Any]: ...
+
+
 def tables(view: View) -> list[Table]:
+    if isinstance(view, Tabled):
+        return view.tables()
     match view:
-        case NeuronView():
-            return neuron_tables(view)
-        case SubheadView():
-            return subhead_tables(view)
-        case DirectionView():
-            return direction_tables(view)
-        case PairsView():
-            return pairs_tables(view)
-        case HeadView():
-            return head_tables(view)
-        case ClassifierView():
-            return classifier_tables(view)
         case LayerView():
             return layer_tables(view)
         case LayerListsView():
@@ -128,20 +111,9 @@ def about(view: View) -> dict[str, Any]:
 
 
 def _about(view: View) -> dict[str, Any]:
+    if isinstance(view, Tabled):
+        return view.about()
     match view:
-        case ClassifierView():
-            return {"model": view.model, "lens": view.lens}
-        case NeuronView():
-            return {"model": view.model, "layer": view.layer, "neuron": view.neuron, "lens": view.lens}
-        case SubheadView():
-            of_head = {"layer": view.layer, "head": view.head, "subhead": view.subhead}
-            return {"model": view.model, **of_head, "lens": view.lens}
-        case DirectionView():
-            of_head = {"layer": view.layer, "head": view.head, "direction": view.direction}
-            return {"model": view.model, **of_head, "lens": view.lens}
-        case PairsView() | HeadView():
-            of_head = {"layer": view.layer, "head": view.head}
-            return {"model": view.model, **of_head, "lens": view.lens, "preset": view.preset}
         case LayerView() | LayerListsView():
             only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
             return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.formats.table import Column, Row, Table, token_texts
-from app.views.token_text import visible
+from lexiscope.app.formats.table import Column, Row, Table, token_texts
+from lexiscope.app.views.token_text import visible
 
 
 @dataclass(frozen=True)

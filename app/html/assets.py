@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_APP = Path(__file__).parents[1]
+_PACKAGE = Path(__file__).parents[2]
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".ico": "image/x-icon", ".css": "text/css"}
 
 
@@ -24,9 +24,8 @@ class Asset:
 
 
 def folder(name: str) -> Path:
-    """`templates` or `static`: beside the packages in a clone, inside `app` in an installed wheel."""
-    installed = _APP / name
-    return installed if installed.is_dir() else _APP.parent / name
+    """Return the folder `templates` or `static` of the package; in a clone it is a link."""
+    return _PACKAGE / name
 
 
 def load_assets(folder: Path) -> Mapping[str, Asset]:

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from app.html.line_chart import Level, Line, LineChart
-from app.html.numbers import HEAT_STEPS, percent
-from app.views.attribution import LayerTerms
-from app.views.prompt import Coverage
-from app.views.token_text import visible
-from app.views.tokens import Token
+from lexiscope.app.html.line_chart import Level, Line, LineChart
+from lexiscope.app.html.numbers import HEAT_STEPS, percent
+from lexiscope.app.views.attribution import LayerTerms
+from lexiscope.app.views.prompt import Coverage
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token
 
 WINDOW = 24  # positions of a text that stand beside each other
 LABEL = 11  # characters of a label

@@ -3,10 +3,10 @@
 import re
 from typing import TYPE_CHECKING
 
-from app.formats.latex import escape, slug
+from lexiscope.app.formats.latex import escape, slug
 
 if TYPE_CHECKING:
-    from app.html.rendering import PageRequest
+    from lexiscope.app.html.rendering import PageRequest
 
 PAPER = """\
 @inproceedings{dar-etal-2023-analyzing,

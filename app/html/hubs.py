@@ -7,11 +7,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from app import addresses
-from app.views.hubs import hubs_of
-from app.views.tokens import Token
-from precompute.errors import IndexFault
-from precompute.index.index import Index
+from lexiscope.app import addresses
+from lexiscope.app.views.hubs import hubs_of
+from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
 
 MOSTLY = 0.5  # of a list: with more hubs than that, it says so
 

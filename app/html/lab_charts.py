@@ -2,12 +2,13 @@
 gives, or another way to draw samples."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
-from app.html.line_chart import Colour, Level, Line, LineChart, Mark
-from app.html.numbers import percent
-from app.views.lab import LabView
-from precompute.index.lab_record import (
+from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
+from lexiscope.app.html.numbers import percent, thousands
+from lexiscope.app.views.lab import LabView
+from lexiscope.precompute.index.lab_record import (
     CoveragePart,
     Coverages,
     CoveragesOfLens,
@@ -17,7 +18,7 @@ from precompute.index.lab_record import (
     SimilaritiesOfLens,
     SimilarityPart,
 )
-from precompute.paper.lists import PrintedNumber, numbers
+from lexiscope.precompute.paper.lists import PrintedNumber, numbers
 
 LENSES: dict[str, tuple[Colour, Mark]] = {"dot": ("first", "circle"), "cosine": ("second", "square")}
 COMPARED: dict[str, str] = {"ff": "FF keys and values", "vo": "w_v and w_o", "qk": "w_q and w_k"}
@@ -127,6 +128,36 @@ def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
             title = f"R_{coverage.k} of {name}, {'own layer’s' if target == 'own' else 'last'} state"
             charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent))
     return charts
+
+
+@dataclass(frozen=True)
+class ChartNumbers:
+    """One number of every line of some charts, as text: a row for each chart, "" where it has no such line."""
+
+    caption: str
+    lines: list[str]
+    rows: list[tuple[str, list[str]]]
+
+
+def numbers_beside(charts: Sequence[LineChart]) -> ChartNumbers:
+    """Take the mean of every line over its layers; along k, its value at the paper's k, or at the last one."""
+    lines: dict[str, None] = {}
+    rows = []
+    k: float | None = None
+    for chart in charts:
+        if chart.logarithmic:
+            known = printed("keepk_k").value
+            k = known if known in chart.along else chart.along[-1]
+        found = {}
+        for line in chart.lines:
+            values = [value for at, value in zip(chart.along, line.values, strict=True) if k in (None, at)]
+            measured = [value for value in values if value is not None]
+            if measured:
+                found[line.name.partition(" (")[0]] = chart.text(sum(measured) / len(measured))
+        lines |= dict.fromkeys(found)
+        rows.append((chart.title, found))
+    caption = "Means over layers" if k is None else f"At k = {thousands(int(k))}"
+    return ChartNumbers(caption, [*lines], [(title, [found.get(name, "") for name in lines]) for title, found in rows])
 
 
 def figure_rows(view: LabView) -> list[list[LineChart]]:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from app.html.numbers import HEAT_STEPS
-from app.views.comparison import KindView
-from app.views.layer_order import LayerPair
+from lexiscope.app.html.numbers import HEAT_STEPS
+from lexiscope.app.views.comparison import KindView
+from lexiscope.app.views.layer_order import LayerPair
 
 LARGEST_TABLE = 400  # cells: a larger map is drawn, without its numbers
 LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must do on white paper

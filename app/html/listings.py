@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from app import addresses
-from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
-from app.views.search_matches import PairMatch, VectorMatch
-from app.views.token import Listing, PairListing, RoleList
-from precompute.index.index import Index
+from lexiscope.app import addresses
+from lexiscope.app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES, reaching
+from lexiscope.app.views.search_matches import PairMatch, VectorMatch
+from lexiscope.app.views.token import Listing, PairListing, RoleList
+from lexiscope.precompute.index.index import Index
 
 
 def peak(roles: Iterable[RoleList]) -> float:
@@ -26,7 +26,7 @@ def pair_address(
     index: Index, listing: PairListing | PairMatch, first: int, second: int, lens: str, preset: str
 ) -> str:
     """The address of a pair's row in a head's list."""
-    page = addresses.pairs(
+    page = addresses.link("pairs",
         index.manifest.model, listing["layer"], listing["head"], listing["matrix"],
         lens=lens, preset=preset, k=reaching(listing["rank"], PAIR_ENTRIES, index.manifest.pairs),
     )  # fmt: skip

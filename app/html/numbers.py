@@ -1,14 +1,13 @@
 """Numbers as people read them, and the steps of bars and heat that lexiscope.css knows.
 The content security policy allows no style in a page: every length and colour is a step, in a data attribute."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log, log10
-from typing import Literal
+from typing import Any, Literal
 
-from app.views.head import SubheadRow
-from app.views.model import LayerRow
-from app.views.similarity import TELLING
-from app.views.tokens import ScoredToken, TokenPair
+from lexiscope.app.views.model import LayerRow
+from lexiscope.app.views.similarity import TELLING
+from lexiscope.app.views.tokens import ScoredToken, TokenPair
 
 BAR_STEPS = 50
 HEAT_STEPS = 8
@@ -72,10 +71,10 @@ def peak(*lists: Sequence[ScoredToken] | Sequence[TokenPair]) -> float:
     return max((abs(entries[0]["score"]) for entries in lists if entries), default=0.0)
 
 
-def most_similar(rows: Iterable[SubheadRow], matrix: Literal["vo", "qk"]) -> list[SubheadRow]:
+def most_similar(rows: Iterable[Mapping[str, Any]], matrix: Literal["vo", "qk"]) -> list[Mapping[str, Any]]:
     """The subheads whose two vectors are most similar, at either end; none whose similarity says nothing."""
 
-    def larger(row: SubheadRow) -> float:
+    def larger(row: Mapping[str, Any]) -> float:
         of = row["similarity"][matrix]
         return max(of["top"], of["bottom"]) if of else 0.0
 

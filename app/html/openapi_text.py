@@ -41,15 +41,7 @@ def type_name(schema: dict[str, Any]) -> str:
     return "anything"
 
 
-def example(about: dict[str, Any]) -> Any:
-    """The first example of a parameter or an answer; "" if it has none."""
-    if "example" in about:
-        return about["example"]
-    match about.get("examples"):
-        case dict(named) if named:
-            first = next(iter(named.values()))
-            return first.get("value", "") if isinstance(first, dict) else first
-        case list(listed) if listed:
-            return listed[0]
-    schema = about.get("schema", {})
+def example(argument: dict[str, Any]) -> Any:
+    """Return the first example of an argument, else its default, else ""."""
+    schema = argument.get("schema", {})
     return next(iter(schema.get("examples", [])), schema.get("default", ""))

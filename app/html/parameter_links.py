@@ -4,34 +4,34 @@ shows them. Without a lens they lead to the one that reads best."""
 from collections.abc import Mapping
 from typing import Any
 
-from app import addresses
-from precompute.index.index import Index
+from lexiscope.app import addresses
+from lexiscope.precompute.index.index import Index
 
 
 def layer(index: Index, layer: int, lens: str = "") -> str:
     name, stored = index.manifest.model, index.stored
     if "ff_key" in stored.kinds or "ff_value" in stored.kinds:
-        return addresses.layer(name, layer, lens=_lens(index, lens))
-    return addresses.model(name, lens=_lens(index, lens))
+        return addresses.link("layer", name, layer, lens=_lens(index, lens))
+    return addresses.link("model", name, lens=_lens(index, lens))
 
 
 def neuron(index: Index, layer: int, neuron: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.neurons:
-        return addresses.ff(name, layer, neuron, lens=_lens(index, lens))
+        return addresses.link("neuron", name, layer, neuron, lens=_lens(index, lens))
     return addresses.prompt(name, layer=layer, neuron=neuron, panel="neurons", lens=_lens(index, lens))
 
 
 def head(index: Index, layer: int, head: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.heads:
-        return addresses.head(name, layer, head, lens=_lens(index, lens))
+        return addresses.link("head", name, layer, head, lens=_lens(index, lens))
     return addresses.prompt(name, layer=layer, head=head, panel="attention,patterns", lens=_lens(index, lens))
 
 
 def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") -> str:
     if index.stored.pairs:
-        return addresses.pairs(index.manifest.model, layer, number, matrix, lens=_lens(index, lens))
+        return addresses.link("pairs", index.manifest.model, layer, number, matrix, lens=_lens(index, lens))
     return head(index, layer, number, lens)
 
 

@@ -1,6 +1,5 @@
 """Turns a view into a page: the template environment, and what every template is given."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,16 +9,14 @@ from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from app import addresses
-from app.formats import lab_tables, stored_tables
-from app.formats.compact_tables import sides_of_directions, sides_of_vectors
-from app.html import (
+from lexiscope.app import addresses
+from lexiscope.app.formats import lab_tables, stored_tables
+from lexiscope.app.html import (
     charts,
     citation,
     glossary,
     hubs,
     lab_charts,
-    lab_findings,
     layer_maps,
     line_chart,
     listings,
@@ -28,19 +25,20 @@ from app.html import (
     parameter_links,
     tokens,
 )
-from app.html.assets import folder
-from app.library.model_labels import ModelLabels
-from app.library.two_models import TwoModels
-from app.views import difference, lengths, parse_address, through_heads, typed_parameters, typed_words
-from app.views import labels as label_pages
-from app.views.example_texts import example_texts
-from app.views.label_copy import as_label
-from app.views.paper import lists_of
-from app.views.token_text import visible
-from precompute.index import not_stored
-from precompute.index.index import Index, ranges
-from precompute.plain_text import file_size
-from precompute.shape import DIRECTION_KINDS, PRESETS
+from lexiscope.app.html.assets import folder
+from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.library.two_models import TwoModels
+from lexiscope.app.views import difference, lengths, parse_address, through_heads
+from lexiscope.app.views import labels as label_pages
+from lexiscope.app.views.example_texts import example_texts
+from lexiscope.app.views.label_copy import as_label
+from lexiscope.app.views.paper import lists_of
+from lexiscope.app.views.token_text import visible
+from lexiscope.precompute.index import not_stored
+from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.live.wire import grammar
+from lexiscope.precompute.plain_text import file_size
+from lexiscope.precompute.shape import DIRECTION_KINDS, PRESETS
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class PageRequest:
         path, _, query = self.canonical.partition("?")
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
-            return addresses.model(model, lens=self.lens)
+            return addresses.link("model", model, lens=self.lens)
         left_out = {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
         return addresses.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
 
@@ -128,7 +126,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "plain": tokens.plain,
         "plain_pairs": tokens.plain_pairs,
         "predicted": numbers.predicted,
-        "pretty_json": lambda value: json.dumps(value, indent=2, ensure_ascii=False),
         "pulling_words": tokens.pulling_words,
         "rank_heat": numbers.rank_heat,
         "ratio": numbers.ratio,
@@ -152,12 +149,12 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "is_direction": DIRECTION_KINDS.__contains__,
         "label_pages": label_pages,
         "lab_charts": lab_charts,
-        "lab_findings": lab_findings,
         "lab_tables": lab_tables,
         "layer_maps": layer_maps,
         "lengths": lengths,
         "line_chart": line_chart,
         "links": parameter_links,
+        "grammar": grammar,
         "listings": listings,
         "no_run": difference.no_run,
         "not_stored": not_stored,
@@ -166,13 +163,9 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "paper_lists": lists_of,
         "parse_address": parse_address,
         "ranges": ranges,
-        "sides_of_directions": sides_of_directions,
-        "sides_of_vectors": sides_of_vectors,
         "stored_tables": stored_tables,
         "through_heads": through_heads,
-        "typed_parameters": typed_parameters,
-        "typed_words": typed_words,
         "turned": addresses.turned,
-        "url": addresses,
+        "url": addresses.Links(),
     }
     return jinja

@@ -7,12 +7,12 @@ from html import escape
 
 from markupsafe import Markup
 
-from app import addresses
-from app.html.hubs import marked
-from app.views.seeds import SeedWord
-from app.views.token_text import visible
-from app.views.tokens import ScoredToken, Token, TokenPair
-from precompute.index.tokens import CONTINUES
+from lexiscope.app import addresses
+from lexiscope.app.html.hubs import marked
+from lexiscope.app.views.seeds import SeedWord
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair
+from lexiscope.precompute.index.tokens import CONTINUES
 
 CUT = 9  # lists side by side have room for about as many characters
 SEED_WORDS = 4
@@ -49,7 +49,7 @@ def chip_text(token: Token) -> Markup:
 @lru_cache(256)
 def _around_id(model: str, lens: str, hubs: str | None) -> tuple[str, str]:
     """What stands before and after a token's id in the address of its page."""
-    path, mark, query = addresses.token(model, 0, lens=lens, hubs=hubs).partition("?")
+    path, mark, query = addresses.link("token", model, 0, lens=lens, hubs=hubs).partition("?")
     return escape(path.removesuffix("0")), f'{escape(mark + query)}">'
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from precompute.shape import Shape
+from lexiscope.precompute.shape import Shape
 
 UNNAMED = {"gpt2": "GPT-2", "llama": "Llama"}  # architectures of indexes from before they stored a name
 

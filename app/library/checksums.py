@@ -3,10 +3,10 @@
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from precompute.errors import IndexFault, ShardUnreadable
-from precompute.files import Stamp
-from precompute.index.index import Index
-from precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.errors import IndexFault, ShardUnreadable
+from lexiscope.precompute.files import Stamp
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest_entries import FileEntry
 
 
 def _was_refused(check: Future[None]) -> bool:

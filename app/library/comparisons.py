@@ -5,12 +5,12 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.library.fault_text import for_visitors
-from precompute.errors import IndexFault, LexiscopeError, NotFound
-from precompute.files import Stamp, stamp_of
-from precompute.index.comparison import Comparison, comparison_folders
-from precompute.index.comparison_record import ComparedModel
-from precompute.index.manifest import Manifest
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
+from lexiscope.precompute.files import Stamp, stamp_of
+from lexiscope.precompute.index.comparison import Comparison, comparison_folders
+from lexiscope.precompute.index.comparison_record import ComparedModel
+from lexiscope.precompute.index.manifest import Manifest
 
 Names = tuple[str, str]  # of A and of B
 

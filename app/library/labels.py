@@ -9,10 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from app.library.model_labels import ModelLabels
-from precompute.files import Stamp, stamp_of
-from precompute.index.index import Index
-from precompute.index.label_files import (
+from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.precompute.files import Stamp, stamp_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_files import (
     LABELS,
     MOST_BYTES,
     MOST_BYTES_OF_ALL,
@@ -23,8 +23,8 @@ from precompute.index.label_files import (
     plain_path,
     read_label_file,
 )
-from precompute.paper.labels import paper_labels
-from precompute.plain_text import file_size
+from lexiscope.precompute.paper.labels import paper_labels
+from lexiscope.precompute.plain_text import file_size
 
 WAIT_SECONDS = 0.5  # for files to be read; those that take longer are there a moment later
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from app.library.fault_text import for_visitors
-from precompute.errors import LexiscopeError
-from precompute.files import Stamp, stamp_of
-from precompute.index.index import Index
-from precompute.index.lab_record import LAB, LabRecord
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.files import Stamp, stamp_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import LAB, LabRecord
 
 KEPT = 32  # records
 

@@ -7,22 +7,23 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tokenizers import Tokenizer
+from lexiscope.app.library.card import ModelCard, architecture_name
+from lexiscope.app.library.checksums import Checksums
+from lexiscope.app.library.comparisons import ComparisonCard, Comparisons, weights_of
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.labels import Labels
+from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
+from lexiscope.precompute.files import Stamp, read_regular, stamp_of
+from lexiscope.precompute.index.comparison import Comparison, Side
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import TOKENIZER, has_manifest
+from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 
-from app.library.card import ModelCard, architecture_name
-from app.library.checksums import Checksums
-from app.library.comparisons import ComparisonCard, Comparisons, weights_of
-from app.library.fault_text import for_visitors
-from app.library.labels import Labels
-from app.library.model_labels import ModelLabels
-from precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
-from precompute.files import Stamp, read_regular, stamp_of
-from precompute.index.comparison import Comparison, Side
-from precompute.index.index import Index
-from precompute.index.manifest import TOKENIZER, has_manifest
-from precompute.index.model_names import MODEL_NAME, model_name
-from precompute.index.tokenizer import parse_tokenizer
+if TYPE_CHECKING:  # importing it costs what `lexiscope show` of a neuron does not need
+    from tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ class Library:
         """Another one whenever labels may be others."""
         return self._labels.version()
 
-    def tokenizer(self, name: str) -> Tokenizer | None:
+    def tokenizer(self, name: str) -> "Tokenizer | None":
         """The model's tokenizer, loaded when it is first asked for; None if its file is missing or another one."""
         index = self.index(name)
         wanted = index.manifest.tokenizer_sha256
@@ -217,7 +218,9 @@ class Library:
         return NotFound(f"no index of {name!r} (built: {', '.join(built) or 'none'}); {hint}")
 
 
-def _load_tokenizer(path: Path, sha256: str) -> Tokenizer | None:
+def _load_tokenizer(path: Path, sha256: str) -> "Tokenizer | None":
+    from lexiscope.precompute.index.tokenizer import parse_tokenizer  # the library `tokenizers`, for live pages alone
+
     try:
         content = read_regular(path)
         return parse_tokenizer(content) if hashlib.sha256(content).hexdigest() == sha256 else None

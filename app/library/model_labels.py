@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
-from precompute.index.label_files import FiledLabel, first_faults
-from precompute.paper.labels import FILE as PAPER
-from precompute.shape import Shape
+from lexiscope.precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
+from lexiscope.precompute.index.label_files import FiledLabel, first_faults
+from lexiscope.precompute.paper.labels import FILE as PAPER
+from lexiscope.precompute.shape import Shape
 
 _Key: TypeAlias = tuple[str, int | None, int | None, int | None]  # kind, layer, head or neuron, subhead or direction
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from app.library.library import Library
-from precompute.errors import LexiscopeError
-from precompute.index.index import Index
-from precompute.index.manifest import Manifest
+from lexiscope.app.library.library import Library
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import Manifest
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.middleware.security import ErrorPage
+from lexiscope.app.middleware.security import ErrorPage
 
 RESTART_SECONDS = 10  # after which a visitor of a server that is stopping may find another
 LAST_ANSWERS_SECONDS = 1

@@ -5,7 +5,7 @@ import time
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.metrics import Metrics
+from lexiscope.app.metrics import Metrics
 
 logger = logging.getLogger("lexiscope.access")
 

@@ -2,15 +2,16 @@
 a server would answer."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import index as as_int  # of numpy, too, as frames have them
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
-from app.notebook.source import AskedLens
-from app.views.typed_words import parse_terms
-from precompute.errors import BadRequest
-from precompute.live.wire.shared import Lens
-from precompute.shape import LENSES, MATRICES, PRESETS, SIDES, Preset
+from lexiscope.app.notebook.source import AskedLens
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.wire.asks import PromptArguments
+from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.live.wire.grammar import parse_terms
+from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS, SIDES, Preset
 
 T = TypeVar("T")
 ListLens: TypeAlias = Lens | Literal["both"] | None
@@ -117,6 +118,26 @@ def seed_kinds(value: str | Iterable[str]) -> tuple[str, ...]:
 def token_or_none(name: str, value: Any) -> str | None:
     """A word, or a token by its id, as a run takes it."""
     return value if value is None else text(name, value) if isinstance(value, str) else str(at(name, value))
+
+
+def of_run(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a run that were given, each checked by what its field holds."""
+    fields = PromptArguments.model_fields
+    for name in values:
+        if name not in fields or name in ("text", "panel"):
+            raise TypeError(f"run() got an unexpected keyword argument {name!r}")
+    checked = {name: _of_field(name, value, fields[name].annotation) for name, value in values.items()}
+    return {name: value for name, value in checked.items() if value is not None}
+
+
+def _of_field(name: str, value: Any, holds: Any) -> Any:
+    if get_origin(holds) is Literal:
+        return one_of(name, value, get_args(holds))
+    if get_origin(holds) is tuple:
+        return texts(name, value)
+    if holds is int:
+        return count(name, value)
+    return at_or_none(name, value) if holds == int | None else token_or_none(name, value)
 
 
 def _words(values: Sequence[Any]) -> tuple[str, ...]:

@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.formats.table import Table
-from app.notebook import arguments
-from app.notebook.pages import Page
-from app.notebook.show import Shown
-from app.notebook.source import AskedLens, Source
-from app.views.search import SearchView
-from app.views.seeds import SeedsView
-from app.views.token import TokenView
-from app.views.token_text import visible
-from precompute.index.index import ranges
-from precompute.shape import Preset
+from lexiscope.app.formats.table import Table
+from lexiscope.app.notebook import arguments
+from lexiscope.app.notebook.pages import Page
+from lexiscope.app.notebook.show import Shown
+from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.views.search import SearchView
+from lexiscope.app.views.seeds import SeedsView
+from lexiscope.app.views.token import TokenView
+from lexiscope.app.views.token_text import visible
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.shape import Preset
 
 
 class Places(Page[TokenView]):

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from precompute.errors import BadRequest, LexiscopeError, NotFound
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -43,7 +43,7 @@ def needed_for(what: str, install: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in ("app", "precompute", "lexiscope"):
+        if (error.name or "").partition(".")[0] == "lexiscope":
             raise  # a fault of ours
         raise NeedsPackage(f"{what} needs {error.name}, which is not installed: pip install {install}") from None
 

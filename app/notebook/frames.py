@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from app.notebook.errors import needed_for
-from precompute.export.columns import Columns, Named
+from lexiscope.app.notebook.errors import needed_for
+from lexiscope.precompute.export.columns import Columns, Named
 
 if TYPE_CHECKING:
     import pandas

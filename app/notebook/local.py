@@ -5,47 +5,52 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.addresses import is_reserved
-from app.library.library import Library
-from app.notebook.errors import checked, needed_for, no_such_text
-from app.notebook.source import AskedLens, RunAsk
-from app.views.difference import check_can_run
-from app.views.direction import DirectionView
-from app.views.first_tokens import unbuilt
-from app.views.head import HeadView
-from app.views.hubs import hubs_of, without_hubs
-from app.views.layer import token_named
-from app.views.neuron import NeuronView
-from app.views.pairs import PairsView
-from app.views.parameter_pages import direction_page, head_page, neuron_page, pairs_page, subhead_page
-from app.views.prompt import PromptView, prompt_view
-from app.views.search import SearchView, search_view, with_labels
-from app.views.seeds import SeedsView, seeds_view
-from app.views.stored_seeds import stored_seeds_view
-from app.views.subhead import SubheadView
-from app.views.token import TokenView, token_view
-from app.views.tokens import Token, View, token_of
-from app.views.typed_parameters import parse_off, parse_set
-from app.views.typed_words import parse_against, parse_terms, parse_token, write_terms
-from app.workers.errors import TooLarge
-from app.workers.protocol import weights_name_of
-from precompute.errors import BadRequest, IndexFault, LexiscopeError
-from precompute.index.index import Index
-from precompute.index.manifest import TOKENIZER
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.shared import Lens, Matrix
-from precompute.live.wire.words import SeedsAsk
-from precompute.shape import Preset
+from lexiscope.app.addresses import is_reserved
+from lexiscope.app.library.library import Library
+from lexiscope.app.notebook.errors import checked, needed_for, no_such_text
+from lexiscope.app.notebook.source import AskedLens
+from lexiscope.app.pages.head import HEAD, HeadAt, HeadView
+from lexiscope.app.pages.page import A, LensArguments, Page, Q, Site, V
+from lexiscope.app.pages.pairs import PAIRS, PairsAt, PairsView
+from lexiscope.app.pages.parameter import (
+    DIRECTION,
+    NEURON,
+    SUBHEAD,
+    DirectionAt,
+    DirectionView,
+    NeuronAt,
+    NeuronView,
+    SubheadAt,
+    SubheadView,
+)
+from lexiscope.app.views.difference import check_can_run
+from lexiscope.app.views.first_tokens import unbuilt
+from lexiscope.app.views.hubs import hubs_of, without_hubs
+from lexiscope.app.views.layer import token_named
+from lexiscope.app.views.prompt import PromptView, prompt_view
+from lexiscope.app.views.search import SearchView, search_view, with_labels
+from lexiscope.app.views.seeds import SeedsView, seeds_view
+from lexiscope.app.views.stored_seeds import stored_seeds_view
+from lexiscope.app.views.token import TokenView, token_view
+from lexiscope.app.views.tokens import Token, token_of
+from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import TOKENIZER
+from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk, SeedsAsk
+from lexiscope.precompute.live.wire.errors import TooLarge
+from lexiscope.precompute.live.wire.fields import Lens, Matrix
+from lexiscope.precompute.live.wire.grammar import parse_terms, write_terms
+from lexiscope.precompute.live.wire.protocol import weights_name_of
+from lexiscope.precompute.shape import Preset
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-    from precompute.live.engine import Engine
+    from lexiscope.precompute.live.engine import Engine
 
 T = TypeVar("T")
-V = TypeVar("V", bound=View)
 
 TRIES = 3  # to read an index whose files are being replaced
 
@@ -74,38 +79,35 @@ class LocalSource:
         return self._index().layers
 
     def neuron(self, layer: int, neuron: int, lens: AskedLens, k: int | None, hide_hubs: bool) -> NeuronView:
-        return self._view(
-            lambda index: neuron_page(self._library, index, layer, neuron, lens or index.stored.lens, k, hide_hubs),
-            hide_hubs,
-        )
+        return self._page(NEURON, NeuronAt(layer=layer, neuron=neuron), hide_hubs, lens=lens, k=k)
 
     def head(self, layer: int, head: int, lens: AskedLens, preset: Preset, hide_hubs: bool) -> HeadView:
-        return self._view(
-            lambda index: head_page(self._library, index, layer, head, lens or index.stored.lens, preset, hide_hubs),
-            hide_hubs,
-        )
+        return self._page(HEAD, HeadAt(layer=layer, head=head), hide_hubs, lens=lens, preset=preset)
 
     def pairs(
         self, matrix: Matrix, layer: int, head: int, lens: AskedLens, preset: Preset, k: int | None, hide_hubs: bool
     ) -> PairsView:
-        return self._view(
-            lambda index: pairs_page(self._library, index, matrix, layer, head, lens or index.stored.lens, preset, k),
-            hide_hubs,
-        )
+        at = PairsAt(layer=layer, head=head, matrix=matrix)
+        return self._page(PAIRS, at, hide_hubs, lens=lens, preset=preset, k=k)
 
     def subhead(
         self, layer: int, head: int, subhead: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> SubheadView:
-        def make(index: Index) -> SubheadView:
-            return subhead_page(self._library, index, layer, head, subhead, lens or index.stored.lens, k, hide_hubs)
-
-        return self._view(make, hide_hubs)
+        return self._page(SUBHEAD, SubheadAt(layer=layer, head=head, subhead=subhead), hide_hubs, lens=lens, k=k)
 
     def direction(
         self, layer: int, head: int, direction: int, lens: AskedLens, k: int | None, hide_hubs: bool
     ) -> DirectionView:
-        def make(index: Index) -> DirectionView:
-            return direction_page(self._library, index, layer, head, direction, lens or index.stored.lens, k, hide_hubs)
+        at = DirectionAt(layer=layer, head=head, direction=direction)
+        return self._page(DIRECTION, at, hide_hubs, lens=lens, k=k)
+
+    def _page(self, page: Page[A, Q, V], at: A, hide_hubs: bool, **asked: Any) -> V:
+        """Make the view of a page, by the function that its route calls."""
+        ask = page.arguments.model_validate({name: value for name, value in asked.items() if value is not None})
+
+        def make(index: Index) -> V:
+            site = Site(index=index, library=self._library, hide_hubs=hide_hubs)
+            return page.make(site, at, ask.with_lens(index) if isinstance(ask, LensArguments) else ask)
 
         return self._view(make, hide_hubs)
 
@@ -153,7 +155,7 @@ class LocalSource:
         if not terms:
             raise BadRequest("there are no words: give some such as horse, dog, lion")
         index = self._index()
-        fields = {"terms": terms, "kinds": tuple(kinds), "n": k, "lens": lens, "unbuilt": unbuilt(index, lens)}
+        fields = {"words": terms, "kind": tuple(kinds), "k": k, "lens": lens, "unbuilt": unbuilt(index, lens)}
         ask = checked(SeedsAsk, fields)
         with self._engine_lock:
             (answer,) = self._loaded(index, "exact seeds").seeds([ask])
@@ -161,19 +163,10 @@ class LocalSource:
             raise answer
         return seeds_view(index, write_terms(terms), ",".join(kinds), lens, answer), True, ()
 
-    def run(self, ask: RunAsk) -> PromptView:
+    def run(self, ask: PromptArguments) -> PromptView:
         index = self._index()
         check_can_run(index)
-        asked = checked(
-            PromptAsk,
-            {
-                "text": ask.text, "panels": ask.panels, "position": ask.position, "layer": ask.layer,
-                "neuron": ask.neuron, "head": ask.head, "convention": ask.convention, "lens": ask.lens,
-                "rows": ask.rows, "k": ask.k, "unbuilt": unbuilt(index, ask.lens),
-                "interventions": (*parse_off(",".join(ask.off)), *parse_set(",".join(ask.set))),
-                "token": ask.token and parse_token(ask.token), "against": parse_against(ask.against),
-            },
-        )  # fmt: skip
+        asked = checked(PromptAsk, {**dict(ask), "unbuilt": unbuilt(index, ask.lens)})
         with self._engine_lock:
             engine = self._loaded(index, "a run")
             if (tokens := engine.token_count(ask.text)) > engine.n_positions:
@@ -181,7 +174,7 @@ class LocalSource:
             (answer,) = engine.prompts([asked])
         if isinstance(answer, LexiscopeError):
             raise answer
-        return prompt_view(index, asked, ",".join(ask.panels), answer)
+        return prompt_view(index, asked, answer)
 
     def read(self, make: Callable[[Index], T]) -> T:
         """Asks again where a file was replaced meanwhile: the library then checks it and opens it anew."""
@@ -214,9 +207,9 @@ class LocalSource:
         if self._engine is None or self._engine[0] != wanted:
             self._engine = None  # before another is loaded
             with needed_for(what, "'lexiscope[precompute]'"):
-                from app.weights import weights_of_index
-                from precompute.live.engine import Engine
-                from precompute.weights.difference import Difference
+                from lexiscope.app.weights import weights_of_index
+                from lexiscope.precompute.live.engine import Engine
+                from lexiscope.precompute.weights.difference import Difference
 
                 weights = weights_of_index(index)
                 source = weights if isinstance(weights, Difference) else weights.checkpoint

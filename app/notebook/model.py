@@ -2,24 +2,24 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
-from app.addresses import SEED_KIND
-from app.formats.table import Table
-from app.notebook import arguments
-from app.notebook.arguments import ListLens, at, at_or_none, count, count_or_none, one_of
-from app.notebook.by_words import Search, Seeds, Token
-from app.notebook.pages import Direction, Head, Neuron, Subhead
-from app.notebook.run import Run, run_model
-from app.notebook.show import Shown
-from app.notebook.slices import Lists, pair_lists, vector_lists
-from app.notebook.source import AskedLens, RunAsk, Source
-from app.views.layer import TOKEN_ID
-from app.views.lengths import LIKELY_TOKENS, SEED_RESULTS
-from precompute.errors import BadRequest
-from precompute.live.wire.prompt import Convention, Panel, PatternRows
-from precompute.live.wire.shared import Lens, Matrix
-from precompute.shape import SIDES, Preset
+from lexiscope.app.formats.table import Table
+from lexiscope.app.notebook import arguments
+from lexiscope.app.notebook.arguments import ListLens, at, count, count_or_none
+from lexiscope.app.notebook.by_words import Search, Seeds, Token
+from lexiscope.app.notebook.pages import Direction, Head, Neuron, Subhead
+from lexiscope.app.notebook.run import Run, run_model
+from lexiscope.app.notebook.show import Shown
+from lexiscope.app.notebook.signatures import takes_fields_of
+from lexiscope.app.notebook.slices import Lists, pair_lists, vector_lists
+from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.views.layer import TOKEN_ID
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments
+from lexiscope.precompute.live.wire.fields import Lens, Matrix
+from lexiscope.precompute.shape import SEED_KIND, SIDES, Preset
 
 End: TypeAlias = Literal["top", "bottom"]
 
@@ -129,38 +129,14 @@ class Model(Shown):
         terms, kinds = arguments.seed_words(words), arguments.seed_kinds(kind)
         return Seeds(*self.source.seeds(terms, kinds, arguments.lens(lens) or "dot", count("k", k), exact))
 
-    def run(
-        self,
-        text: str,
-        *,
-        panels: Iterable[Panel] | None = None,
-        position: int | None = None,
-        layer: int | None = None,
-        head: int | None = None,
-        neuron: int | None = None,
-        lens: Lens = "dot",
-        convention: Convention = RunAsk.convention,
-        rows: PatternRows = "heads",
-        k: int = LIKELY_TOKENS,
-        off: str | Sequence[str] = (),
-        set: str | Sequence[str] = (),  # noqa: A002 (the page's word)
-        token: str | int | None = None,
-        against: str | int = "mean",
-    ) -> Run:
+    @takes_fields_of(PromptArguments)
+    def run(self, /, text: str, *, panels: Iterable[PanelName] | None = None, **chosen: Any) -> Run:
         """Runs the model on a text: here, with torch, or on the server. `panels`: all six unless some are named.
 
         `position` (the last), `layer` (the last), `head` and `neuron` say what panels look at; `off` and `set` change
         the run: off=["10.2361", "8.h11"], set=["10.5:2.5"]; `token` and `against` are of attribution."""
-        return run_model(
-            self.source, arguments.text("text", text), None if panels is None else arguments.texts("panels", panels),
-            position=at_or_none("position", position), layer=at_or_none("layer", layer),
-            head=at_or_none("head", head), neuron=at_or_none("neuron", neuron), lens=arguments.lens(lens) or "dot",
-            convention=one_of("convention", convention, get_args(Convention)) or RunAsk.convention,
-            rows=one_of("rows", rows, get_args(PatternRows)) or RunAsk.rows, k=count("k", k),
-            off=arguments.texts("off", off), set=arguments.texts("set", set),
-            token=arguments.token_or_none("token", token),
-            against=arguments.token_or_none("against", against) or "mean",
-        )  # fmt: skip
+        named = None if panels is None else arguments.texts("panels", panels)
+        return run_model(self.source, arguments.text("text", text), named, arguments.of_run(chosen))
 
     def neurons(
         self,

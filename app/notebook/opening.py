@@ -5,20 +5,22 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
-from app.formats.stored_tables import models_table
-from app.formats.table import Table
-from app.library.card import ModelCard
-from app.notebook.local import LocalSource, library_of
-from app.notebook.model import Model
-from app.notebook.server import ServerSource
-from app.notebook.show import Shown
-from app.notebook.site import Site, is_address, split_address
-from precompute.errors import BadRequest, NotFound
-from precompute.index.data_folder import open_model as open_index
-from precompute.index.manifest import has_manifest
-from precompute.index.model_names import MODEL_NAME, model_name
+from lexiscope.app.formats.stored_tables import models_table
+from lexiscope.app.formats.table import Table
+from lexiscope.app.library.card import ModelCard
+from lexiscope.app.notebook.local import LocalSource, library_of
+from lexiscope.app.notebook.model import Model
+from lexiscope.app.notebook.run import Run
+from lexiscope.app.notebook.server import ServerSource
+from lexiscope.app.notebook.show import Shown
+from lexiscope.app.notebook.signatures import takes_arguments_of
+from lexiscope.app.notebook.site import Site, is_address, split_address
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.data_folder import open_model as open_index
+from lexiscope.precompute.index.manifest import has_manifest
+from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 
 _HOST_AND_PORT = re.compile(r"[\w.\-]+:[0-9]+(/.*)?")
 NameOrPath: TypeAlias = str | os.PathLike[str]
@@ -60,7 +62,14 @@ class Models(Shown, Sequence[ModelCard]):
         return [f"{card.model}: {fault}" for card in self.cards for fault in card.faults]
 
 
-def open_model(model: NameOrPath, data: NameOrPath | None, weights: bool, device: str) -> Model:
+def open(  # noqa: A001 (lexiscope.open is how people say it)
+    model: NameOrPath, *, data: NameOrPath | None = None, weights: bool = False, device: str = "auto"
+) -> Model:
+    """Open a model by its name in the data folder, by the path of its index, or by its address on a server.
+
+    `data`: the folder with the indexes (default: the environment's LEXISCOPE_DATA, else ./data). `weights`: `seeds` are
+    computed from the weights, too; they are loaded when they are first needed, on `device` (auto, cpu, cuda, ...).
+    NotFound says which models there are; Unreachable, that no server answers."""
     asked = _as_text(model, "a model's name, the path of its index, or its address on a server")
     if is_address(asked):
         return Model(_server_source(asked))
@@ -80,13 +89,20 @@ def _is_built(data: Path, asked: str) -> bool:
     return bool(MODEL_NAME.fullmatch(name)) and has_manifest(data / name)
 
 
-def list_models(where: NameOrPath | None) -> Models:
+def models(where: NameOrPath | None = None) -> Models:
+    """Return the models of a data folder (default: as for `open`), or of a server by its address."""
     if where is not None:
         asked = _as_text(where, "a data folder, or the address of a server")
         if is_address(asked):
             return Models(Site(split_address(asked)[0]).models())
         _check_scheme(asked)
     return Models(library_of(data_folder(where).resolve()).cards())
+
+
+@takes_arguments_of(Model.run)
+def run(model: Model | str, *arguments: Any, **named: Any) -> Run:
+    """Run a model on a text: `Model.run`, whose arguments it takes. A name is opened first."""
+    return (model if isinstance(model, Model) else open(model)).run(*arguments, **named)
 
 
 def data_folder(data: NameOrPath | None) -> Path:

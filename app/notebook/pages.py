@@ -1,31 +1,29 @@
 """What a model is asked for, as objects: each holds the view of its page, shows itself as that page's tables do, and
 becomes a frame with the columns of the page's CSV."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import orjson
 
-from app.formats.csv_format import table_rows
-from app.formats.json_format import json_bytes
-from app.formats.table import Table
-from app.formats.tables import about, tables
-from app.notebook import arguments, frames
-from app.notebook.arguments import at, count_or_none
-from app.notebook.show import Shown, as_text, view_text
-from app.notebook.source import AskedLens, Source
-from app.views.direction import DirectionView
-from app.views.head import HeadView
-from app.views.neuron import NeuronView
-from app.views.pairs import PairsView
-from app.views.subhead import SubheadView
-from app.views.token_text import visible
-from app.views.tokens import Token as TokenDict
-from app.views.tokens import TokenPair, ViewOfModel
-from app.views.vectors import Vector
-from precompute.live.wire.shared import Lens, Matrix
-from precompute.shape import Preset
+from lexiscope.app.formats.csv_format import table_rows
+from lexiscope.app.formats.json_format import json_bytes
+from lexiscope.app.formats.table import Table
+from lexiscope.app.formats.tables import about, tables
+from lexiscope.app.notebook import arguments, frames
+from lexiscope.app.notebook.arguments import at, count_or_none
+from lexiscope.app.notebook.show import Shown, as_text, view_text
+from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.pages.head import HeadView
+from lexiscope.app.pages.pairs import PairsView
+from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token as TokenDict
+from lexiscope.app.views.tokens import TokenPair, ViewOfModel
+from lexiscope.app.views.vectors import Vector
+from lexiscope.precompute.live.wire.fields import Lens, Matrix
+from lexiscope.precompute.shape import Preset
 
 if TYPE_CHECKING:
     import pandas
@@ -112,7 +110,7 @@ class Direction(_OfVectors[DirectionView]):
     """A singular direction of a head's matrices: what VO reads and writes along it, and what QK matches, in `view`."""
 
     @property
-    def vectors(self) -> dict[str, Vector | None]:
+    def vectors(self) -> Mapping[str, Vector | None]:
         """`in` and `out` of VO, `query` and `key` of QK."""
         return self.view.vectors
 

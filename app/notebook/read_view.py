@@ -8,9 +8,9 @@ from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.notebook.errors import Unreachable
-from app.views.head import HeadPairs, HeadView, shown_pairs
-from precompute.plain_text import plain
+from lexiscope.app.notebook.errors import Unreachable
+from lexiscope.app.pages.head import HeadPairs, HeadView, shown_pairs
+from lexiscope.precompute.plain_text import plain
 
 T = TypeVar("T")
 

@@ -1,24 +1,25 @@
 """A run of a model on a text, as objects: its prediction, and the panels that were asked for."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
-from app.formats.csv_format import table_rows
-from app.formats.run_tables import panel_tables
-from app.formats.table import Table
-from app.formats.tables import about, tables
-from app.notebook import frames
-from app.notebook.pages import Page
-from app.notebook.show import as_text
-from app.notebook.source import RunAsk, Source
-from app.views.prompt import Predicted, PromptView
-from app.views.token_text import visible
-from app.views.tokens import Token
-from precompute.errors import BadRequest
-from precompute.live.wire.prompt import Panel
+from lexiscope.app.formats.csv_format import table_rows
+from lexiscope.app.formats.run_tables import panel_tables
+from lexiscope.app.formats.table import Table
+from lexiscope.app.formats.tables import about, tables
+from lexiscope.app.notebook import frames
+from lexiscope.app.notebook.errors import checked
+from lexiscope.app.notebook.pages import Page
+from lexiscope.app.notebook.show import as_text
+from lexiscope.app.notebook.source import Source
+from lexiscope.app.views.prompt import Predicted, PromptView
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.asks import PANELS, PromptArguments
 
-PANELS: tuple[Panel, ...] = get_args(Panel)
 ROWS_OF = {  # what rows of the run's table are called that belong to a panel
     "evolution": ("evolution", "evolution_answer", "evolution_untouched", "evolution_untouched_answer"),
     "attention": ("attention",),
@@ -97,7 +98,7 @@ class Run(Page[PromptView]):
         """What heads and neurons added to a token's logit."""
         return self._panel("attribution")
 
-    def _panel(self, name: Panel) -> PanelOfRun:
+    def _panel(self, name: PanelName) -> PanelOfRun:
         if name not in self.view.panel.split(","):
             raise BadRequest(f"this run has no {name}: it was asked for {self.view.panel}. run(..., panels=[{name!r}])")
         return PanelOfRun(self.view, name)
@@ -120,14 +121,14 @@ class Run(Page[PromptView]):
         return as_text(self._tables(), self._notes())
 
 
-def run_model(source: Source, text: str, panels: Iterable[str] | None, **arguments: Any) -> Run:
+def run_model(source: Source, text: str, panels: Iterable[str] | None, arguments: Mapping[str, Any]) -> Run:
     named = PANELS if panels is None else tuple(panels)
     if unknown := [panel for panel in named if panel not in PANELS]:
         raise BadRequest(f"panel {unknown[0]!r}: there are {', '.join(PANELS)}")
     if not text:
         raise BadRequest("there is no text: give one such as The capital of France is")
     chosen = tuple(panel for panel in PANELS if panel in named) or PANELS[:1]
-    return Run(source.run(RunAsk(text=text, panels=chosen, **arguments)))
+    return Run(source.run(checked(PromptArguments, {**arguments, "text": text, "panel": chosen})))
 
 
 def _rows(view: PromptView, panels: Sequence[str] | None = None) -> tuple[list[str], list[list[Any]]]:

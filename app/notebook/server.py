@@ -1,30 +1,29 @@
 """A model's lists from a server: the JSON of its pages (DESIGN section 5), read as the views it was made from."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from app.notebook.errors import NeedsIndex, no_such_text
-from app.notebook.site import Site
-from app.notebook.source import AskedLens, RunAsk
-from app.packed_text import pack
-from app.views.direction import DirectionView
-from app.views.head import HeadView
-from app.views.neuron import NeuronView
-from app.views.pairs import PairsView
-from app.views.prompt import PromptView
-from app.views.search import SearchView
-from app.views.search_text import LONGEST
-from app.views.seeds import SeedsView
-from app.views.subhead import SubheadView
-from app.views.token import TokenView
-from app.views.tokens import Token
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.index.tokens import text_surface
-from precompute.live.wire.shared import Lens, Matrix
-from precompute.shape import Preset
+from lexiscope.app.notebook.errors import NeedsIndex, no_such_text
+from lexiscope.app.notebook.site import Site
+from lexiscope.app.notebook.source import AskedLens
+from lexiscope.app.packed_text import pack
+from lexiscope.app.pages.head import HeadView
+from lexiscope.app.pages.pairs import PairsView
+from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.views.prompt import PromptView
+from lexiscope.app.views.search import SearchView
+from lexiscope.app.views.search_text import LONGEST
+from lexiscope.app.views.seeds import SeedsView
+from lexiscope.app.views.token import TokenView
+from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tokens import text_surface
+from lexiscope.precompute.live.wire.asks import PromptArguments
+from lexiscope.precompute.live.wire.fields import Lens, Matrix
+from lexiscope.precompute.shape import Preset
 
 V = TypeVar("V")
 
@@ -99,15 +98,10 @@ class ServerSource:
         view = self._get(SeedsView, "seeds", False, live=True, words=words, kind=",".join(kinds), lens=lens, k=k)
         return view, True, ()
 
-    def run(self, ask: RunAsk) -> PromptView:
-        long = len(quote(ask.text)) > LONG_TEXT
-        return self._get(
-            PromptView, "prompt", False, live=True,
-            text=None if long else ask.text, z=pack(ask.text) if long else None,
-            panel=",".join(ask.panels), position=ask.position, layer=ask.layer, head=ask.head, neuron=ask.neuron,
-            lens=ask.lens, convention=ask.convention, rows=ask.rows, k=ask.k, off=_joined(ask.off),
-            set=_joined(ask.set), token=ask.token, against=ask.against,
-        )  # fmt: skip
+    def run(self, ask: PromptArguments) -> PromptView:
+        text = {"text": None, "z": pack(ask.text)} if len(quote(ask.text)) > LONG_TEXT else {}
+        panels = {"panel": ",".join(ask.panel)}
+        return self._get(PromptView, "prompt", False, live=True, **ask.query() | panels | text)
 
     def read(self, make: Callable[[Index], V]) -> V:  # noqa: ARG002
         raise NeedsIndex(
@@ -129,7 +123,3 @@ def _as_one_word(text: str) -> str:
         raise NotFound(f"token {text[:100]!r}: no search of a server says this text. Give the token's id")
     # An arrow would part two words, but not where there is a <.
     return q if "<" in text else f"{q} <" if ">" in text or "→" in text else q
-
-
-def _joined(values: Iterable[str]) -> str | None:
-    return ",".join(values) or None

@@ -9,12 +9,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from rich.console import Console
 
-from app.formats.table import Column, Row, Table, token_texts
-from app.formats.terminal import print_tables, print_view
-from app.html.assets import folder
-from app.html.numbers import number
-from app.views.token_text import visible
-from app.views.tokens import View
+from lexiscope.app.formats.table import Column, Row, Table, token_texts
+from lexiscope.app.html.assets import folder
+from lexiscope.app.html.numbers import number
+from lexiscope.app.terminal import print_tables, print_view
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import View
 
 TEXT_COLUMNS = 120  # characters in a line of text
 MOST_ROWS = 25  # of a table that is shown; frames have all of them

@@ -1,18 +1,22 @@
-"""A function that hands its arguments on to a method has the signature of the method: in `help`, Jupyter and mypy."""
+"""A function that hands its arguments on has the signature of the method or ask that takes them: in `help` and Jupyter,
+of a method also in mypy."""
 
 import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from lexiscope.precompute.live.wire.fields import Ask
+
 First = TypeVar("First")
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def takes_arguments_of(
     method: Callable[Concatenate[Any, Arguments], Result],
 ) -> Callable[[Callable[Concatenate[First, ...], Result]], Callable[Concatenate[First, Arguments], Result]]:
-    """All but `self`, in whose stead the function has an argument of its own."""
+    """Give the function the arguments of a method; instead of `self` it has an argument of its own."""
 
     def with_signature(
         function: Callable[Concatenate[First, ...], Result],
@@ -21,6 +25,20 @@ def takes_arguments_of(
         signature = inspect.signature(method)
         _, *taken = signature.parameters.values()
         function.__signature__ = signature.replace(parameters=[own, *taken])  # type: ignore[attr-defined]
+        return function
+
+    return with_signature
+
+
+def takes_fields_of(ask: type[Ask[Any]]) -> Callable[[Function], Function]:
+    """Give the function the fields of an ask that people type, in place of its `**arguments`."""
+
+    def with_signature(function: Function) -> Function:
+        signature = inspect.signature(function)
+        *own, _ = signature.parameters.values()
+        usual = {name: default or None for name, default in ask.usual().items() if name not in ("text", "panel")}
+        fields = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name]) for name in usual]
+        function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
         return function
 
     return with_signature

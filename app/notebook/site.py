@@ -10,12 +10,12 @@ from urllib.parse import urlencode, urlsplit
 
 from typing_extensions import TypedDict
 
-from app.library.card import ModelCard
-from app.notebook.errors import Unreachable
-from app.notebook.read_view import read_view
-from app.workers.errors import LiveDown, LiveFailed, TooLarge
-from precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
-from precompute.plain_text import file_size, plain
+from lexiscope.app.library.card import ModelCard
+from lexiscope.app.notebook.errors import Unreachable
+from lexiscope.app.notebook.read_view import read_view
+from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound
+from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, TooLarge
+from lexiscope.precompute.plain_text import file_size, plain
 
 if TYPE_CHECKING:
     import httpx2

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from app.formats.table import Column, Table
-from app.notebook import frames
-from app.notebook.show import Shown
-from app.notebook.source import Source
-from precompute.errors import BadRequest
-from precompute.export.columns import Columns, Named, pair_columns, vector_columns
-from precompute.index.index import Index, ranges
-from precompute.index.not_stored import check_kinds, check_lens
-from precompute.shape import ENDS, MATRICES, PRESETS
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.notebook import frames
+from lexiscope.app.notebook.show import Shown
+from lexiscope.app.notebook.source import Source
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.export.columns import Columns, Named, pair_columns, vector_columns
+from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 if TYPE_CHECKING:
     import pandas

@@ -2,48 +2,23 @@
 are such sources, and nobody who asks one can tell them apart, but for the errors that say so."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from app.addresses import CONVENTION
-from app.views.direction import DirectionView
-from app.views.head import HeadView
-from app.views.lengths import LIKELY_TOKENS
-from app.views.neuron import NeuronView
-from app.views.pairs import PairsView
-from app.views.prompt import PromptView
-from app.views.search import SearchView
-from app.views.seeds import SeedsView
-from app.views.subhead import SubheadView
-from app.views.token import TokenView
-from app.views.tokens import Token
-from precompute.index.index import Index
-from precompute.live.wire.prompt import Convention, Panel, PatternRows
-from precompute.live.wire.shared import Lens, Matrix
-from precompute.shape import Preset
+from lexiscope.app.pages.head import HeadView
+from lexiscope.app.pages.pairs import PairsView
+from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.views.prompt import PromptView
+from lexiscope.app.views.search import SearchView
+from lexiscope.app.views.seeds import SeedsView
+from lexiscope.app.views.token import TokenView
+from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.asks import PromptArguments
+from lexiscope.precompute.live.wire.fields import Lens, Matrix
+from lexiscope.precompute.shape import Preset
 
 T = TypeVar("T")
 AskedLens: TypeAlias = Lens | None  # None: the first that is stored, `dot` unless it was left out
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunAsk:
-    """A text, and what to tell of its run: the arguments of the page of prompts."""
-
-    text: str
-    panels: tuple[Panel, ...]
-    position: int | None = None
-    layer: int | None = None
-    head: int | None = None
-    neuron: int | None = None
-    lens: Lens = "dot"
-    convention: Convention = CONVENTION
-    rows: PatternRows = "heads"
-    k: int = LIKELY_TOKENS
-    off: tuple[str, ...] = ()
-    set: tuple[str, ...] = ()
-    token: str | None = None
-    against: str = "mean"
 
 
 class Source(Protocol):
@@ -89,7 +64,7 @@ class Source(Protocol):
     ) -> tuple[SeedsView, bool, tuple[int, ...]]:
         """The view, whether it was computed from the weights, and else the layers that could not be looked at."""
 
-    def run(self, ask: RunAsk) -> PromptView: ...
+    def run(self, ask: PromptArguments) -> PromptView: ...
 
     def read(self, make: Callable[[Index], T]) -> T:
         """What is made from the index itself: lists over layers; NeedsIndex of a server."""

@@ -1,11 +1,10 @@
-"""What the OpenAPI document says of answers: their shapes, their formats, examples, and what can go wrong."""
+"""Describe answers in the OpenAPI document: their shapes, their formats, and their errors."""
 
 from typing import Any, TypeAlias
 
-from app.addresses import MEDIA_TYPES
-from app.routes.examples import ERROR, EXAMPLES
-from app.system_types import ErrorView
-from app.views.tokens import View
+from lexiscope.app.addresses import MEDIA_TYPES
+from lexiscope.app.system_types import ErrorView
+from lexiscope.app.views.tokens import View
 
 Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
@@ -32,17 +31,15 @@ _LIVE_ERRORS = {
 }
 
 
-def data_responses(name: str, view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
-    """Responses of a page's data: JSON of the shape of its view, or one of the other formats."""
+def data_responses(view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
+    """Describe the answers of a page's data: JSON of the shape of its view, or one of the other formats."""
     content = {MEDIA_TYPES[format]: _TEXT for format in formats if format != "json"}
-    content["application/json"] = {"example": EXAMPLES[name]}
     errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
-    errors[404]["content"] = {"application/json": {"example": ERROR}}
     return {200: {"model": view, "content": content}, **errors}
 
 
 def page_responses(live: bool = False) -> Responses:
-    """Responses of a page for people; its errors are pages, too, unless data are asked for with Accept."""
+    """Describe the answers of a page for people; its errors are pages, too, unless Accept asks for data."""
     shape = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorView"}}}
     return {
         status: {"description": text, "content": {"text/html": _TEXT, **shape}}

@@ -8,18 +8,14 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
-from app.addresses import FIGURE_FORMATS, MAP
-from app.html.glossary import tip
-from app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
-from precompute.shape import HEAD_KINDS, PRESETS
-from precompute.shape import Preset as PresetName
+from lexiscope.app.addresses import FIGURE_FORMATS, MAP, SEGMENTS
+from lexiscope.app.html.glossary import tip
+from lexiscope.app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
+from lexiscope.precompute.live.wire.fields import empty_is
+from lexiscope.precompute.shape import PRESETS
+from lexiscope.precompute.shape import Preset as PresetName
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
-
-
-def empty_is(default: Any) -> BeforeValidator:
-    """An empty argument, as forms send it, is as if it were not there. Stands last in an Annotated type."""
-    return BeforeValidator(lambda value: default if value == "" else value)
 
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
@@ -36,11 +32,6 @@ HeadKind = Annotated[
     Path(description="The vectors of the labels, or of the step before them", examples=["classifier"]),
 ]
 HeadIndex = Annotated[int, Path(ge=0, description="A vector of that kind, from 0", examples=[1])]
-AskedMatrix = Annotated[
-    Literal["vo", "qk"],
-    Query(description="`vo`: what heads write having attended to the first words; `qk`: what they look for at them"),
-    empty_is("vo"),
-]
 TokenId = Annotated[int, Path(ge=0, description="A token's id", examples=[2767])]
 
 Lens = Annotated[
@@ -93,24 +84,6 @@ CsvEnds = Annotated[
     Literal["top", "bottom", "both"] | None,
     Query(description="In `.csv`: all lists of the neurons, token by token, of these ends; of both"),
     empty_is(None),
-]
-NeuronSide = Annotated[
-    Literal["key", "up", "value", "both"] | None,
-    Query(description="In `.md` and `.tex`: a small table of one vector's top, or of `both`, key beside value"),
-    empty_is(None),
-]
-SubheadSide = Annotated[
-    Literal["q", "k", "v", "o", "qk", "vo"] | None,
-    Query(description="In `.md` and `.tex`: a small table of one vector's top, or of two beside each other"),
-    empty_is(None),
-]
-DirectionSide = Annotated[
-    Literal["in", "out", "query", "key", "vo", "qk"] | None,
-    Query(description="In `.md` and `.tex`: a small table of one side's top, or of two beside each other"),
-    empty_is(None),
-]
-PairsSide = Annotated[
-    Literal["top", "bottom"] | None, Query(description="In `.md` and `.tex`: a table of this end alone"), empty_is(None)
 ]
 LabFigure = Annotated[
     Literal["similarity", "inverse", "coverage"] | None,
@@ -176,11 +149,6 @@ PrintedList = Annotated[
     ),
     empty_is(None),
 ]
-WithRanks = Annotated[
-    Literal["1"] | None,
-    Query(description="1: also the ranks of looked-up neurons, which the worker computes from the weights"),
-    BeforeValidator(lambda value: None if value in ("", "0") else value),
-]
 Words = Annotated[
     str,
     Query(
@@ -191,7 +159,9 @@ Words = Annotated[
 ]
 
 
-class _Text(Convertor[Any]):
+class _Segment(Convertor[Any]):
+    """What may stand between the slashes of a path, by the expressions that addresses are read with."""
+
     def convert(self, value: str) -> Any:
         return value
 
@@ -199,35 +169,5 @@ class _Text(Convertor[Any]):
         return str(value)
 
 
-class _Name(_Text):
-    """A model's name or what stands in its place; as short as can be, because a format may follow."""
-
-    regex = r"[^/-][^/]*?"
-
-
-class _Number(_Text):
-    """Nine digits hold whatever an index can; Python refuses to read numbers of thousands."""
-
-    regex = r"[0-9]{1,9}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-
-class _Matrix(_Text):
-    regex = r"vo|qk"
-
-
-class _HeadKind(_Text):
-    regex = "|".join(HEAD_KINDS)
-
-
-class _Format(_Text):
-    regex = "|".join(FIGURE_FORMATS)
-
-
-register_url_convertor("name", _Name())
-register_url_convertor("number", _Number())
-register_url_convertor("matrix", _Matrix())
-register_url_convertor("head_kind", _HeadKind())
-register_url_convertor("format", _Format())
+for _name, _regex in (SEGMENTS | {"format": "|".join(FIGURE_FORMATS)}).items():
+    register_url_convertor(_name, type(f"_Segment_{_name}", (_Segment,), {"regex": _regex})())

@@ -9,17 +9,17 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app import addresses
-from app.routes import arguments as arg
-from app.routes.dependencies import AnyLive, SiteLibrary, SiteSettings
-from app.routes.error_pages import trouble_of, wants_data
-from app.routes.live_arguments import SentenceLayer, SentenceText
-from app.routes.page_answer import PageAnswer, PageRoute, page
-from app.routes.sentences import read_sentence
-from app.views.comparison import ComparisonView, check_has_data, comparison_view
-from app.workers.errors import VisitorGone
-from precompute.errors import LexiscopeError, NotFound
-from precompute.index.index import Index
+from lexiscope.app import addresses
+from lexiscope.app.routes import arguments as arg
+from lexiscope.app.routes.dependencies import AnyLive, SiteLibrary, SiteSettings
+from lexiscope.app.routes.error_pages import trouble_of, wants_data
+from lexiscope.app.routes.live_arguments import SentenceLayer, SentenceText
+from lexiscope.app.routes.page_answer import PageAnswer, PageRoute, page
+from lexiscope.app.routes.sentences import read_sentence
+from lexiscope.app.views.comparison import ComparisonView, check_has_data, comparison_view
+from lexiscope.precompute.errors import LexiscopeError, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.errors import VisitorGone
 
 router = APIRouter(tags=["pages"], route_class=PageRoute)
 
@@ -54,10 +54,10 @@ async def comparison(
         found = library.comparison(model, other)
     except NotFound:
         if any((card.a, card.b) == (other, model) for card in library.comparisons()):
-            return answer.redirect(addresses.comparison(other, model, kind=kind, text=text))
+            return answer.redirect(addresses.link("comparison", other, model, kind=kind, text=text))
         raise
     words = " ".join(map(library.index_version, (model, other)))
-    address = addresses.comparison(model, other, kind=kind, text=text, layer=layer if text else None)
+    address = addresses.link("comparison", model, other, kind=kind, text=text, layer=layer if text else None)
     is_live = live.serves(model) and live.serves(other)
     answer.at(address, addresses.FIGURE_FORMATS, also=f"{words} {is_live}")
     view = await run_in_threadpool(comparison_view, library, found, kind, answer.hubs is not None)

@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import Depends
 from starlette.requests import Request
 
-from app.library.library import Library
-from app.routes.arguments import AskedLens, Model
-from app.settings import Settings
-from app.workers.client import LiveClient
-from app.workers.errors import LiveOff
-from precompute.errors import IndexFault
-from precompute.index.index import Index
+from lexiscope.app.library.library import Library
+from lexiscope.app.live.client import LiveClient
+from lexiscope.app.routes.arguments import AskedLens, Model
+from lexiscope.app.settings import Settings
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.errors import LiveOff
 
 
 def best_lenses(library: Library) -> dict[str, str]:

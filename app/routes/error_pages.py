@@ -15,17 +15,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
-from app.addresses import FIGURE_FORMATS
-from app.html.rendering import PageRequest
-from app.library.fault_text import for_visitors
-from app.library.two_models import two_models
-from app.routes.dependencies import best_lenses
-from app.routes.page_answer import NotModified
-from app.routes.requests import is_partial, origin_of
-from app.routes.unknown_arguments import UnknownArgument, corrected_address
-from app.views.trouble import Trouble
-from app.workers.errors import LiveError, status_of, title_of
-from precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
+from lexiscope.app.addresses import FIGURE_FORMATS
+from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.two_models import two_models
+from lexiscope.app.routes.dependencies import best_lenses
+from lexiscope.app.routes.page_answer import NotModified
+from lexiscope.app.routes.requests import is_partial, origin_of
+from lexiscope.app.routes.unknown_arguments import UnknownArgument, corrected_address
+from lexiscope.app.views.trouble import Trouble
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
+from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
 
 DATA_ENDINGS = (*(f".{format}" for format in FIGURE_FORMATS), "/-/health", "/-/metrics")
 RETRY_SECONDS = 10  # after which a layer may have been built, or a file of an index put right

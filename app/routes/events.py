@@ -3,30 +3,26 @@ its HTML, or `fault`."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from app import addresses
-from app.library.fault_text import for_visitors
-from app.routes import arguments as arg
-from app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, StoredLens, stream_slot
-from app.routes.live_arguments import PromptArguments
-from app.routes.live_pages import prompt_address, prompt_ask, prompt_formats
-from app.routes.page_answer import ModelPage, PageAnswer
-from app.routes.readings import pairs_ask
-from app.views.checks import list_length
-from app.views.difference import check_can_run
-from app.views.lengths import PAIR_ENTRIES
-from app.views.pairs import pairs_view, with_pairs_reading
-from app.views.prompt import prompt_view
-from app.views.tokens import View
-from app.workers.disconnect import cancel_on_disconnect
-from app.workers.errors import status_of
-from app.workers.protocol import Progress
-from precompute.errors import BadRequest, LexiscopeError
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.live.disconnect import cancel_on_disconnect
+from lexiscope.app.pages.page import Site
+from lexiscope.app.pages.pairs import PAIRS, PairsArguments, PairsAt
+from lexiscope.app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, SiteLibrary, stream_slot
+from lexiscope.app.routes.live_arguments import AskedPrompt
+from lexiscope.app.routes.live_pages import prompt_address, prompt_ask, prompt_formats
+from lexiscope.app.routes.page_answer import ModelPage, PageAnswer
+from lexiscope.app.views.difference import check_can_run
+from lexiscope.app.views.prompt import prompt_view
+from lexiscope.app.views.tokens import View
+from lexiscope.precompute.errors import BadRequest, LexiscopeError
+from lexiscope.precompute.live.wire.errors import status_of
+from lexiscope.precompute.live.wire.protocol import Progress
 
 router = APIRouter(include_in_schema=False, dependencies=[Depends(stream_slot)])
 
@@ -42,7 +38,7 @@ class Run:
 
 
 async def prompt_run(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[PromptArguments, Query()]
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: AskedPrompt
 ) -> AsyncIterator[Run]:
     check_can_run(index)
     model, ask = index.manifest.model, prompt_ask(index, arguments, without_hubs=bool(answer.hubs))
@@ -54,28 +50,26 @@ async def prompt_run(
             await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,
             "prompt",
-            lambda result: prompt_view(index, ask, ",".join(arguments.panel), result, answer.hidden_hubs(ask.lens)),
+            lambda result: prompt_view(index, ask, result, answer.hidden_hubs(ask.lens)),
         )
 
 
 async def pairs_run(
-    answer: ModelPage, index: ServedIndex, live: AnyLive, layer: arg.Layer, head: arg.Head, matrix: arg.Matrix,
-    lens: StoredLens, preset: arg.Preset = "all", k: arg.Entries = None, group: arg.Group = None,
-    reading: arg.Reading = None,
+    answer: ModelPage, index: ServedIndex, library: SiteLibrary, live: AnyLive, at: Annotated[PairsAt, Path()],
+    ask: Annotated[PairsArguments, Query()],
 ) -> AsyncIterator[Run]:  # fmt: skip
-    if reading is None:
+    if ask.reading is None:
         raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
-    check_can_run(index)
-    model = index.manifest.model
-    answer.at(addresses.pairs(model, layer, head, matrix, lens=lens, preset=preset, k=k, group=group, reading=reading))
-    k = list_length(index, k, PAIR_ENTRIES, index.manifest.pairs)
-    stored = pairs_view(index, matrix, layer, head, lens, preset, k)
-    async with aclosing(live.stream(model, pairs_ask(stored, reading, k), answer.request)) as reports:
+    model, ask = index.manifest.model, ask.with_lens(index)
+    site = Site(index=index, library=library, hide_hubs=bool(answer.hubs))
+    (asked,) = PAIRS.asks(site, at, ask)
+    answer.at(PAIRS.address(model, at, ask))
+    async with aclosing(live.stream(model, asked, answer.request)) as reports:
         yield Run(
             await cancel_on_disconnect(answer.request, _first_report(reports)),
             reports,
             "pairs",
-            lambda result: with_pairs_reading(index, stored, reading, result),
+            lambda result: PAIRS.make(replace(site, answers=[result]), at, ask),
         )
 
 

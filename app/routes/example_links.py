@@ -1,5 +1,5 @@
-"""One address to try for each endpoint of the OpenAPI document, in a model that is served here.
-templates/docs.html shows both."""
+"""Find an address to try for each endpoint of the OpenAPI document, in a model that is served here: the page, and its
+JSON as an example of the data. templates/docs.html shows them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,21 +7,23 @@ from urllib.parse import quote, urlencode
 
 from starlette.datastructures import State
 
-from app.html.openapi_text import endpoints, example
-from app.library.library import Library
-from precompute.errors import LexiscopeError
-from precompute.index.index import Index
+from lexiscope.app.addresses import format_address
+from lexiscope.app.html.openapi_text import endpoints, example
+from lexiscope.app.library.library import Library
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.index import Index
 
 LIVE = "live pages"  # the tag of pages that ask a worker
 ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no more
 
 
-def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
-    """Example addresses by path; a page that nothing served here has is left out."""
+def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the addresses to try by path: of the page, and of its JSON if it has any. Leave out pages that nothing
+    served here has."""
     index = _first(state.library)
     compared = next((card for card in state.library.comparisons() if not card.fault), None)
     live = index is not None and state.live.serves(index.manifest.model)
-    links: dict[str, str] = {}
+    links: dict[str, list[str]] = {}
     for each in endpoints(dict(document)):
         path, operation = each["path"], each["operation"]
         if ("{model}" in path and index is None) or (LIVE in operation.get("tags", ()) and not live):
@@ -47,7 +49,8 @@ def example_links(state: State, document: Mapping[str, Any]) -> dict[str, str]:
                 path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
             elif asked["name"] in ASKED and "{other}" not in each["path"]:  # which is a page without them
                 query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
-        links[each["path"]] = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
+        page = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
+        links[each["path"]] = [page, format_address(page, "json")] if "json" in each["formats"] else [page]
     return links
 
 

@@ -3,12 +3,12 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app import addresses
-from app.library.labs import lab_version
-from app.routes import arguments as arg
-from app.routes.dependencies import ServedIndex
-from app.routes.page_answer import ModelPage, PageRoute, page
-from app.views.lab import LabView, lab_view
+from lexiscope.app import addresses
+from lexiscope.app.library.labs import lab_version
+from lexiscope.app.routes import arguments as arg
+from lexiscope.app.routes.dependencies import ServedIndex
+from lexiscope.app.routes.page_answer import ModelPage, PageRoute, page
+from lexiscope.app.views.lab import LabView, lab_view
 
 router = APIRouter(tags=["pages"], route_class=PageRoute)
 
@@ -17,5 +17,7 @@ router = APIRouter(tags=["pages"], route_class=PageRoute)
 async def lab(answer: ModelPage, index: ServedIndex, figure: arg.LabFigure = None) -> Response:
     """The paper's measurements of this model, as `lexiscope lab` made them: how similar lists are, how well the
     transpose inverts the embedding, how much of a state active vectors cover. With `.svg` it is a figure of charts."""
-    answer.at(addresses.lab(index.manifest.model, figure=figure), addresses.FIGURE_FORMATS, also=lab_version(index))
+    answer.at(
+        addresses.link("lab", index.manifest.model, figure=figure), addresses.FIGURE_FORMATS, also=lab_version(index)
+    )
     return answer.show("lab", lab_view(index, figure))

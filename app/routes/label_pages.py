@@ -3,11 +3,11 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from app import addresses
-from app.routes import arguments as arg
-from app.routes.dependencies import ServedIndex, SiteLibrary
-from app.routes.page_answer import ModelPage, PageRoute, page
-from app.views.labels import SIZE, LabelsView, labels_view
+from lexiscope.app import addresses
+from lexiscope.app.routes import arguments as arg
+from lexiscope.app.routes.dependencies import ServedIndex, SiteLibrary
+from lexiscope.app.routes.page_answer import ModelPage, PageRoute, page
+from lexiscope.app.views.labels import SIZE, LabelsView, labels_view
 
 router = APIRouter(tags=["pages"], route_class=PageRoute)
 
@@ -17,7 +17,7 @@ async def labels(
     answer: ModelPage, index: ServedIndex, library: SiteLibrary, page: arg.PageNumber = 1
 ) -> Response:  # fmt: skip
     """What people said of the model's parameters, from the files of labels in the data folder."""
-    answer.at(addresses.labels(index.manifest.model, page=page))
+    answer.at(addresses.link("labels", index.manifest.model, page=page))
     found = library.labels(index)
     view = await answer.make(labels_view, index, found, library.label_faults(), *answer.window(page, SIZE))
     return answer.show("labels", view)

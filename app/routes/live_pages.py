@@ -9,27 +9,32 @@ from starlette.datastructures import QueryParams
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response
 
-from app import addresses
-from app.routes import live_arguments as arg
-from app.routes.arguments import AskedMatrix, Hubs, Lens
-from app.routes.dependencies import LiveOfModel, ServedIndex, SiteSettings
-from app.routes.page_answer import ModelPage, PageRoute, page
-from app.routes.unknown_arguments import check_names
-from app.views.difference import check_can_run
-from app.views.first_tokens import unbuilt
-from app.views.hubs import LOOKED_AT
-from app.views.lengths import HEAD_TOKENS, SEED_RESULTS
-from app.views.prompt import PromptView, prompt_form, prompt_view
-from app.views.relation import RelationView, relation_view
-from app.views.seeds import SeedsView, seeds_view
-from app.views.through_heads import ThroughHeadsView, chosen_layers, through_heads_view
-from app.views.typed_parameters import parse_neurons
-from app.views.typed_words import parse_against, parse_groups, parse_pairs, parse_terms, parse_token
-from app.workers.errors import TooLarge, VisitorGone
-from precompute.errors import BadRequest, NotFound
-from precompute.index.index import Index
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
+from lexiscope.app import addresses
+from lexiscope.app.routes.arguments import Hubs
+from lexiscope.app.routes.dependencies import LiveOfModel, ServedIndex, SiteSettings
+from lexiscope.app.routes.live_arguments import AskedPrompt, PromptQuery
+from lexiscope.app.routes.page_answer import ModelPage, PageRoute, page
+from lexiscope.app.routes.unknown_arguments import check_names
+from lexiscope.app.views.difference import check_can_run
+from lexiscope.app.views.first_tokens import unbuilt
+from lexiscope.app.views.hubs import LOOKED_AT
+from lexiscope.app.views.prompt import PromptView, prompt_form, prompt_view
+from lexiscope.app.views.relation import RelationView, relation_view
+from lexiscope.app.views.seeds import SeedsView, seeds_view
+from lexiscope.app.views.through_heads import ThroughHeadsView, chosen_layers, through_heads_view
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.asks import (
+    PromptArguments,
+    PromptAsk,
+    RelationArguments,
+    RelationAsk,
+    SeedsArguments,
+    SeedsAsk,
+    ThroughHeadsArguments,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.errors import TooLarge, VisitorGone
 
 PROMPT_FORMATS = ("json", "csv")
 PATTERNS_FORMATS = (*PROMPT_FORMATS, "md", "tex")  # of a run with that panel: its tables are read by people, too
@@ -39,69 +44,64 @@ router = APIRouter(tags=["live pages"], route_class=PageRoute)
 
 @page(router, "/{model:name}/seeds", SeedsView, live=True)
 async def seeds(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, words: arg.SeedWords = "",
-    kind: arg.SeedKinds = (addresses.SEED_KIND,), k: arg.Results = SEED_RESULTS, heads: arg.WithHeads = 0,
-    lens: Lens = "dot",
-) -> Response:  # fmt: skip
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[SeedsArguments, Query()]
+) -> Response:
     """The vectors that are about a few words, over all layers: computed by the worker, for any words.
 
     `scores` are those of each word by itself; `nearest` the tokens nearest to the average; with `heads=1`, what every
     head would write for it (W_V W_O) and look for with it (W_Q W_Kᵀ). With `lens=cosine` only directions count: of the
     words' embeddings, and of the vectors."""
-    model, kinds = index.manifest.model, ",".join(kind)
-    answer.at(addresses.seeds(model, words=words, kind=kinds, k=k, heads=heads, lens=lens))
+    model, lens, query = index.manifest.model, arguments.lens, arguments.model_dump(mode="json")
+    words, kinds = query["words"], ",".join(arguments.kind)
+    answer.at(addresses.link("seeds", model, **query | {"kind": kinds}))
     if not words:
         return answer.show("seeds", seeds_view(index, "", kinds, lens, None))
-    ask = SeedsAsk(
-        terms=parse_terms(words), kinds=kind, n=k, heads=bool(heads), lens=lens, unbuilt=unbuilt(index, lens)
-    )
+    ask = SeedsAsk(**dict(arguments), unbuilt=unbuilt(index, lens))
     result = await live.ask(model, ask, answer.request)
     return answer.show("seeds", seeds_view(index, words, kinds, lens, result, answer.hidden_hubs(lens)))
 
 
 @page(router, "/{model:name}/relation", RelationView, live=True)
 async def relation(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, pairs: arg.RelationPairs = (), lens: Lens = "dot",
-    matrix: AskedMatrix = "vo",
-) -> Response:  # fmt: skip
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[RelationArguments, Query()]
+) -> Response:
     """The heads that carry the first word of each pair to the second: computed by the worker, for any words.
 
     A head's rank is that of the second word among all tokens, for the first word through W_V W_O (with `matrix=qk`,
     W_Q W_Kᵀ); the mean over the pairs counts. Heads that suppress it have a small `rank_from_bottom`. `shuffled` is the
     same with other pairs' second words, `identity` with the first words themselves, `chance` how many heads would reach
     such a rank if ranks were drawn at random; `verdict` says how the head stands to them."""
-    model, text = index.manifest.model, ",".join(pairs)
-    answer.at(addresses.relation(model, pairs=text, lens=lens, matrix=matrix))
-    if not pairs:
+    model, matrix, lens = index.manifest.model, arguments.matrix, arguments.lens
+    answer.at(addresses.link("relation", model, **arguments.model_dump(mode="json")))
+    if not arguments.pairs:
         return answer.show("relation", relation_view(index, matrix, lens, None))
-    ask = RelationAsk(pairs=parse_pairs(text), lens=lens, matrix=matrix)
-    return answer.show("relation", relation_view(index, matrix, lens, await live.ask(model, ask, answer.request)))
+    result = await live.ask(model, RelationAsk(**dict(arguments)), answer.request)
+    return answer.show("relation", relation_view(index, matrix, lens, result))
 
 
 @page(router, "/{model:name}/heads", ThroughHeadsView, live=True)
 async def heads(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, words: arg.HeadWords = "",
-    layers: arg.HeadLayers = addresses.HEAD_LAYERS, head: arg.OneHead = None, lens: Lens = "dot",
-    end: arg.ListEnd = "top", k: arg.HeadTokens = HEAD_TOKENS,
-) -> Response:  # fmt: skip
+    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[ThroughHeadsArguments, Query()]
+) -> Response:
     """What the heads of some layers do with some words: computed by the worker, for any words, without a run.
 
     `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it,
     e W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
     """
-    model = index.manifest.model
-    answer.at(addresses.heads(model, words=words, layers=layers, head=head, lens=lens, end=end, k=k))
-    chosen, result = chosen_layers(index, layers), None
-    if words:
-        ask = ThroughHeadsAsk(groups=parse_groups(words), layers=chosen, head=head, lens=lens, end=end, k=k)
+    model, query = index.manifest.model, arguments.model_dump(mode="json")
+    answer.at(addresses.link("heads", model, **query))
+    layers, result = chosen_layers(index, arguments.layers), None
+    if arguments.words:
+        ask = ThroughHeadsAsk(**dict(arguments) | {"layers": layers})
         result = await live.ask(model, ask, answer.request)
-    return answer.show("through_heads", through_heads_view(index, words, layers, head, lens, end, result))
+    view = through_heads_view(
+        index, query["words"], query["layers"], arguments.head, arguments.lens, arguments.end, result
+    )
+    return answer.show("through_heads", view)
 
 
 @page(router, "/{model:name}/prompt", PromptView, formats=PATTERNS_FORMATS, live=True)
-async def prompt(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[arg.PromptArguments, Query()]
-) -> Response:
+async def prompt(answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: AskedPrompt) -> Response:
     """A run of the model, read as words: computed by the worker, for any text.
 
     Only the panels that are named are computed: `evolution`, what the stream would predict after each step;
@@ -110,18 +110,18 @@ async def prompt(
     and neurons added to the logit of a `token`. `neuron` and `head` choose one of the layer to tell more of. `off` and
     `set` change the run; `untouched` is then the prediction without. A text that is too long for an address as it is
     goes by POST, as the field `text` of a form, and gets one with `z`."""
-    model, panel = index.manifest.model, ",".join(arguments.panel)
+    model = index.manifest.model
     if index.stored.difference:
         answer.at(prompt_address(model, arguments), ())
         if answer.format != "html":
             check_can_run(index)
-        return answer.show("no_run", _form(index, arguments))
+        return answer.show("no_run", prompt_form(index, arguments))
     answer.at(prompt_address(model, arguments), prompt_formats(answer.format, arguments))
     ask = prompt_ask(index, arguments, without_hubs=bool(answer.hubs))
     if ask is None:
-        return answer.show("prompt", _form(index, arguments))
+        return answer.show("prompt", prompt_form(index, arguments))
     result = await live.ask(model, ask, answer.request)
-    return answer.show("prompt", prompt_view(index, ask, panel, result, answer.hidden_hubs(ask.lens)))
+    return answer.show("prompt", prompt_view(index, ask, result, answer.hidden_hubs(ask.lens)))
 
 
 @router.post("/{model:name}/prompt", include_in_schema=False)
@@ -137,12 +137,11 @@ async def post_prompt(request: Request, index: ServedIndex, settings: SiteSettin
     return RedirectResponse(address, 303, {"cache-control": "no-store"})
 
 
-def prompt_address(model: str, arguments: arg.PromptArguments) -> str:
-    several = {name: ",".join(getattr(arguments, name)) for name in ("panel", "off", "set", "neurons")}
-    return addresses.prompt(model, **{**arguments.__dict__, **several})
+def prompt_address(model: str, arguments: PromptArguments) -> str:
+    return addresses.prompt(model, **arguments.query())
 
 
-def prompt_formats(format: str, arguments: arg.PromptArguments) -> tuple[str, ...]:
+def prompt_formats(format: str, arguments: PromptArguments) -> tuple[str, ...]:
     """What the page leads to. Other panels than `patterns` have no table for people."""
     if "patterns" in arguments.panel:
         return PATTERNS_FORMATS
@@ -151,36 +150,22 @@ def prompt_formats(format: str, arguments: arg.PromptArguments) -> tuple[str, ..
     return PROMPT_FORMATS
 
 
-def _form(index: Index, arguments: arg.PromptArguments) -> PromptView:
-    panel = ",".join(arguments.panel)
-    return prompt_form(index, panel, arguments.convention, arguments.lens, arguments.rows, arguments.changes)
-
-
-def prompt_ask(index: Index, arguments: arg.PromptArguments, *, without_hubs: bool) -> PromptAsk | None:
-    """None while there is no text."""
-    if not arguments.whole_text:
+def prompt_ask(index: Index, arguments: PromptArguments, *, without_hubs: bool) -> PromptAsk | None:
+    """Return the ask, with what only the server knows; None while there is no text."""
+    if not arguments.text:
         return None
-    return PromptAsk.model_validate(
-        {
-            "text": arguments.whole_text, "panels": arguments.panel, "position": arguments.position,
-            "layer": arguments.layer, "neuron": arguments.neuron, "head": arguments.head,
-            "interventions": arguments.changes, "convention": arguments.convention, "lens": arguments.lens,
-            "rows": arguments.rows, "k": arguments.k, "unbuilt": unbuilt(index, arguments.lens),
-            "spare": LOOKED_AT if without_hubs and "patterns" in arguments.panel else 0,
-            "rows_of": parse_neurons(",".join(arguments.neurons)),
-            "token": arguments.token and parse_token(arguments.token), "against": parse_against(arguments.against),
-        }
-    )  # fmt: skip
+    spare = LOOKED_AT if without_hubs and "patterns" in arguments.panel else 0
+    return PromptAsk(**dict(arguments), spare=spare, unbuilt=unbuilt(index, arguments.lens))
 
 
-async def _form_arguments(request: Request) -> arg.PromptArguments:
+async def _form_arguments(request: Request) -> PromptArguments:
     """A byte that is no text becomes a mark. The position is that of another text: this one is read from its end."""
     try:
         body = await request.body()
     except ClientDisconnect:
         raise VisitorGone("the visitor left before the form had arrived") from None
     fields = QueryParams(body.decode("utf-8", "replace"))
-    check_names(fields.keys(), arg.PromptArguments.model_fields)
+    check_names(fields.keys(), PromptQuery.model_fields)
     if not fields.get("text"):
         raise BadRequest("there is no text: send it as the field text of a form")
     length = sum(len(value) for name in ("off", "set", "neurons") for value in fields.getlist(name))
@@ -190,6 +175,6 @@ async def _form_arguments(request: Request) -> arg.PromptArguments:
         )
     several = {name: fields.getlist(name) for name in ("panel", "off", "set", "neurons") if name in fields}
     try:
-        return arg.PromptArguments.model_validate({**fields, **several, "position": None})
+        return PromptArguments.model_validate({**fields, **several, "position": None})
     except ValidationError as error:
         raise RequestValidationError(error.errors()) from None

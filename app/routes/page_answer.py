@@ -11,23 +11,23 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from app.addresses import DATA_FORMATS, MEDIA_TYPES, comparison, content_type, format_address, turned
-from app.formats.json_format import json_bytes
-from app.formats.tables import view_csv, view_text
-from app.html.rendering import PageRequest
-from app.library.library import Library
-from app.library.model_labels import ModelLabels
-from app.library.two_models import two_models
-from app.routes.api_docs import Responses, data_responses, page_responses
-from app.routes.arguments import Hubs
-from app.routes.dependencies import ServedIndex, best_lenses
-from app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from app.views.home import HomeView
-from app.views.hubs import hubs_of, without_hubs
-from app.views.tokens import View
-from app.views.trouble import Trouble
-from precompute.errors import BadRequest, IndexFault, NotFound
-from precompute.index.index import Index
+from lexiscope.app.addresses import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
+from lexiscope.app.formats.json_format import json_bytes
+from lexiscope.app.formats.tables import view_csv, view_text
+from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.library.library import Library
+from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.library.two_models import two_models
+from lexiscope.app.routes.api_docs import Responses, data_responses, page_responses
+from lexiscope.app.routes.arguments import Hubs
+from lexiscope.app.routes.dependencies import ServedIndex, best_lenses
+from lexiscope.app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
+from lexiscope.app.views.home import HomeView
+from lexiscope.app.views.hubs import hubs_of, without_hubs
+from lexiscope.app.views.tokens import View
+from lexiscope.app.views.trouble import Trouble
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.index import Index
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -67,26 +67,27 @@ def page(
     formats: tuple[str, ...] = DATA_FORMATS,
     responses: Responses | None = None,
     live: bool = False,
+    name: str = "",
 ) -> Callable[[E], E]:
     """Registers a route at two addresses: its path for the page, and `path.{format}` for the data of the same view."""
 
     def register(endpoint: E) -> E:
-        name = endpoint.__name__
-        common: dict[str, Any] = {"name": name, "response_model": None}
+        page_name = name or endpoint.__name__
+        common: dict[str, Any] = {"name": page_name, "response_model": None}
         router.add_api_route(
             f"{data_path or path}.{{format:format}}",
             endpoint,
-            operation_id=f"{name}_data",
-            summary=f"{name.capitalize()} as data",
-            responses=data_responses(name, view, formats, live) | (responses or {}),
+            operation_id=f"{page_name}_data",
+            summary=f"{page_name.capitalize()} as data",
+            responses=data_responses(view, formats, live) | (responses or {}),
             dependencies=[_one_of(formats)],
             **common,
         )
         router.add_api_route(
             path,
             endpoint,
-            operation_id=name,
-            summary=name.capitalize(),
+            operation_id=page_name,
+            summary=page_name.capitalize(),
             responses=page_responses(live) | (responses or {}),
             response_class=HTMLResponse,
             **common,
@@ -142,11 +143,9 @@ class PageAnswer:
         """The view of a list that may be long: all of it, for a CSV, is made in a thread, so that others are served."""
         return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
 
-    def show(self, template: str, view: View, side: str | None = None, trouble: Trouble | None = None) -> Response:
-        """`side` is what a small table is of, in Markdown and LaTeX. `trouble` is of a part of the page, which shows
-        it: no browser keeps such a page."""
-        if side and self.format not in ("md", "tex"):
-            raise BadRequest("side is for small tables: add .md or .tex to the path")
+    def show(self, template: str, view: View, trouble: Trouble | None = None) -> Response:
+        """Answer with the view in the format that was asked for. `trouble` is an error of a part of the page, which the
+        page shows; no browser may keep such a page."""
         if self._index and self._index.changed:
             raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
         headers = self._headers() | {"link": self._links()}
@@ -164,7 +163,7 @@ class PageAnswer:
             case "svg":
                 body = self._state.renderer.figure(template, view, self.address).encode()
             case "md" | "tex":
-                body = view_text(self.format, view, self._origin + self.address, self._index, side).encode()
+                body = view_text(self.format, view, self._origin + self.address, self._index).encode()
             case _:
                 body = self.html(template, view, self.is_partial).encode()
         return Response(body, trouble.status if trouble else 200, headers, content_type(self.format))
@@ -240,7 +239,7 @@ def _comparisons(library: Library, model: str | None) -> dict[str, str]:
     """What the model is compared with, and where."""
     cards = [card for card in library.comparisons() if model in (card.a, card.b)]
     return {
-        card.b if card.a == model else card.a: comparison(card.a, card.b)
+        card.b if card.a == model else card.a: link("comparison", card.a, card.b)
         for card in sorted(cards, key=lambda card: card.a == model)  # where they are compared both ways, its own
     }
 

@@ -3,7 +3,7 @@ The arguments in its address are for routes/arguments.py."""
 
 from starlette.requests import Request
 
-from app.settings import HOST, Settings
+from lexiscope.app.settings import HOST, Settings
 
 VARY = "HX-Request, HX-Request-Type, HX-Target"
 

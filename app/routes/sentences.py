@@ -3,16 +3,16 @@
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from app.library.library import Library
-from app.settings import Settings
-from app.views.lengths import LIKELY_TOKENS
-from app.views.sentence import Sentence, sentence_of, turned_states
-from app.workers.client import LiveClient
-from app.workers.errors import TooLarge
-from precompute.errors import BadRequest, NotFound
-from precompute.index.comparison import Comparison
-from precompute.index.index import Index
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
+from lexiscope.app.library.library import Library
+from lexiscope.app.live.client import LiveClient
+from lexiscope.app.settings import Settings
+from lexiscope.app.views.lengths import LIKELY_TOKENS
+from lexiscope.app.views.sentence import Sentence, sentence_of, turned_states
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.asks import StatesAsk, StatesReadingAsk
+from lexiscope.precompute.live.wire.errors import TooLarge
 
 
 async def read_sentence(

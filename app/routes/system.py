@@ -7,17 +7,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from app import addresses
-from app.html.rendering import PageRequest
-from app.metrics import MEDIA_TYPE
-from app.routes.api_docs import page_responses
-from app.routes.arguments import AskedLens, Hubs
-from app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, best_lenses
-from app.routes.example_links import example_links
-from app.routes.requests import VARY, has_etag, is_partial, origin_of
-from app.settings import described
-from app.system_types import HealthView, ModelHealth, SettingRow, SettingsView
-from app.views.model import random_neuron
+from lexiscope.app import addresses
+from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.metrics import MEDIA_TYPE
+from lexiscope.app.routes.api_docs import page_responses
+from lexiscope.app.routes.arguments import AskedLens, Hubs
+from lexiscope.app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, best_lenses
+from lexiscope.app.routes.example_links import example_links
+from lexiscope.app.routes.requests import VARY, has_etag, is_partial, origin_of
+from lexiscope.app.settings import described
+from lexiscope.app.system_types import HealthView, ModelHealth, SettingRow, SettingsView
+from lexiscope.app.views.model import random_neuron
 
 YEAR = "public, max-age=31536000, immutable"
 ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/heads", "/*/prompt", "/*reading=", "/-/metrics")
@@ -106,7 +106,7 @@ async def random(index: ServedIndex, library: SiteLibrary, lens: AskedLens = Non
     """Goes to the page of a random neuron; if no lens is given, under the one that reads best."""
     name = index.manifest.model
     best_lens = best_lenses(library).get(name)
-    address = addresses.ff(name, *random_neuron(index), lens=lens or best_lens, hubs=hubs)
+    address = addresses.link("neuron", name, *random_neuron(index), lens=lens or best_lens, hubs=hubs)
     return RedirectResponse(address, 303, {"cache-control": "no-store"})
 
 

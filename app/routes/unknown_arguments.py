@@ -9,7 +9,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
-from precompute.errors import BadRequest
+from lexiscope.precompute.errors import BadRequest
 
 NEAR = 0.5  # how alike two names must be, from 0 to 1, for one to be taken for the other
 MOST_SHOWN = 60  # characters of a name that is none

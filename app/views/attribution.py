@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.first_tokens import FirstLists
-from app.views.seeds import COMPUTED
-from app.views.tokens import Token, TokenPair, token_pairs, tokens_of
-from app.views.vectors import NOT_STORED
-from precompute.errors import IndexFault, NotFound
-from precompute.index.index import Index
-from precompute.live.wire import panels
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.app.views.seeds import COMPUTED
+from lexiscope.app.views.tokens import Token, TokenPair, token_pairs, tokens_of
+from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire import answers as panels
 
 FIRST = 5  # tokens of a neuron's value
 PAIRS = 2  # of a head's VO

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import TypedDict
 
-from app.views.checks import finite
-from app.views.difference import head_changes, vector_changes
-from app.views.hubs import LOOKED_AT as LOOKED_AT_FIRST
-from app.views.hubs import first_kept
-from app.views.readable import SAME, FreshWords, readable
-from app.views.tokens import Token, tokens_of
-from app.views.worth_reading import (
+from lexiscope.app.views.checks import finite
+from lexiscope.app.views.difference import head_changes, vector_changes
+from lexiscope.app.views.hubs import LOOKED_AT as LOOKED_AT_FIRST
+from lexiscope.app.views.hubs import first_kept
+from lexiscope.app.views.readable import SAME, FreshWords, readable
+from lexiscope.app.views.tokens import Token, tokens_of
+from lexiscope.app.views.worth_reading import (
     HEAD_PRESET,
     NAMEABLE,
     TOKENS,
@@ -24,10 +24,10 @@ from app.views.worth_reading import (
     head_lens,
     largest_cards,
 )
-from precompute.index.index import Index
-from precompute.index.shard_reader import Shard
-from precompute.index.tensor_file import Array, Floats
-from precompute.shape import ENDS, MATRICES
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import ENDS, MATRICES
 
 NEURON_KINDS = ("ff_key", "ff_value")
 SUBHEAD_KINDS = ("w_q", "w_k", "w_v", "w_o")

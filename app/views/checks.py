@@ -2,8 +2,8 @@
 
 import math
 
-from precompute.errors import BadRequest, NotFound
-from precompute.index.index import Index
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.index import Index
 
 
 def check_number(index: Index, what: str, number: int, count: int) -> None:

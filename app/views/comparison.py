@@ -9,20 +9,20 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.library.fault_text import for_visitors
-from app.library.library import Library
-from app.views.difference import Minus, public_minus
-from app.views.layer_order import LayerPair, Verdict, in_order_by_chance, verdict
-from app.views.matched_vectors import WordsOf
-from app.views.sentence import Sentence
-from app.views.strongest_matches import MatchedVectors, strongest_matches
-from app.views.tokens import OMIT_NONE, PAGE_ONLY, View
-from app.views.trouble import Trouble
-from precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
-from precompute.index.comparison import Comparison
-from precompute.index.comparison_record import ComparedModel
-from precompute.index.origin import origin, proper_name, public_source
-from precompute.rebuild_command import compare_command_for, rebuild_command
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.library import Library
+from lexiscope.app.views.difference import Minus, public_minus
+from lexiscope.app.views.layer_order import LayerPair, Verdict, in_order_by_chance, verdict
+from lexiscope.app.views.matched_vectors import WordsOf
+from lexiscope.app.views.sentence import Sentence
+from lexiscope.app.views.strongest_matches import MatchedVectors, strongest_matches
+from lexiscope.app.views.tokens import OMIT_NONE, PAGE_ONLY, View
+from lexiscope.app.views.trouble import Trouble
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.comparison_record import ComparedModel
+from lexiscope.precompute.index.origin import origin, proper_name, public_source
+from lexiscope.precompute.rebuild_command import compare_command_for, rebuild_command
 
 FEATURE_SPACE: Any = Field(description="The same of the vectors' own coordinates; null where d_model differs")
 

@@ -8,13 +8,13 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.index.manifest_entries import Minus as StoredMinus
-from precompute.index.origin import public_source
-from precompute.index.shard_reader import Shard
-from precompute.index.tensor_file import Floats
-from precompute.shape import MATRICES
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest_entries import Minus as StoredMinus
+from lexiscope.precompute.index.origin import public_source
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Floats
+from lexiscope.precompute.shape import MATRICES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from app.views.readable import SAME, Readable, readable
-from precompute.index.index import Index
-from precompute.index.shard_reader import Shard
-from precompute.index.tensor_file import Floats
-from precompute.shape import DIRECTIONS, ENDS, FACTORS
+from lexiscope.app.views.readable import SAME, Readable, readable
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Floats
+from lexiscope.precompute.shape import DIRECTIONS, ENDS, FACTORS
 
 BEST = 10  # of a head's directions, or subheads: their mean is how well it reads by them
 FIRST = 6  # tokens of a list, by which it is one of words

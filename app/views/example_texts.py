@@ -1,7 +1,7 @@
 """Texts to run a model on, for visitors who have none in mind."""
 
-from precompute.index.index import Index
-from precompute.shape import Predicts
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import Predicts
 
 # Texts to try: each ends where there is something to see, or has a mask there.
 TEXTS: dict[Predicts, tuple[str, ...]] = {

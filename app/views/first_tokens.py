@@ -4,11 +4,12 @@ worker, which has the weights."""
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from app.views.hubs import first_kept
-from app.views.tokens import Token, tokens_of
-from precompute.errors import IndexFault, NotFound
-from precompute.index.index import Index
-from precompute.live.wire.shared import FirstTokens, Lens, Unbuilt
+from lexiscope.app.views.hubs import first_kept
+from lexiscope.app.views.tokens import Token, tokens_of
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import FirstTokens
+from lexiscope.precompute.live.wire.fields import Lens, Unbuilt
 
 ListEnd = tuple[str, int, int, str]  # kind, layer, index, end
 

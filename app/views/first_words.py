@@ -7,15 +7,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from pydantic import Field
 
-from app.views.difference import head_changes
-from app.views.hubs import LOOKED_AT, first_kept, without_hub_pairs
-from app.views.readable import readable
-from app.views.tokens import Token, TokenPair, token_pairs
-from app.views.worth_reading import HEAD_PRESET, head_lens, without_repetition
-from precompute.errors import IndexFault, NotFound
-from precompute.index.index import Index
-from precompute.index.tensor_file import Array
-from precompute.index.tokens import TokenTable
+from lexiscope.app.views.difference import head_changes
+from lexiscope.app.views.hubs import LOOKED_AT, first_kept, without_hub_pairs
+from lexiscope.app.views.readable import readable
+from lexiscope.app.views.tokens import Token, TokenPair, token_pairs
+from lexiscope.app.views.worth_reading import HEAD_PRESET, head_lens, without_repetition
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.index.tokens import TokenTable
 
 FIRST = 4  # tokens
 FIRST_PAIR: Any = Field(

@@ -6,16 +6,16 @@ from threading import Lock
 from typing import Annotated
 from weakref import WeakKeyDictionary
 
-from app.library.card import ModelCard
-from app.library.comparisons import ComparisonCard
-from app.library.library import Library
-from app.views.difference import Minus
-from app.views.example_texts import example_texts
-from app.views.model import model_view
-from app.views.tokens import OF_DIFFERENCE, PAGE_ONLY, View
-from app.views.worth_reading import HeadCard, NeuronCard, richest
-from precompute.errors import LexiscopeError
-from precompute.index.index import Index
+from lexiscope.app.library.card import ModelCard
+from lexiscope.app.library.comparisons import ComparisonCard
+from lexiscope.app.library.library import Library
+from lexiscope.app.views.difference import Minus
+from lexiscope.app.views.example_texts import example_texts
+from lexiscope.app.views.model import model_view
+from lexiscope.app.views.tokens import OF_DIFFERENCE, PAGE_ONLY, View
+from lexiscope.app.views.worth_reading import HeadCard, NeuronCard, richest
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.index import Index
 
 SHOWN = 5  # neurons and heads: enough to see what it is about
 SEARCHED = 4  # models: so many buttons beside a search box are enough

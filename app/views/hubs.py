@@ -8,8 +8,8 @@ from dataclasses import fields, is_dataclass, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from app.views.tokens import ScoredToken, Token, TokenPair, View
-from precompute.index.index import Index
+from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair, View
+from lexiscope.precompute.index.index import Index
 
 LOOKED_AT = 40  # tokens of a list, for the first few that are no hubs
 

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from app.library.labs import lab_of
-from app.views.difference import minus_of
-from app.views.tokens import PAGE_ONLY, ViewOfModel
-from precompute.index.index import Index
-from precompute.index.lab_record import CoveragePart, InversePart, LabRecord, SimilarityPart
+from lexiscope.app.library.labs import lab_of
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.tokens import PAGE_ONLY, ViewOfModel
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import CoveragePart, InversePart, LabRecord, SimilarityPart
 
 Figure = Literal["similarity", "inverse", "coverage"]
 NOT_MEASURED: Any = Field(description="null if it was not measured, or if another `figure` alone was asked for")

@@ -1,64 +1,65 @@
 """A parameter's page as a label: JSON with its address and the first entries of its list, ready for a file."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from app.views.direction import DirectionView
-from app.views.head import HeadView, MatrixGlance
-from app.views.neuron import NeuronView
-from app.views.pairs import PairsView
-from app.views.subhead import SubheadView
-from app.views.tokens import TokenPair
-from app.views.vectors import Vector
+from lexiscope.app.views.tokens import TokenPair
+from lexiscope.app.views.vectors import Vector
 
 ENTRIES = 10  # of a list
 TITLE_WORDS = 3
 LONGEST = 200  # characters of a token: few are so long
 
 Fields = dict[str, Any]
-ParameterView = NeuronView | SubheadView | DirectionView | PairsView | HeadView
 
 
-def as_label(view: ParameterView) -> str:
-    """A whole file: a list of one label, or of a head or direction one for each matrix. Titles are to be changed."""
-    return _json([entry for entry in _entries(view) if entry])
+@dataclass(frozen=True, slots=True)
+class LabelEntry:
+    """What a label of a parameter starts with: its address below the model, and the first entries of its list."""
+
+    path: str
+    lens: str
+    tokens: Sequence[str] = ()
+    pairs: Sequence[Sequence[str]] = ()
+    preset: str = "all"
 
 
-def _entries(view: ParameterView) -> list[Fields]:
-    match view:
-        case NeuronView():
-            return [_of_vector(view, f"ff/{view.layer}/{view.neuron}", view.value or view.key or view.up)]
-        case SubheadView():
-            path = f"sub/{view.layer}/{view.head}/{view.subhead}"
-            return [_of_vector(view, path, view.o or view.v or view.q or view.k)]
-        case DirectionView():
-            path, written = f"{view.layer}/{view.head}/{view.direction}", {"vo_out": "out", "qk_key": "key"}
-            sides = {kind: view.vectors[side] for kind, side in written.items()}
-            entries = [_of_vector(view, f"{kind}/{path}", vector) for kind, vector in sides.items() if vector]
-            return entries or [_label(view.model, f"svd/{path}", [])]
-        case PairsView():
-            return [_of_pairs(view, view.matrix, view.top)]
-        case HeadView():
-            matrices: dict[str, MatrixGlance | None] = {"vo": view.vo, "qk": view.qk}
-            entries = [_of_pairs(view, matrix, of.top) for matrix, of in matrices.items() if of]
-            return entries or [_label(view.model, f"head/{view.layer}/{view.head}", [])]
+class Labelled(Protocol):
+    """The view of a page that can be copied as a label."""
+
+    @property
+    def model(self) -> str: ...
+
+    def label_entries(self) -> list[LabelEntry]: ...
 
 
-def _of_vector(view: NeuronView | SubheadView | DirectionView, path: str, vector: Vector | None) -> Fields:
+def vector_entry(path: str, lens: str, vector: Vector | None) -> LabelEntry:
     tokens = [entry["token"] for entry in vector.top if len(entry["token"]) <= LONGEST][:ENTRIES] if vector else []
-    return _label(view.model, path, tokens) | _lists("tokens", tokens) | _unless("lens", view.lens, "dot", tokens)
+    return LabelEntry(path, lens, tokens)
 
 
-def _of_pairs(view: PairsView | HeadView, matrix: str, top: list[TokenPair]) -> Fields:
+def pairs_entry(path: str, lens: str, preset: str, top: Sequence[TokenPair]) -> LabelEntry:
     texts = [[pair["from"]["token"], pair["to"]["token"]] for pair in top]
     pairs = [pair for pair in texts if max(map(len, pair)) <= LONGEST][:ENTRIES]
-    path = f"{matrix}/{view.layer}/{view.head}"
+    return LabelEntry(path, lens, pairs=pairs, preset=preset)
+
+
+def as_label(view: Labelled) -> str:
+    """A whole file: a list of one label, or of a head or direction one for each matrix. Titles are to be changed."""
+    return _json([_fields(view.model, entry) for entry in view.label_entries()])
+
+
+def _fields(model: str, entry: LabelEntry) -> Fields:
+    entries = [*entry.tokens, *entry.pairs]
+    texts = [*entry.tokens, *(text for pair in entry.pairs for text in pair)]
     return (
-        _label(view.model, path, [text for pair in pairs for text in pair])
-        | _lists("pairs", pairs)
-        | _unless("lens", view.lens, "dot", pairs)
-        | _unless("preset", view.preset, "all", pairs)
+        _label(model, entry.path, texts)
+        | _lists("tokens", [*entry.tokens])
+        | _lists("pairs", [*entry.pairs])
+        | _unless("lens", entry.lens, "dot", entries)
+        | _unless("preset", entry.preset, "all", entries)
     )
 
 

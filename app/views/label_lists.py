@@ -7,13 +7,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from app.views.tokens import OMIT_NONE
-from precompute.errors import LexiscopeError
-from precompute.index.index import Index
-from precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
-from precompute.index.label_files import Label
-from precompute.paper.matching import Entry, ranks_in_ours
-from precompute.shape import ENDS, MATRICES
+from lexiscope.app.views.tokens import OMIT_NONE
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
+from lexiscope.precompute.index.label_files import Label
+from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
+from lexiscope.precompute.shape import ENDS, MATRICES
 
 COLUMNS = ("from", "to")
 FIRST_PAIRS, FIRST_TOKENS = 500, 100  # of ours that are looked at, however many are stored: as on the page of the paper

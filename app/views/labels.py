@@ -7,15 +7,15 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from app import addresses
-from app.library.model_labels import ModelLabels
-from app.views.checks import count_pages, page_slice
-from app.views.difference import minus_of
-from app.views.label_lists import InOurs, in_ours
-from app.views.tokens import OMIT_NONE, ViewOfModel
-from precompute.index.index import Index
-from precompute.index.label_address import LabelAddress, parse_label_address
-from precompute.index.label_files import FiledLabel
+from lexiscope.app import addresses
+from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.views.checks import count_pages, page_slice
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.label_lists import InOurs, in_ours
+from lexiscope.app.views.tokens import OMIT_NONE, ViewOfModel
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_address import LabelAddress, parse_label_address
+from lexiscope.precompute.index.label_files import FiledLabel
 
 SIZE = 100  # labels on a page of all of them
 SHOWN = 20  # on that of a parameter
@@ -138,12 +138,12 @@ def page_of(about: LabelAddress, lens: str | None = None) -> str:
     """The address of the page where a label is shown."""
     model, layer, index, sub = about.model, about.layer or 0, about.index or 0, about.sub or 0
     pages: dict[str, Callable[[], str]] = {
-        "": lambda: addresses.labels(model),
-        "neuron": lambda: addresses.ff(model, layer, index, lens=lens),
-        "head": lambda: addresses.head(model, layer, index, lens=lens),
-        "subhead": lambda: addresses.subhead(model, layer, index, sub, lens=lens),
-        "direction": lambda: addresses.direction(model, layer, index, sub, lens=lens),
+        "": lambda: addresses.link("labels", model),
+        "neuron": lambda: addresses.link("neuron", model, layer, index, lens=lens),
+        "head": lambda: addresses.link("head", model, layer, index, lens=lens),
+        "subhead": lambda: addresses.link("subhead", model, layer, index, sub, lens=lens),
+        "direction": lambda: addresses.link("direction", model, layer, index, sub, lens=lens),
     }
     if about.kind in ("vo", "qk"):
-        return addresses.pairs(model, layer, index, about.kind, lens=lens)
+        return addresses.link("pairs", model, layer, index, about.kind, lens=lens)
     return pages[about.parameter]()

@@ -10,20 +10,20 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.checks import count_pages, finite, page_slice
-from app.views.difference import is_unchanged, layer_changes, minus_of, vector_changes
-from app.views.hubs import LOOKED_AT, first_kept
-from app.views.similarity import Shuffled, shuffled
-from app.views.token_search import token_search
-from app.views.tokens import Token, ViewOfModel, token_of, tokens_of
-from app.views.vectors import NOT_STORED, UNCHANGED
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.index.not_stored import check_kinds, check_lens
-from precompute.index.shard_reader import NOTABLE, Shard
-from precompute.index.stored import position
-from precompute.index.tensor_file import Array, Floats
-from precompute.shape import ENDS
+from lexiscope.app.views.checks import count_pages, finite, page_slice
+from lexiscope.app.views.difference import is_unchanged, layer_changes, minus_of, vector_changes
+from lexiscope.app.views.hubs import LOOKED_AT, first_kept
+from lexiscope.app.views.similarity import Shuffled, shuffled
+from lexiscope.app.views.token_search import token_search
+from lexiscope.app.views.tokens import Token, ViewOfModel, token_of, tokens_of
+from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.shard_reader import NOTABLE, Shard
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import ENDS
 
 SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
 DIFFERENCE_SORTS = (*SORTS, "change")

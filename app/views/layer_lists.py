@@ -6,13 +6,13 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from app.views.checks import check_length
-from app.views.difference import minus_of
-from app.views.layer import ordered_neurons
-from app.views.tokens import Token, ViewOfModel, token_of
-from precompute.index.index import Index
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS
+from lexiscope.app.views.checks import check_length
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.layer import ordered_neurons
+from lexiscope.app.views.tokens import Token, ViewOfModel, token_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS
 
 Ends: TypeAlias = Literal["top", "bottom", "both"]
 VECTORS = ("key", "up", "value")

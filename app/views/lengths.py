@@ -1,10 +1,10 @@
 """How much of a list a page shows: the usual length, the others on offer, and the one that reaches a rank."""
 
+from lexiscope.precompute.live.wire.asks import HEAD_TOKENS as HEAD_TOKENS
+from lexiscope.precompute.live.wire.asks import LIKELY_TOKENS as LIKELY_TOKENS
+
 VECTOR_ENTRIES = 25  # of a list, unless k says otherwise
 PAIR_ENTRIES = 50
-SEED_RESULTS = 50  # vectors that are about seed words
-HEAD_TOKENS = 8  # that a head looks for with a word, or writes for it
-LIKELY_TOKENS = 5  # of a prediction, and of each cell of an evolution
 
 
 def offered(usual: int, stored: int) -> list[int]:

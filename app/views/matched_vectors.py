@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 from pydantic import Field
 
-from app.library.comparisons import weights_of
-from app.views.first_tokens import stored_lens
-from app.views.hubs import LOOKED_AT, first_kept, hubs_of
-from app.views.tokens import Token, tokens_of
-from app.views.vector_place import IN_NO_HEAD, InHead, in_head
-from precompute.errors import IndexFault, LexiscopeError, NotFound
-from precompute.index.comparison import Match
-from precompute.index.comparison_record import ComparedModel
-from precompute.index.index import Index
+from lexiscope.app.library.comparisons import weights_of
+from lexiscope.app.views.first_tokens import stored_lens
+from lexiscope.app.views.hubs import LOOKED_AT, first_kept, hubs_of
+from lexiscope.app.views.tokens import Token, tokens_of
+from lexiscope.app.views.vector_place import IN_NO_HEAD, InHead, in_head
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
+from lexiscope.precompute.index.comparison import Match
+from lexiscope.precompute.index.comparison_record import ComparedModel
+from lexiscope.precompute.index.index import Index
 
 if TYPE_CHECKING:
-    from app.library.library import Library
+    from lexiscope.app.library.library import Library
 
 FIRST = 6  # tokens of a match
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from pydantic import Field
 
-from app.views.matched_vectors import MatchedVector, WordsOf
-from precompute.errors import LexiscopeError
-from precompute.index.index import Index
+from lexiscope.app.views.matched_vectors import MatchedVector, WordsOf
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.index import Index
 
 if TYPE_CHECKING:
-    from app.library.library import Library
+    from lexiscope.app.library.library import Library
 
 
 class VectorMatch(MatchedVector):

@@ -11,25 +11,25 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.library.card import architecture_name
-from app.library.fault_text import for_visitors
-from app.views.changed_most import SubheadCard, changed_most
-from app.views.checks import finite
-from app.views.difference import head_changes, is_unchanged, layer_changes, minus_of
-from app.views.hubs import LOOKED_AT, hubs_of, without_hub_pairs
-from app.views.layer import LAYER_CHANGE
-from app.views.tokens import OF_DIFFERENCE, TokenPair, ViewOfModel, token_pairs
-from app.views.vectors import NOT_STORED, UNCHANGED
-from app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
-from precompute.errors import IndexFault, NotBuilt, NotFound
-from precompute.index.index import Index
-from precompute.index.manifest_entries import EmbeddingChange
-from precompute.index.not_stored import check_kinds, check_lens
-from precompute.index.origin import public_source
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import position
-from precompute.rebuild_command import unless_running
-from precompute.shape import MATRICES, PRESETS
+from lexiscope.app.library.card import architecture_name
+from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.views.changed_most import SubheadCard, changed_most
+from lexiscope.app.views.checks import finite
+from lexiscope.app.views.difference import head_changes, is_unchanged, layer_changes, minus_of
+from lexiscope.app.views.hubs import LOOKED_AT, hubs_of, without_hub_pairs
+from lexiscope.app.views.layer import LAYER_CHANGE
+from lexiscope.app.views.tokens import OF_DIFFERENCE, TokenPair, ViewOfModel, token_pairs
+from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
+from lexiscope.app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
+from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest_entries import EmbeddingChange
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.origin import public_source
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.rebuild_command import unless_running
+from lexiscope.precompute.shape import MATRICES, PRESETS
 
 READABLE_PAIRS = 3  # of a cell of the maps
 STEPS = 10  # of the histogram of coherences, from 0 to 1

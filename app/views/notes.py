@@ -1,6 +1,6 @@
 """What must be said beside a head's lists: how positions come in, what grouped heads share, what is left out."""
 
-from precompute.shape import Shape
+from lexiscope.precompute.shape import Shape
 
 POSITIONS = {
     "rotary": "Positions are rotary: these are the scores at distance zero only.",

@@ -2,15 +2,15 @@
 URL of a page; and writes such a name."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from app import addresses
-from app.views.labels import page_of
-from precompute.index.label_address import KINDS, parse_label_address
-from precompute.index.model_names import MODEL_NAME
-from precompute.shape import GROUPED_KINDS, HEAD_KINDS, MATRICES, Shape
+from lexiscope.app import addresses
+from lexiscope.app.views.labels import page_of
+from lexiscope.precompute.index.label_address import KINDS, parse_label_address
+from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.shape import GROUPED_KINDS, Shape
 
 _LAYER = re.compile(r"(?:L|layer\s*)(\d{1,9})", re.ASCII | re.IGNORECASE)
 _NEURON = re.compile(r"L(\d{1,9})N(\d{1,9})", re.ASCII | re.IGNORECASE)
@@ -20,23 +20,6 @@ _DIRECTION = re.compile(
 )
 _DOTTED = re.compile(r"(\d{1,9})[./](\d{1,9})(?:[./](\d{1,9}))?", re.ASCII)
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
-_ARGUMENTS: dict[Callable[..., str], tuple[str, ...]] = {  # what each page takes: whatever else is pasted is dropped
-    addresses.model: ("lens", "preset", "map", "hubs"),
-    addresses.search: ("q", "lens", "kind", "page", "hubs"),
-    addresses.layer: ("lens", "sort", "token", "page", "hubs"),
-    addresses.token: ("lens", "preset", "kind", "page", "hubs"),
-    addresses.ff: ("lens", "k", "reading", "hubs"),
-    addresses.head: ("lens", "preset", "hubs"),
-    addresses.pairs: ("lens", "preset", "k", "group", "reading", "hubs"),
-    addresses.subhead: ("lens", "k", "reading", "hubs"),
-    addresses.direction: ("lens", "k", "reading", "hubs"),
-    addresses.comparison: ("kind", "text", "layer", "hubs"),
-    addresses.classifier: ("lens", "k", "hubs"),
-    addresses.lab: ("figure", "hubs"),
-    addresses.labels: ("page", "hubs"),
-    addresses.paper: ("lens", "as", "list", "ranks", "hubs"),
-}
-_PAGES = ("layer", "ff", "head", "token", "search", "vs", "classifier", "lab", "labels", "paper", *KINDS)
 
 
 def vector_name(vector: Mapping[str, Any], shape: Shape | None = None) -> str:
@@ -71,9 +54,7 @@ def possible_pages(model: str, shape: Shape, text: str, lens: str = "dot") -> li
     paths = [parse_address(model, shape, text, lens)]
     if match := _DOTTED.fullmatch(text.strip()):
         layer, second, third = match.groups()
-        paths.append(
-            None if third else _existing(shape, addresses.ff, model, {"lens": lens}, layer=layer, neuron=second)
-        )
+        paths.append(None if third else _existing(shape, "neuron", model, {"lens": lens}, layer, second))
     return [(path, _title(path)) for path in dict.fromkeys(paths) if path]
 
 
@@ -83,11 +64,9 @@ def pasted_model(text: str) -> str | None:
         name, *words = _path(text)
     except ValueError:
         return None
-    is_page = (
-        words[0] in _PAGES and len(words) > (words[0] not in ("search", "lab", "labels", "paper"))
-        if words
-        else "://" in text
-    )
+    path = "/".join(words)
+    is_page = any(_reads(page, path) is not None for page in addresses.DECLARED.values()) if words else "://" in text
+    is_page = is_page or bool(words and words[0] in KINDS and len(words) > 1)
     return name if is_page and MODEL_NAME.fullmatch(name) else None
 
 
@@ -117,35 +96,17 @@ def examples(shape: Shape) -> dict[str, str]:
 
 
 def _title(path: str) -> str:
-    """What the page at one of our own addresses is."""
-    match path.partition("?")[0].split("/")[2:]:
-        case ["layer", layer]:
-            return f"Layer {layer}"
-        case ["token", token]:
-            return f"Token #{token}"
-        case ["ff", layer, neuron]:
-            return f"Neuron {neuron} of layer {layer}"
-        case ["head", layer, head]:
-            return f"Head {head} of layer {layer}"
-        case ["head", layer, head, matrix]:
-            return f"{matrix.upper()} of head {head} of layer {layer}"
-        case ["head", layer, head, "svd", direction]:
-            return f"Direction {direction} of head {head} of layer {layer}"
-        case ["head", layer, head, _, subhead]:
-            return f"Subhead {subhead} of head {head} of layer {layer}"
-        case ["classifier", *_]:
-            return "Classification head"
-        case ["lab"]:
-            return "Lab"
-        case ["labels"]:
-            return "Labels"
-        case ["paper"]:
-            return "The paper beside it"
-        case ["search"]:
-            return "Search"
-        case ["vs", other]:
-            return f"Compared with {other}"
-    return "Layers and heads"
+    """The title of the page at one of our own addresses."""
+    words = unquote(path.partition("?")[0]).split("/", 2)[2:]
+    for page in addresses.DECLARED.values():
+        if (read := _reads(page, *words)) is not None:
+            return page.title.format(**read | {name.upper(): value.upper() for name, value in read.items()})
+    return addresses.DECLARED["model"].title
+
+
+def _reads(page: addresses.Declared, path: str = "") -> dict[str, str] | None:
+    """What stands in a path, if it is this page's and a pasted address of it is followed."""
+    return page.read(path) if page.title and path else None
 
 
 def _path(text: str) -> list[str]:
@@ -157,27 +118,24 @@ def _path(text: str) -> list[str]:
 
 
 def _typed(model: str, shape: Shape, text: str, query: dict[str, Any]) -> str | None:
-    numbers: list[int]
     if match := _LAYER.fullmatch(text):
-        return _existing(shape, addresses.layer, model, query, layer=match[1])
+        return _existing(shape, "layer", model, query, match[1])
     if match := _NEURON.fullmatch(text):
-        layer, neuron = map(int, match.groups())
-        return _existing(shape, addresses.ff, model, query, layer=layer, neuron=neuron)
+        return _existing(shape, "neuron", model, query, *match.groups())
     if match := _DIRECTION.fullmatch(text):
-        layer, head, direction = (int(number) for number in match.groups() if number)
-        return _existing(shape, addresses.direction, model, query, layer=layer, head=head, direction=direction)
+        return _existing(shape, "direction", model, query, *(number for number in match.groups() if number))
     if match := _HEAD.fullmatch(text) or _DOTTED.fullmatch(text):
-        layer, second, *third = numbers = [int(number) for number in match.groups() if number]
+        layer, second, *third = (number for number in match.groups() if number)
         if third:
-            return _existing(shape, addresses.subhead, model, query, layer=layer, head=second, subhead=third[0])
-        if second >= shape.n_heads and match.re is _DOTTED:
-            return _existing(shape, addresses.ff, model, query, layer=layer, neuron=second)
-        return _existing(shape, addresses.head, model, query, layer=numbers[0], head=second)
+            return _existing(shape, "subhead", model, query, layer, second, *third)
+        if int(second) >= shape.n_heads and match.re is _DOTTED:
+            return _existing(shape, "neuron", model, query, layer, second)
+        return _existing(shape, "head", model, query, layer, second)
     return None
 
 
 def _pasted(model: str, shape: Shape, text: str) -> str | None:
-    """The page of a pasted URL of any host: only the path and the arguments we know are taken over."""
+    """The page of a pasted URL of any host: only the path and the arguments that the page takes are taken over."""
     try:
         parts = urlsplit(text)
         name, *words = _path(text)
@@ -189,37 +147,14 @@ def _pasted(model: str, shape: Shape, text: str) -> str | None:
         name: int(value) if _NUMBER.fullmatch(value) and name != "q" else value
         for name, value in parse_qsl(parts.query)
     }
-    match words:
-        case []:
-            return _existing(shape, addresses.model, model, query)
-        case ["search"]:
-            return _existing(shape, addresses.search, model, query)
-        case ["layer", layer]:
-            return _existing(shape, addresses.layer, model, query, layer=layer)
-        case ["token", token]:
-            return _existing(shape, addresses.token, model, query, token=token)
-        case ["ff", layer, neuron]:
-            return _existing(shape, addresses.ff, model, query, layer=layer, neuron=neuron)
-        case ["head", layer, head]:
-            return _existing(shape, addresses.head, model, query, layer=layer, head=head)
-        case ["head", layer, head, matrix] if matrix in MATRICES:
-            return _existing(shape, addresses.pairs, model, query, layer=layer, head=head, matrix=matrix)
-        case ["head", layer, head, "sub", subhead]:
-            return _existing(shape, addresses.subhead, model, query, layer=layer, head=head, subhead=subhead)
-        case ["head", layer, head, "svd", direction]:
-            return _existing(shape, addresses.direction, model, query, layer=layer, head=head, direction=direction)
-        case ["classifier"]:
-            return _existing(shape, addresses.classifier, model, query)
-        case ["classifier", kind, index] if kind in HEAD_KINDS and _NUMBER.fullmatch(index):
-            return _existing(shape, addresses.classifier, model, query, kind=kind, index=index)
-        case ["lab"]:
-            return _existing(shape, addresses.lab, model, query)
-        case ["labels"]:
-            return _existing(shape, addresses.labels, model, query)
-        case ["paper"]:
-            return _existing(shape, addresses.paper, model, query)
-        case ["vs", other] if MODEL_NAME.fullmatch(other):
-            return _existing(shape, addresses.comparison, model, query, other=other)
+    path = "/".join(words)
+    if not path:
+        return _existing(shape, "model", model, query)
+    for page, declared in addresses.DECLARED.items():
+        if (read := _reads(declared, path)) is not None:
+            if not MODEL_NAME.fullmatch(read.get("other", model)):
+                return None
+            return _existing(shape, page, model, query, *read.values())
     return _labelled(shape, "/".join((name, *words)))
 
 
@@ -232,10 +167,8 @@ def _labelled(shape: Shape, text: str) -> str | None:
     return None if place.what_is_wrong(shape) else page_of(place)
 
 
-def _existing(
-    shape: Shape, address: Callable[..., str], model: str, query: dict[str, Any] | None = None, **numbers: int | str
-) -> str | None:
-    """The address, if all numbers are numbers and such a parameter exists."""
+def _existing(shape: Shape, page: str, model: str, query: Mapping[str, Any], *values: str) -> str | None:
+    """The address, if there is such a parameter."""
     counts = {
         "layer": shape.n_layers,
         "neuron": shape.d_mlp,
@@ -244,11 +177,9 @@ def _existing(
         "direction": shape.d_head,
         "token": shape.d_vocab,
     }
-    for name, number in numbers.items():
-        if name not in counts:
-            continue
-        if not _NUMBER.fullmatch(str(number)) or int(number) >= counts[name]:
-            return None
-        numbers[name] = int(number)
-    known = {name: value for name, value in (query or {}).items() if name in _ARGUMENTS[address]}
-    return address(model, *numbers.values(), **known)
+    declared = addresses.DECLARED[page]
+    if any(int(value) >= counts[name] for name, value in zip(declared.names, values, strict=True) if name in counts):
+        return None
+    numbers = [int(value) if value.isdecimal() else value for value in values]
+    known = {name: value for name, value in query.items() if name in (*declared.left_out, "hubs")}
+    return addresses.link(page, model, *numbers, **known)

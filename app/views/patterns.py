@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from typing_extensions import TypedDict
 
-from app.views.seeds import from_worker
-from app.views.tokens import ScoredToken
-from precompute.index.index import Index
-from precompute.live.wire import panels
-from precompute.live.wire.shared import Scored
+from lexiscope.app.views.seeds import from_worker
+from lexiscope.app.views.tokens import ScoredToken
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire import answers as panels
+from lexiscope.precompute.live.wire.answers import Scored
 
 
 class Look(TypedDict):

@@ -7,18 +7,19 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.attribution import Attribution, attribution_view
-from app.views.difference import minus_of
-from app.views.first_tokens import FirstLists
-from app.views.patterns import HeadPattern, PatternLists, TokenPattern
-from app.views.seeds import COMPUTED
-from app.views.tokens import ScoredToken, Token, ViewOfModel, tokens_of
-from app.views.vectors import NOT_STORED
-from precompute.index.index import Index
-from precompute.live.wire import panels
-from precompute.live.wire.prompt import HeadOff, Intervention, PromptAnswer, PromptAsk
-from precompute.live.wire.shared import Likely
-from precompute.shape import Predicts
+from lexiscope.app.views.attribution import Attribution, attribution_view
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.app.views.patterns import HeadPattern, PatternLists, TokenPattern
+from lexiscope.app.views.seeds import COMPUTED
+from lexiscope.app.views.tokens import ScoredToken, Token, ViewOfModel, tokens_of
+from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire import answers as panels
+from lexiscope.precompute.live.wire import grammar
+from lexiscope.precompute.live.wire.answers import Likely, PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptArguments
+from lexiscope.precompute.shape import Predicts
 
 FIRST = 5  # tokens of a neuron's key and value
 FIRST_OF_CHOSEN = 15  # of the one that was asked about
@@ -140,24 +141,19 @@ class PromptView(ViewOfModel):
     attribution: Attribution | None = None
 
 
-def prompt_form(
-    index: Index, panel: str, convention: str, lens: str, rows: str, changes: Iterable[Intervention]
-) -> PromptView:
+def prompt_form(index: Index, arguments: PromptArguments) -> PromptView:
     """The page that asks for a text."""
     return PromptView(
         model=index.manifest.model, build=index.manifest.build, minus=minus_of(index),
-        text="", panel=panel, convention=convention, lens=lens,
-        rows=rows, predicts=index.shape.predicts, position=None, layer=None, head=None,
-        changes=[_change(change) for change in changes], tokens=[], prediction=[], untouched=[], appears=None,
+        text="", panel=",".join(arguments.panel), convention=arguments.convention, lens=arguments.lens,
+        rows=arguments.rows, predicts=index.shape.predicts, position=None, layer=None, head=None,
+        changes=[_change(change) for change in arguments.changes], tokens=[], prediction=[], untouched=[],
+        appears=None,
     )  # fmt: skip
 
 
 def prompt_view(
-    index: Index,
-    ask: PromptAsk,
-    panel: str,
-    answer: PromptAnswer,
-    hubs: frozenset[int] = frozenset(),
+    index: Index, ask: PromptArguments, answer: PromptAnswer, hubs: frozenset[int] = frozenset()
 ) -> PromptView:
     """Hubs that are given are skipped among the first tokens of neurons, and take no place among the k of patterns."""
     lists = FirstLists.of(index, ask.lens, answer.lists, hubs)
@@ -167,7 +163,7 @@ def prompt_view(
         build=index.manifest.build,
         minus=minus_of(index),
         text=ask.text,
-        panel=panel,
+        panel=",".join(ask.panel),
         convention=ask.convention,
         lens=ask.lens,
         rows=ask.rows,
@@ -175,7 +171,7 @@ def prompt_view(
         position=answer.position,
         layer=answer.layer,
         head=_head(ask),
-        changes=[_change(change) for change in ask.interventions],
+        changes=[_change(change) for change in ask.changes],
         tokens=tokens_of(index.tokens, answer.tokens),
         prediction=predicted_tokens(index, answer.predicts, answer.prediction),
         untouched=predicted_tokens(index, answer.predicts, answer.untouched),
@@ -196,13 +192,13 @@ def prompt_view(
     )
 
 
-def _head(ask: PromptAsk) -> int | None:
+def _head(ask: PromptArguments) -> int | None:
     """The head of a table of tokens is the first, unless another was asked about."""
-    return 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panels else ask.head
+    return 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
 
 
-def _change(change: Intervention) -> Change:
-    if isinstance(change, HeadOff):
+def _change(change: grammar.Change) -> Change:
+    if isinstance(change, grammar.HeadOff):
         number: tuple[int | None, int | None, float] = (None, change.head, 0.0)
     else:
         number = (change.neuron, None, change.value)

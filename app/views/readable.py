@@ -7,11 +7,11 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from app.views.token_search import TokenSearch, token_search
-from precompute.errors import IndexFault
-from precompute.index.index import Index
-from precompute.index.tensor_file import Array
-from precompute.index.tokens import TokenTable, whole_words
+from lexiscope.app.views.token_search import TokenSearch, token_search
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.index.tokens import TokenTable, whole_words
 
 UNLEARNED = 0.5  # of the median: a token whose centred embedding is shorter has hardly been moved by training
 RARE, EVERYWHERE = 0.1, 20  # times the median number of lists: beyond, a token was not learned, or says nothing

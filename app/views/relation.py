@@ -7,13 +7,13 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.difference import minus_of
-from app.views.first_words import FIRST_PAIR, first_pair
-from app.views.tokens import Token, TokenPair, ViewOfModel, token_of, tokens_of
-from precompute.index.index import Index
-from precompute.live.chance import expected_heads
-from precompute.live.wire.shared import Matrix
-from precompute.live.wire.words import Baseline, HeadRelation, PairUsed, RelationAnswer
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_words import FIRST_PAIR, first_pair
+from lexiscope.app.views.tokens import Token, TokenPair, ViewOfModel, token_of, tokens_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.by_words.chance import expected_heads
+from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
+from lexiscope.precompute.live.wire.fields import Matrix
 
 BETTER = 2  # times smaller than a baseline's is a mean rank that does better
 

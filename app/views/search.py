@@ -7,19 +7,19 @@ from typing import Annotated, Literal
 from pydantic import Field
 from tokenizers import Tokenizer
 
-from app import addresses
-from app.library.model_labels import ModelLabels
-from app.views.difference import minus_of
-from app.views.labels import ShownLabel, shown
-from app.views.parse_address import parse_address
-from app.views.search_matches import PairMatch, VectorMatch, find_matches
-from app.views.search_text import SearchText, read_search_text
-from app.views.token_search import token_search
-from app.views.tokens import Token, ViewOfModel, tokens_of
-from app.views.vectors import NOT_STORED
-from precompute.index.index import Index
-from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
-from precompute.index.tokens import TokenTable
+from lexiscope.app import addresses
+from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.labels import ShownLabel, shown
+from lexiscope.app.views.parse_address import parse_address
+from lexiscope.app.views.search_matches import PairMatch, VectorMatch, find_matches
+from lexiscope.app.views.search_text import SearchText, read_search_text
+from lexiscope.app.views.token_search import token_search
+from lexiscope.app.views.tokens import Token, ViewOfModel, tokens_of
+from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
+from lexiscope.precompute.index.tokens import TokenTable
 
 GROUPS = 20  # of tokens like the search
 FIRST_LABELS = 20
@@ -143,7 +143,7 @@ def _without_matches(index: Index, text: SearchText, lens: str, kind: str | None
 
 def _jump_to_relation(index: Index, text: SearchText, lens: str) -> str | None:
     pairs = text.relation if text.has_arrow else None
-    return addresses.relation(index.manifest.model, pairs=pairs, lens=lens) if pairs else None
+    return addresses.link("relation", index.manifest.model, pairs=pairs, lens=lens) if pairs else None
 
 
 def _group(

@@ -6,15 +6,15 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
-from app.views.checks import count_pages, page_slice
-from app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
-from app.views.tokens import Token, TokenPair, token_pairs, tokens_of
-from app.views.vector_place import InHead, in_head
-from precompute.index.index import Index
-from precompute.index.lookup import look_up_words
-from precompute.index.lookup.pairs import PairMatches
-from precompute.index.lookup.vectors import VectorMatches
-from precompute.shape import ENDS, MATRICES, PRESETS
+from lexiscope.app.views.checks import count_pages, page_slice
+from lexiscope.app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from lexiscope.app.views.tokens import Token, TokenPair, token_pairs, tokens_of
+from lexiscope.app.views.vector_place import InHead, in_head
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import look_up_words
+from lexiscope.precompute.index.lookup.pairs import PairMatches
+from lexiscope.precompute.index.lookup.vectors import VectorMatches
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 FIRST_PAIRS = 20  # beside the matches of all kinds
 

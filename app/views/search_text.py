@@ -3,11 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from app.views.token_search import token_search
-from app.views.typed_words import write_pairs
-from precompute.errors import BadRequest
-from precompute.index.tokens import TokenTable
-from precompute.live.wire.words import WordPair
+from lexiscope.app.views.token_search import token_search
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.live.wire.grammar import WordPair, write_pairs
 
 LONGEST = 200  # characters of a search
 

@@ -8,15 +8,14 @@ from typing import Annotated, Any, Protocol
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.difference import minus_of
-from app.views.first_tokens import FirstLists
-from app.views.hubs import split_nearest
-from app.views.tokens import ScoredToken, Token, ViewOfModel, scored_tokens, tokens_of
-from app.views.vector_place import InHead, in_head
-from app.views.vectors import NOT_STORED
-from precompute.index.index import Index
-from precompute.live.wire.shared import FirstTokens, Scored
-from precompute.live.wire.words import HeadReading, SeedResult, SeedsAnswer
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.app.views.hubs import split_nearest
+from lexiscope.app.views.tokens import ScoredToken, Token, ViewOfModel, scored_tokens, tokens_of
+from lexiscope.app.views.vector_place import InHead, in_head
+from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import FirstTokens, HeadReading, Scored, SeedResult, SeedsAnswer
 
 COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
 FIRST = 8  # tokens of each vector

@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import TypedDict
 
-from app.views.prompt import Predicted, predicted_tokens
-from app.views.tokens import Token, token_of
-from precompute.errors import BadRequest
-from precompute.index.index import Index
-from precompute.live.wire.states import StatesAnswer, StatesReadingAnswer
-from precompute.shape import Predicts
+from lexiscope.app.views.prompt import Predicted, predicted_tokens
+from lexiscope.app.views.tokens import Token, token_of
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import StatesAnswer, StatesReadingAnswer
+from lexiscope.precompute.shape import Predicts
 
 
 class SentencePosition(TypedDict):

@@ -6,12 +6,12 @@ from typing import Annotated, Generic, Literal, TypeVar
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.tokens import Token, tokens_of
-from precompute.index.index import Index
-from precompute.index.lists import Similarity
-from precompute.index.shard_reader import Shard
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS, MATRICES
+from lexiscope.app.views.tokens import Token, tokens_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lists import Similarity
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS, MATRICES
 
 End = Literal["top", "bottom"]
 T = TypeVar("T")

@@ -13,17 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
-from app.views.difference import minus_of
-from app.views.first_tokens import FirstLists
-from app.views.seeds import FIRST, SeedListing, SeedsView, SeedWord
-from app.views.tokens import tokens_of
-from app.views.typed_words import parse_terms, write_terms
-from app.views.vector_place import in_head
-from precompute.errors import BadRequest
-from precompute.index.index import Index
-from precompute.index.lookup import look_up_token
-from precompute.index.not_stored import check_kinds, check_lens
-from precompute.live.seed_words import Seed, find_seed
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.app.views.seeds import FIRST, SeedListing, SeedsView, SeedWord
+from lexiscope.app.views.tokens import tokens_of
+from lexiscope.app.views.vector_place import in_head
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import look_up_token
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.live.seed_words import Seed, find_seed
+from lexiscope.precompute.live.wire.grammar import parse_terms, write_terms
 
 Floats = NDArray[np.float64]
 

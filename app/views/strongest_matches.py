@@ -11,10 +11,10 @@ from itertools import islice
 import numpy as np
 from typing_extensions import TypedDict
 
-from app.library.comparisons import weights_of
-from app.views.matched_vectors import MatchedVector, WordsOf, agreeing_end
-from app.views.readable import FreshWords, readable
-from precompute.index.comparison import Comparison, MatchedPair
+from lexiscope.app.library.comparisons import weights_of
+from lexiscope.app.views.matched_vectors import MatchedVector, WordsOf, agreeing_end
+from lexiscope.app.views.readable import FreshWords, readable
+from lexiscope.precompute.index.comparison import Comparison, MatchedPair
 
 SHOWN, SHOWN_ALONE = 6, 24  # pairs of a kind, among all kinds and by itself
 LOOKED_AT = 600  # pairs

@@ -7,16 +7,16 @@ from typing import Annotated
 
 from typing_extensions import TypedDict
 
-from app.views.difference import minus_of
-from app.views.notes import POSITIONS
-from app.views.readable import SAME, FreshWords, readable
-from app.views.relation import Word
-from app.views.seeds import from_worker
-from app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel, tokens_of
-from app.views.typed_parameters import parse_layers, write_layers
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.live.wire.words import HeadReading, ThroughHeadsAnswer, WordUsed
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.notes import POSITIONS
+from lexiscope.app.views.readable import SAME, FreshWords, readable
+from lexiscope.app.views.relation import Word
+from lexiscope.app.views.seeds import from_worker
+from lexiscope.app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel, tokens_of
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed
+from lexiscope.precompute.live.wire.grammar import parse_layers, write_layers
 
 CARDS, CARD_TOKENS = 8, 6  # of the clearest lists
 
@@ -103,7 +103,7 @@ def through_heads_view(
         {"layer": reading.layer, "head": reading.head, "words": [column[at] for column in columns]}
         for at, reading in enumerate(heads)
     ]
-    earlier, later = _around(index, chosen_layers(index, layers))
+    earlier, later = _around(index, chosen_layers(index, parse_layers(layers)))
     return ThroughHeadsView(
         model=index.manifest.model,
         build=index.manifest.build,
@@ -123,10 +123,9 @@ def through_heads_view(
     )
 
 
-def chosen_layers(index: Index, layers: str) -> tuple[int, ...]:
+def chosen_layers(index: Index, chosen: tuple[int, ...] | None) -> tuple[int, ...]:
     """The layers that an address asks for; NotFound if the model has not so many."""
     count = index.shape.n_layers
-    chosen = parse_layers(layers)
     if chosen is None:
         return tuple(range(count))
     if chosen[-1] >= count:

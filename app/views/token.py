@@ -6,22 +6,22 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.checks import count_pages, page_slice
-from app.views.difference import minus_of
-from app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
-from app.views.hubs import split_nearest
-from app.views.token_search import token_search
-from app.views.tokens import ScoredToken, Token, TokenPair, ViewOfModel, scored_tokens, token_of, tokens_of
-from app.views.vector_place import InHead, in_head
-from app.views.vectors import NOT_STORED
-from precompute.errors import IndexFault
-from precompute.index.index import Index
-from precompute.index.lookup import look_up_token
-from precompute.index.lookup.pairs import PairListings
-from precompute.index.lookup.vectors import VectorListings
-from precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
-from precompute.index.stored import position
-from precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES
+from lexiscope.app.views.checks import count_pages, page_slice
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from lexiscope.app.views.hubs import split_nearest
+from lexiscope.app.views.token_search import token_search
+from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair, ViewOfModel, scored_tokens, token_of, tokens_of
+from lexiscope.app.views.vector_place import InHead, in_head
+from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import look_up_token
+from lexiscope.precompute.index.lookup.pairs import PairListings
+from lexiscope.precompute.index.lookup.vectors import VectorListings
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 ROLES: dict[tuple[str, str], Role] = {

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Literal
 from weakref import WeakKeyDictionary
 
-from precompute.index.tokens import TokenTable, text_surface
+from lexiscope.precompute.index.tokens import TokenTable, text_surface
 
 Match = Literal["exact", "prefix", "substring"]
 

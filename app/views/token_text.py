@@ -3,7 +3,7 @@ Containing right-to-left text is for whoever shows it: <bdi> in pages, isolates 
 
 import unicodedata
 
-from precompute.plain_text import escaped
+from lexiscope.precompute.plain_text import escaped
 
 _NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

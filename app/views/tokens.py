@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.difference import Minus
-from precompute.index.tokens import TokenTable
+from lexiscope.app.views.difference import Minus
+from lexiscope.precompute.index.tokens import TokenTable
 
 PAGE_ONLY: Any = Field(exclude=True)  # for people's eyes; programs get it otherwise, or do not need it
 OMIT_NONE: Any = Field(exclude_if=lambda value: value is None)

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from precompute.shape import DIRECTION_KINDS, Shape
+from lexiscope.precompute.shape import DIRECTION_KINDS, Shape
 
 
 class InHead(TypedDict):

@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from app.views.checks import check_length, finite
-from app.views.difference import relative
-from app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
-from precompute.index.index import Index
-from precompute.index.shard_reader import Shard
-from precompute.index.tensor_file import Array
-from precompute.live.wire.readings import ReadingAnswer
-from precompute.shape import DIRECTION_KINDS
+from lexiscope.app.views.checks import check_length, finite
+from lexiscope.app.views.difference import relative
+from lexiscope.app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.live.wire.answers import ReadingAnswer
+from lexiscope.precompute.shape import DIRECTION_KINDS
 
 Coherence: TypeAlias = Annotated[
     tuple[float | None, float | None], Field(description="Of top and of bottom; null where it is undefined")
@@ -27,6 +27,13 @@ UNCHANGED: Any = Field(
     exclude_if=lambda value: value is None,
     description="Only of a difference, where nothing changed: there is nothing to list then",
 )
+SINGULAR: Any = Field(description="The singular value σ of this direction")
+SHARE: Any = Field(
+    description="σ² over the sum of the squares of all of the matrix, which is its squared Frobenius norm; null where "
+    "that is 0"
+)
+SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # by their names on a subhead's page
+SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}  # and on a direction's
 NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 
 
@@ -111,3 +118,13 @@ def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, ans
         overlap=len(top & stored_top) / len(top | stored_top),
         kept=frozenset((top & stored_top) | (bottom & stored_bottom)),
     )
+
+
+def shares(index: Index, shard: Shard, matrix: str, head: int) -> list[float | None]:
+    """Return the share of each direction in a head's matrix. A difference may have more directions than are stored: its
+    shares are of the whole matrix."""
+    squares = [value * value for value in shard.heads.all_singular(matrix)[head].tolist()]
+    whole = sum(squares)
+    if index.stored.difference:
+        whole = max(whole, float(shard.heads.all_matrix_norms(matrix)[0][head]) ** 2)
+    return [square / whole if whole else None for square in squares]

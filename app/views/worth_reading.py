@@ -10,16 +10,16 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.views.hubs import LOOKED_AT as LOOKED_AT_FIRST
-from app.views.hubs import first_kept
-from app.views.pairs import pairs_view
-from app.views.readable import SAME, FreshWords, Readable, readable
-from app.views.tokens import Token, TokenPair, tokens_of
-from precompute.errors import IndexFault
-from precompute.index.index import Index
-from precompute.index.shard_reader import Shard
-from precompute.index.tensor_file import Array
-from precompute.shape import MATRICES
+from lexiscope.app.views.hubs import LOOKED_AT as LOOKED_AT_FIRST
+from lexiscope.app.views.hubs import first_kept
+from lexiscope.app.views.pair_lists import stored_pairs
+from lexiscope.app.views.readable import SAME, FreshWords, Readable, readable
+from lexiscope.app.views.tokens import Token, TokenPair, tokens_of
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import MATRICES
 
 CARDS, TOKENS, PAIRS = 8, 6, 3
 LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
@@ -174,7 +174,7 @@ def _are_different(words: Readable, pair: TokenPair) -> bool:
 
 def _pairs(index: Index, card: HeadCard) -> list[TokenPair]:
     where = card["matrix"], card["layer"], card["head"], card["lens"], card["preset"]
-    return pairs_view(index, *where, HEAD_PAIRS).top
+    return stored_pairs(index, *where, HEAD_PAIRS).top
 
 
 def _sides(words: Readable, pairs: Sequence[TokenPair]) -> tuple[set[str], set[str]]:

@@ -2,32 +2,37 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from app.middleware.failures import log_failure
-from app.worker.jobs import Job
-from app.workers.errors import LiveFailed, TooLarge
-from app.workers.protocol import Ask
-from precompute.errors import LexiscopeError
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
-from precompute.live.wire.shared import Wire
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
+from lexiscope.app.middleware.failures import log_failure
+from lexiscope.app.worker.jobs import Job
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.errors import LiveFailed, NoMemory, TooLarge
+from lexiscope.precompute.live.wire.fields import Ask, Wire
 
 if TYPE_CHECKING:
-    from precompute.live.engine import Engine
+    from lexiscope.precompute.live.engine import Engine
 
 PADDING = 4 / 3  # prompts are of like length if the longest has at most this many times the tokens of the shortest
 
 
-def batch_key(ask: Ask, tokens: int) -> Hashable:
+def batch_key(ask: Ask[Any], tokens: int) -> Hashable:
     """Equal for asks that share a computation, and would take about as long alone."""
     match ask:
         case SeedsAsk():
             return "seeds", ask.heads
         case PromptAsk():
-            return "prompt", ask.panels, int(log(max(tokens, 1), PADDING))
+            return "prompt", ask.panel, int(log(max(tokens, 1), PADDING))
         case _:
             return object()  # by itself
 
@@ -83,8 +88,6 @@ class Computing:
 
 def _failure(error: Exception) -> Exception:
     """What to tell who asked."""
-    from precompute.live.faults import NoMemory  # needs torch, as every worker does
-
     if isinstance(error, NoMemory):
         return TooLarge(str(error))
     if isinstance(error, LexiscopeError):

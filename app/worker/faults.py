@@ -8,9 +8,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.workers.errors import LiveFailed, TimedOut, status_of, title_of
-from app.workers.protocol import ENDPOINTS, Fault
-from precompute.errors import LexiscopeError
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.asks import ASKS
+from lexiscope.precompute.live.wire.errors import LiveFailed, TimedOut, status_of, title_of
+from lexiscope.precompute.live.wire.protocol import Fault
 
 MOST_REASONS = 5  # of those that make an ask malformed
 
@@ -58,7 +59,7 @@ async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = str(error.detail)
     if error.status_code in (404, 405):
-        paths = " ".join(path for path, _ in ENDPOINTS.values())
+        paths = " ".join(kind.path for kind in ASKS)
         detail = f"ask with POST {paths}, or GET /health /metrics"
     return await fault_page(request, error.status_code, detail, error.headers or {})
 

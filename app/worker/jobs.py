@@ -4,15 +4,16 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
-from app.workers.protocol import Ask
+from lexiscope.precompute.live.wire.fields import Ask
 
 Report = Callable[[str, float], None]  # stage and share; called by the computing thread
 
 
 @dataclass(eq=False)
 class Job:
-    ask: Ask
+    ask: Ask[Any]
     key: Hashable  # jobs of one key may be computed together
     cost: float  # in multiplications
     visitors: list[str]  # who waits for it; more than once, where a visitor asked more than once

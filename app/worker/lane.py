@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import ceil
 
-from app.worker.jobs import Job
-from app.worker.limits import Limits
-from app.worker.pace import Pace
-from app.worker.turns import Turns
-from app.workers.errors import LiveDown, LiveFailed, LiveFull
+from lexiscope.app.worker.jobs import Job
+from lexiscope.app.worker.limits import Limits
+from lexiscope.app.worker.pace import Pace
+from lexiscope.app.worker.turns import Turns
+from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
 CROWDED_SECONDS = 1.0  # after two jobs were here at once, a batch waits for others: who is alone need not wait
 ENDING = "the worker is ending: ask again soon"

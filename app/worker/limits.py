@@ -3,16 +3,21 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from app.settings import Settings
-from app.workers.errors import TooLarge
-from app.workers.protocol import Ask
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
-from precompute.shape import SIDES
+from lexiscope.app.settings import Settings
+from lexiscope.precompute.live.wire.asks import (
+    PromptAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.errors import TooLarge
+from lexiscope.precompute.live.wire.fields import Ask
 
-Estimate = Callable[[Ask, int], float]  # seconds, of an ask and the tokens of its prompt
+Estimate = Callable[[Ask[Any], int], float]  # seconds, of an ask and the tokens of its prompt
 
 ATTENTION_NUMBERS = 4_000_000  # in one answer: about 40 MB of JSON
 CELL_TOKENS = 200_000  # in one answer: about 10 MB of JSON
@@ -44,23 +49,21 @@ class Limits:
             settings.batch_size,
         )
 
-    def check_lists(self, ask: Ask) -> None:
+    def check_lists(self, ask: Ask[Any]) -> None:
         match ask:
             case SeedsAsk():
-                if len(ask.kinds) > len(SIDES):
-                    raise TooLarge(f"a seed search over {len(ask.kinds)} kinds: there are {len(SIDES)}")
-                self._check("a seed search", len(ask.terms), "words")
+                self._check("a seed search", len(ask.words), "words")
             case RelationAsk():
                 self._check("a relation", len(ask.pairs), "pairs")
             case ThroughHeadsAsk():
-                self._check("a table of heads", sum(map(len, ask.groups)), "words")
+                self._check("a table of heads", sum(map(len, ask.words)), "words")
             case PromptAsk():
-                self._check("a run", len(ask.interventions), "changes")
-                self._check("a run", len(ask.rows_of), "neurons")
+                self._check("a run", len(ask.changes), "changes")
+                self._check("a run", len(ask.neurons), "neurons")
 
     def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
         """Refuses too many heads times words: each needs two products with the vocabulary."""
-        words, heads = len(ask.groups), len(ask.layers) * (n_heads if ask.head is None else 1)
+        words, heads = len(ask.words), len(ask.layers) * (n_heads if ask.head is None else 1)
         if words * heads > self.heads:
             raise TooLarge(
                 f"{words} words through {heads} heads are {words * heads}: up to {self.heads} are computed at once "
@@ -100,7 +103,7 @@ class Limits:
                 "tokens, or leave this panel out"
             )
 
-    def check_seconds(self, ask: Ask, tokens: int, estimate: Estimate) -> None:
+    def check_seconds(self, ask: Ask[Any], tokens: int, estimate: Estimate) -> None:
         """Refuses what would take too long by its estimate, and says what would not."""
         seconds = estimate(ask, tokens)
         if seconds > self.ask_seconds:
@@ -115,12 +118,12 @@ class Limits:
             raise TooLarge(f"{what} with {number} {unit}: up to {self.seeds} are taken (the setting seeds_limit)")
 
 
-def _described(ask: Ask, tokens: int) -> str:
+def _described(ask: Ask[Any], tokens: int) -> str:
     match ask:
         case PromptAsk():
-            number = f"{len(ask.panels)} panel{'s' * (len(ask.panels) > 1)}"
-            panels = f"{number} ({', '.join(sorted(ask.panels))})" if ask.panels else "no panels"
-            twice = ", once changed and once not," if ask.interventions else ""
+            number = f"{len(ask.panel)} panel{'s' * (len(ask.panel) > 1)}"
+            panels = f"{number} ({', '.join(sorted(ask.panel))})" if ask.panel else "no panels"
+            twice = ", once changed and once not," if ask.changes else ""
             return f"a run of {tokens} tokens{twice} with {panels}"
         case StatesAsk():
             return f"a run of {tokens} tokens"
@@ -128,20 +131,22 @@ def _described(ask: Ask, tokens: int) -> str:
             return f"{tokens} states as tokens"
         case RelationAsk():
             return f"a relation of {len(ask.pairs)} pairs"
-        case SeedsAsk(heads=True):
+        case SeedsAsk(heads=1):
             return "a seed search with all heads"
         case _:
             return "this"
 
 
-def _cheaper(ask: Ask, tokens: int, estimate: Estimate, limit: float) -> Iterator[str]:
+def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> Iterator[str]:
     """What one could ask instead."""
     match ask:
         case PromptAsk():
             if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):
                 yield f"up to {fewer} tokens would do"
-            without = {panel: estimate(ask.model_copy(update={"panels": ask.panels - {panel}}), tokens)
-                       for panel in ask.panels}  # fmt: skip
+            without = {
+                panel: estimate(ask.model_copy(update={"panel": tuple({*ask.panel} - {panel})}), tokens)
+                for panel in ask.panel
+            }
             if without:
                 panel = min(without, key=without.__getitem__)
                 yield f"without {panel} it takes about {_seconds(without[panel])}"
@@ -150,8 +155,8 @@ def _cheaper(ask: Ask, tokens: int, estimate: Estimate, limit: float) -> Iterato
                 yield f"up to {fewer} tokens would do"
         case RelationAsk():
             yield f"up to {int(limit * len(ask.pairs) / estimate(ask, 0))} pairs would do"
-        case SeedsAsk(heads=True):
-            plain = estimate(ask.model_copy(update={"heads": False}), 0)
+        case SeedsAsk(heads=1):
+            plain = estimate(ask.model_copy(update={"heads": 0}), 0)
             yield f"without heads it takes about {_seconds(plain)}"
 
 

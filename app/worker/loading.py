@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.workers.protocol import weights_name, weights_name_of
-from precompute.errors import BadWeights, IndexFault
-from precompute.index.manifest import Manifest
+from lexiscope.precompute.errors import BadWeights, IndexFault
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.live.wire.protocol import weights_name, weights_name_of
 
 if TYPE_CHECKING:
-    from precompute.live.engine import Engine
-    from precompute.weights.checkpoint import Checkpoint
+    from lexiscope.precompute.live.engine import Engine
+    from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class LoadedModel:
 
 def load_model(asked: str, data: Path, device: str, threads: int | None) -> LoadedModel:
     """`asked`: whatever `lexiscope worker --model` takes."""
-    from app.weights import find_weights
-    from precompute.live.engine import Engine
-    from precompute.weights.difference import Difference
+    from lexiscope.app.weights import find_weights
+    from lexiscope.precompute.live.engine import Engine
+    from lexiscope.precompute.weights.difference import Difference
 
     found = find_weights(asked, data)
     # of a difference the tuned model's, under the name of the difference

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from app.worker.jobs import Job
-from app.workers.protocol import Progress
+from lexiscope.app.worker.jobs import Job
+from lexiscope.precompute.live.wire.protocol import Progress
 
 PAUSE = 0.05  # seconds between two reports at least
 HEARTBEAT = 5.0  # seconds without news after which the last is repeated: who has left is noticed by writing

@@ -15,13 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ray import serve
 from starlette.types import ASGIApp
 
-from app.settings import Settings, load
-from app.worker.limits import Limits
-from app.worker.loading import LoadedModel, load_model
-from app.worker.service import worker_service
-from app.worker.worker import Worker
-from app.workers.errors import LiveDown
-from app.workers.process import is_stuck
+from lexiscope.app.live.process import is_stuck
+from lexiscope.app.settings import Settings, load
+from lexiscope.app.worker.limits import Limits
+from lexiscope.app.worker.loading import LoadedModel, load_model
+from lexiscope.app.worker.service import worker_service
+from lexiscope.app.worker.worker import Worker
+from lexiscope.precompute.live.wire.errors import LiveDown
 
 GRACE_SECONDS = 1.0  # that the last answers have, where a replica can compute no more
 HEALTH_CHECK_SECONDS = 1.0  # after which Serve looks again: a replica that was killed is missed that long

@@ -2,35 +2,35 @@
 Waiting and computing are for worker.py, lane.py and computing.py, starting it is for commands/worker.py."""
 
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Header
+from fastapi.exceptions import RequestValidationError
 from fastapi.sse import EventSourceResponse, ServerSentEvent
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from app.metrics import MEDIA_TYPE, Metrics
-from app.middleware.bodies import BodyLimit
-from app.middleware.failures import Failures
-from app.middleware.request_log import RequestLog
-from app.settings import Settings
-from app.worker.faults import add_fault_handlers, fault_page, make_fault
-from app.worker.limits import Limits
-from app.worker.progress import ProgressReports
-from app.worker.token import TokenCheck, knows_token
-from app.worker.worker import Waiter, Worker
-from app.workers.disconnect import cancel_on_disconnect
-from app.workers.protocol import OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Ask
-from precompute.errors import LexiscopeError
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
+from lexiscope.app.live.disconnect import cancel_on_disconnect
+from lexiscope.app.metrics import MEDIA_TYPE, Metrics
+from lexiscope.app.middleware.failures import Failures
+from lexiscope.app.middleware.limits import BodyLimit
+from lexiscope.app.middleware.request_log import RequestLog
+from lexiscope.app.settings import Settings
+from lexiscope.app.worker.faults import add_fault_handlers, fault_page, make_fault
+from lexiscope.app.worker.limits import Limits
+from lexiscope.app.worker.progress import ProgressReports
+from lexiscope.app.worker.token import TokenCheck, knows_token
+from lexiscope.app.worker.worker import Waiter, Worker
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.asks import ASKS
+from lexiscope.precompute.live.wire.fields import Ask
+from lexiscope.precompute.live.wire.protocol import EVENTS, OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER
 
 if TYPE_CHECKING:
-    from precompute.live.engine import Engine
+    from lexiscope.precompute.live.engine import Engine
 
 NO_STORE = {"cache-control": "no-store"}
 
@@ -91,82 +91,33 @@ router = APIRouter()
 asks = APIRouter(dependencies=[Depends(check_weights)])
 
 
-@asks.post("/seeds", name="/seeds")
-async def seeds(ask: SeedsAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
+async def read_ask(request: Request) -> Ask[Any]:
+    """The body, as the ask that the path takes."""
+    kind = KINDS[request.scope["route"].path.removesuffix(EVENTS)]
+    try:
+        return kind.model_validate_json(await request.body())
+    except ValidationError as error:
+        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]) from None
 
 
-@asks.post("/relation", name="/relation")
-async def relation(ask: RelationAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
+TheAsk = Annotated[Ask[Any], Depends(read_ask)]
 
 
-@asks.post("/heads", name="/heads")
-async def heads(ask: ThroughHeadsAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
-
-
-@asks.post("/prompt", name="/prompt")
-async def prompt(ask: PromptAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
-
-
-@asks.post("/reading", name="/reading")
-async def reading(ask: ReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
-
-
-@asks.post("/pairs-reading", name="/pairs-reading")
-async def pairs_reading(ask: PairsReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
-
-
-@asks.post("/states", name="/states")
-async def states(ask: StatesAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
-
-
-@asks.post("/states-reading", name="/states-reading")
-async def states_reading(ask: StatesReadingAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
-    return await respond(ask, worker, visitor, request)
-
-
-async def respond(ask: Ask, worker: Worker, visitor: str, request: Request) -> Response:
+async def respond(ask: TheAsk, worker: TheWorker, visitor: Visitor, request: Request) -> Response:
     async with worker.queued(ask, visitor) as waiter:
         answer = await cancel_on_disconnect(request, worker.answer(waiter))
     return Response(answer, media_type="application/json")
 
 
-# What is wrong before the first event is a plain answer: a dependency finds it, before the events begin.
-
-
-async def prompt_waiter(ask: PromptAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
+async def queue(ask: TheAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
+    """What is wrong before the first event is a plain answer: this dependency finds it, before the events begin."""
     async with worker.queued(ask, visitor, ProgressReports()) as waiter:
         yield waiter
 
 
-async def pairs_waiter(ask: PairsReadingAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
-    async with worker.queued(ask, visitor, ProgressReports()) as waiter:
-        yield waiter
-
-
-@asks.post("/prompt/events", name="/prompt/events", response_class=EventSourceResponse)
-async def prompt_events(
-    waiter: Annotated[Waiter, Depends(prompt_waiter)], worker: TheWorker
+async def respond_with_events(
+    waiter: Annotated[Waiter, Depends(queue)], worker: TheWorker
 ) -> AsyncIterator[ServerSentEvent]:
-    async for event in events(waiter, worker):
-        yield event
-
-
-@asks.post("/pairs-reading/events", name="/pairs-reading/events", response_class=EventSourceResponse)
-async def pairs_events(
-    waiter: Annotated[Waiter, Depends(pairs_waiter)], worker: TheWorker
-) -> AsyncIterator[ServerSentEvent]:
-    async for event in events(waiter, worker):
-        yield event
-
-
-async def events(waiter: Waiter, worker: Worker) -> AsyncIterator[ServerSentEvent]:
     """`progress` any number of times, then `result` or `fault`."""
     assert isinstance(waiter.report, ProgressReports)
     async for progress in waiter.report.until_answered(waiter.job, worker.seconds_left(waiter)):
@@ -183,4 +134,10 @@ async def health(worker: TheWorker, request: Request) -> Response:
     return Response(found.model_dump_json(), headers=NO_STORE, media_type="application/json")
 
 
+KINDS = {kind.path: kind for kind in ASKS}
+for path in KINDS:
+    asks.add_api_route(path, respond, methods=["POST"], name=path, response_model=None)
+    asks.add_api_route(
+        path + EVENTS, respond_with_events, methods=["POST"], name=path + EVENTS, response_class=EventSourceResponse
+    )
 router.include_router(asks)

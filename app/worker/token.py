@@ -6,8 +6,8 @@ from hmac import compare_digest
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.worker.faults import fault_page
-from app.workers.protocol import BEARER
+from lexiscope.app.worker.faults import fault_page
+from lexiscope.precompute.live.wire.protocol import BEARER
 
 OPEN = "/health"
 REFUSAL = (

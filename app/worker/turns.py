@@ -8,7 +8,7 @@ stands ever further behind those who wait.
 
 from collections.abc import Iterator, Sequence
 
-from app.worker.jobs import Job
+from lexiscope.app.worker.jobs import Job
 
 
 class Turns:

@@ -9,23 +9,22 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from app.middleware.failures import log_failure
-from app.worker.computing import Computing, batch_key
-from app.worker.jobs import Job, Report
-from app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
-from app.worker.limits import Limits
-from app.worker.pace import Pace
-from app.workers.errors import LiveDown, LiveFailed, LiveFull, TimedOut
-from app.workers.protocol import Ask, Health
-from precompute.live.wire.panels import OWN_LISTS
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import ThroughHeadsAsk
+from lexiscope.app.middleware.failures import log_failure
+from lexiscope.app.worker.computing import Computing, batch_key
+from lexiscope.app.worker.jobs import Job, Report
+from lexiscope.app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
+from lexiscope.app.worker.limits import Limits
+from lexiscope.app.worker.pace import Pace
+from lexiscope.precompute.live.wire.answers import OWN_LISTS
+from lexiscope.precompute.live.wire.asks import PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
+from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull, TimedOut
+from lexiscope.precompute.live.wire.fields import Ask
+from lexiscope.precompute.live.wire.protocol import Health
 
 if TYPE_CHECKING:
-    from precompute.live.engine import Engine
+    from lexiscope.precompute.live.engine import Engine
 
 LONG_TEXT = 2000  # characters of a prompt from which on its tokens are counted beside the event loop
 BATCH_SECONDS = 2.0  # that a batch of runs may take
@@ -58,7 +57,7 @@ class Worker:
         self._tasks: list[asyncio.Task[None]] = []
         self._run_pace, self._quick_pace = Pace(engine.speed), Pace(engine.speed)
         self._asking: Counter[str] = Counter()  # requests under way, by visitor
-        self._under_way: dict[Ask, Job] = {}
+        self._under_way: dict[Ask[Any], Job] = {}
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -78,7 +77,7 @@ class Worker:
             await asyncio.wait(self._tasks)
 
     @asynccontextmanager
-    async def queued(self, ask: Ask, visitor: str, report: Report | None = None) -> AsyncIterator[Waiter]:
+    async def queued(self, ask: Ask[Any], visitor: str, report: Report | None = None) -> AsyncIterator[Waiter]:
         """The ask in the queue, for as long as somebody waits for its answer."""
         if self._failure:
             raise LiveDown(ENDING, RESTART_SECONDS)
@@ -136,7 +135,7 @@ class Worker:
             if not self._asking[visitor]:
                 del self._asking[visitor]
 
-    def _job(self, ask: Ask, tokens: int, visitor: str) -> Job:
+    def _job(self, ask: Ask[Any], tokens: int, visitor: str) -> Job:
         """The job of an equal ask, if one is under way, or a new one in the queue of its lane."""
         job = self._under_way.get(ask)
         if job and job.wanted:
@@ -173,7 +172,7 @@ class Worker:
             other.cancel()
         self._on_failure()
 
-    async def _checked_tokens(self, ask: Ask) -> int:
+    async def _checked_tokens(self, ask: Ask[Any]) -> int:
         """How many a text has, or how many states are given, 0 for other asks; NotFound or TooLarge before anything is
         computed."""
         self._engine.check(ask)
@@ -187,12 +186,12 @@ class Worker:
             tokens = self._engine.state_count(ask)
             self._limits.check_tokens(tokens, self._engine.n_positions)
         if isinstance(ask, PromptAsk):
-            if "evolution" in ask.panels:
-                runs = 2 if ask.interventions else 1
+            if "evolution" in ask.panel:
+                runs = 2 if ask.changes else 1
                 self._limits.check_cells("evolution", runs * (2 * self._engine.shape.n_layers + 1) * tokens, ask.k)
-            if "patterns" in ask.panels and ask.rows == "tokens":
+            if "patterns" in ask.panel and ask.rows == "tokens":
                 self._limits.check_cells("patterns", OWN_LISTS * tokens, ask.k + ask.spare)
-            if "attention" in ask.panels:
+            if "attention" in ask.panel:
                 self._limits.check_attention(tokens, self._engine.attention_heads(tokens))
         self._limits.check_seconds(ask, tokens, self._estimate)
         return tokens
@@ -206,7 +205,7 @@ class Worker:
         self._limits.check_tokens(tokens, self._engine.n_positions)
         return tokens
 
-    def _estimate(self, ask: Ask, tokens: int) -> float:
+    def _estimate(self, ask: Ask[Any], tokens: int) -> float:
         return self._run_pace.seconds_at_best(self._engine.cost(ask, tokens))
 
     def _count_tokens(self, text: str) -> int:

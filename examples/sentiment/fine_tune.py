@@ -21,8 +21,8 @@ from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTok
 
 from examples.sentiment.kept_states import Tokenised, batches, frozen_states, inputs, products, trained_part
 from examples.sentiment.texts import Texts, fetch_reviews, load_texts, split
-from precompute.errors import LexiscopeError
-from precompute.weights.sources import resolve
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.weights.sources import resolve
 
 MOST_TOKENS = 256  # of a text; the first ones beyond go
 WARMUP = 20  # steps

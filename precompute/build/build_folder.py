@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from precompute.errors import IndexFault, IndexMissing, OldFormat, OptionsDiffer, ShardDamaged
-from precompute.files import PARTIAL, folder_gone, read_regular, sha256_of, write_beside
-from precompute.index.hubs import lens_that_reads_best
-from precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
-from precompute.index.layout import neighbours_file, shard_file, vocabulary_file
-from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.manifest_format import read_old_fields
-from precompute.index.tokens import whole_words
+from lexiscope.precompute.errors import IndexFault, IndexMissing, OldFormat, OptionsDiffer, ShardDamaged
+from lexiscope.precompute.files import PARTIAL, folder_gone, read_regular, sha256_of, write_beside
+from lexiscope.precompute.index.hubs import lens_that_reads_best
+from lexiscope.precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
+from lexiscope.precompute.index.layout import neighbours_file, shard_file, vocabulary_file
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest_format import read_old_fields
+from lexiscope.precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place
 ARRIVING = ".arriving"  # a folder: what `lexiscope pull` has not verified yet

@@ -5,12 +5,12 @@ from itertools import product
 import numpy as np
 import torch
 
-from precompute.build.layer import Arrays, BuildContext, norms_of, of_lenses
-from precompute.build.unchanged import with_unchanged
-from precompute.index.layout import number_dtype
-from precompute.project.coherence import DEPTH, coherence
-from precompute.shape import ENDS
-from precompute.weights.classifier_head import ClassifierHead
+from lexiscope.precompute.build.layer import Arrays, BuildContext, norms_of, of_lenses
+from lexiscope.precompute.build.unchanged import with_unchanged
+from lexiscope.precompute.index.layout import number_dtype
+from lexiscope.precompute.project.coherence import DEPTH, coherence
+from lexiscope.precompute.shape import ENDS
+from lexiscope.precompute.weights.classifier_head import ClassifierHead
 
 
 def make_classifier(context: BuildContext, head: ClassifierHead) -> Arrays:

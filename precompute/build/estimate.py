@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from precompute.build.layer import Costs
-from precompute.build.progress import duration
-from precompute.index.layout import neighbours_layout, shard_size
-from precompute.index.stored import Stored
-from precompute.plain_text import file_size
-from precompute.project.vectors import BLOCK_SCORES
+from lexiscope.precompute.build.layer import Costs
+from lexiscope.precompute.build.progress import duration
+from lexiscope.precompute.index.layout import neighbours_layout, shard_size
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.plain_text import file_size
+from lexiscope.precompute.project.vectors import BLOCK_SCORES
 
 LONG, LARGE = 3600, 20e9  # seconds, bytes: from here on a build says what would make it smaller
 BASE_MEMORY = 400 << 20  # of Python, torch and the kernels

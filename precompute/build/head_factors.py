@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Embedding, Float32, Float64
-from precompute.project.pairs.head_pairs import Matrix
-from precompute.shape import FACTORS, MATRICES, Shape
-from precompute.weights.difference import Difference, Parameters, subtracted
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.pairs.head_pairs import Matrix
+from lexiscope.precompute.shape import FACTORS, MATRICES, Shape
+from lexiscope.precompute.weights.difference import Difference, Parameters, subtracted
 
 Vectors = dict[str, torch.Tensor]  # by kind: (count, d_model)
 Factors = tuple[Float32 | Float64, Float32 | Float64]  # (d_model, d) each: the matrix is left rightᵀ

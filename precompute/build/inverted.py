@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.layout import number_dtype, rank_dtype
-from precompute.shape import MATRICES
+from lexiscope.precompute.index.layout import number_dtype, rank_dtype
+from lexiscope.precompute.shape import MATRICES
 
 Array: TypeAlias = NDArray[Any]
 

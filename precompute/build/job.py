@@ -7,17 +7,17 @@ from pathlib import Path
 
 import torch
 
-from precompute.build.estimate import Work, size_text, time_text
-from precompute.build.layer import BuildContext, Costs
-from precompute.build.options import BuildOptions
-from precompute.build.pieces import make_piece
-from precompute.build.prepared import PreparedBuild, prepare
-from precompute.build.progress import Progress
-from precompute.build.threads import compute_threads, workers_on
-from precompute.device import pick_device
-from precompute.index.tokens import token_bytes
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.build.estimate import Work, size_text, time_text
+from lexiscope.precompute.build.layer import BuildContext, Costs
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.pieces import make_piece
+from lexiscope.precompute.build.prepared import PreparedBuild, prepare
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.build.threads import compute_threads, workers_on
+from lexiscope.precompute.device import pick_device
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 
 
 def build(source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress) -> Path:

@@ -18,21 +18,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.build.head_factors import HeadFactors, head_matrix
-from precompute.build.inverted import invert_lists, invert_pairs
-from precompute.build.unchanged import Changed, counts_of_changed, ids_of_changed, told_apart, with_unchanged
-from precompute.index.layout import number_dtype
-from precompute.index.stored import Stored
-from precompute.index.tokens import distinct_classes, whole_words
-from precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence
-from precompute.project.embedding import Embedding
-from precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
-from precompute.project.pairs.masks import Masks
-from precompute.project.readability import readability
-from precompute.project.similarity import similarities
-from precompute.project.vectors import Lists, PendingLists, Projector
-from precompute.shape import COMPARED, DIRECTION_KINDS, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.build.head_factors import HeadFactors, head_matrix
+from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
+from lexiscope.precompute.build.unchanged import Changed, counts_of_changed, ids_of_changed, told_apart, with_unchanged
+from lexiscope.precompute.index.layout import number_dtype
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import distinct_classes, whole_words
+from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
+from lexiscope.precompute.project.pairs.masks import Masks
+from lexiscope.precompute.project.readability import readability
+from lexiscope.precompute.project.similarity import similarities
+from lexiscope.precompute.project.vectors import Lists, PendingLists, Projector
+from lexiscope.precompute.shape import COMPARED, DIRECTION_KINDS, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 Arrays = dict[str, NDArray[Any]]
 Coherences = dict[tuple[str, int, int], Future[NDArray[np.float32]]]  # by kind, lens and end

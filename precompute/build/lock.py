@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from precompute.errors import BuildError, BuildRunning
+from lexiscope.precompute.errors import BuildError, BuildRunning
 
 LOCK = ".lock"  # holds its holder's pid; empty while nobody builds, and never removed: another may be waiting on it
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from precompute.errors import BuildError, NotFound
-from precompute.files import sha256_of
-from precompute.index.layout import shard_size
-from precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest
-from precompute.index.manifest_entries import Minus
-from precompute.shape import LENSES, SIDES
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.errors import BuildError, NotFound
+from lexiscope.precompute.files import sha256_of
+from lexiscope.precompute.index.layout import shard_size
+from lexiscope.precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest
+from lexiscope.precompute.index.manifest_entries import Minus
+from lexiscope.precompute.shape import LENSES, SIDES
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 K, PAIRS = 100, 500  # of a new index, unless something else is asked for
 LARGEST_SHARD = 8 << 30  # bytes: a layer is in memory as a whole while it is made

@@ -7,11 +7,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.build.classifier import make_classifier
-from precompute.build.layer import Arrays, BuildContext, Costs, Step, make_layer
-from precompute.index.tokens import pack
-from precompute.project.nearest_tokens import nearest_tokens
-from precompute.weights.classifier_head import read_head
+from lexiscope.precompute.build.classifier import make_classifier
+from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, Step, make_layer
+from lexiscope.precompute.index.tokens import pack
+from lexiscope.precompute.project.nearest_tokens import nearest_tokens
+from lexiscope.precompute.weights.classifier_head import read_head
 
 Piece: TypeAlias = int | Literal["vocabulary", "classifier", "neighbours"]  # a number is a layer's
 

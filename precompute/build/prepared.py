@@ -7,23 +7,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from precompute.build.build_folder import BuildFolder, generation_after, load_current, read_build_state, with_best_lens
-from precompute.build.estimate import Work
-from precompute.build.layer import Arrays
-from precompute.build.lock import build_lock
-from precompute.build.options import BuildOptions, as_built, check_size, identify, wanted_layers
-from precompute.build.pieces import Piece
-from precompute.build.progress import Progress
-from precompute.build.shard_writer import write_classifier, write_neighbours, write_shard, write_vocabulary
-from precompute.build.unchanged import changes_text, layers_text
-from precompute.device import is_out_of_memory
-from precompute.errors import BuildError, first_line
-from precompute.index.manifest import Manifest
-from precompute.index.manifest_format import read_old_fields
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.classifier_head import ClassifierHead, read_head
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.build.build_folder import (
+    BuildFolder,
+    generation_after,
+    load_current,
+    read_build_state,
+    with_best_lens,
+)
+from lexiscope.precompute.build.estimate import Work
+from lexiscope.precompute.build.layer import Arrays
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.build.options import BuildOptions, as_built, check_size, identify, wanted_layers
+from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.build.shard_writer import write_classifier, write_neighbours, write_shard, write_vocabulary
+from lexiscope.precompute.build.unchanged import changes_text, layers_text
+from lexiscope.precompute.device import is_out_of_memory
+from lexiscope.precompute.errors import BuildError, first_line
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.manifest_format import read_old_fields
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.classifier_head import ClassifierHead, read_head
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 
 @dataclass

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, ProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from precompute.plain_text import plain
+from lexiscope.precompute.plain_text import plain
 
 QUIET = 30.0  # seconds between plain lines about the same layer
 ENOUGH = 0.05  # of a layer, to tell a rate from

@@ -4,8 +4,8 @@ A file belongs to the index once the manifest lists the entry that writing it re
 from collections.abc import Mapping
 from pathlib import Path
 
-from precompute.index.index_files import metadata
-from precompute.index.layout import (
+from lexiscope.precompute.index.index_files import metadata
+from lexiscope.precompute.index.layout import (
     Layout,
     classifier_file,
     classifier_layout,
@@ -17,9 +17,9 @@ from precompute.index.layout import (
     vocabulary_file,
     vocabulary_layout,
 )
-from precompute.index.manifest import Manifest
-from precompute.index.manifest_entries import ClassifierEntry, FileEntry
-from precompute.index.tensor_file import Array, write_tensors
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry
+from lexiscope.precompute.index.tensor_file import Array, write_tensors
 
 Arrays = Mapping[str, Array]
 

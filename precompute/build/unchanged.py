@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.errors import IndexFault
-from precompute.index.index import ranges
-from precompute.index.index_files import open_shard
-from precompute.index.manifest import Manifest
-from precompute.project.vectors import Ids, Lists
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.index.index_files import open_shard
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.project.vectors import Ids, Lists
 
 Array = NDArray[Any]
 Changed = NDArray[np.bool_]  # (n,) of the vectors of a kind; of a model all, but for directions of length 0

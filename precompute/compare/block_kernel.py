@@ -7,8 +7,8 @@ the k best of that row or column, and only stretches that reach it are looked at
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.vector_kernel import FASTMATH, kth_largest
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.vector_kernel import FASTMATH, kth_largest
 
 Float32 = NDArray[np.float32]
 Int64 = NDArray[np.int64]

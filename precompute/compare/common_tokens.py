@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.errors import BuildError
+from lexiscope.precompute.errors import BuildError
 
 LEAST = 1000  # common tokens, below which correlations say little
 

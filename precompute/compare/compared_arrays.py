@@ -8,15 +8,15 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from precompute.compare.assignment import assign
-from precompute.compare.common_tokens import CommonTokens
-from precompute.compare.correlate import Vectors, correlate
-from precompute.compare.matches import Matches
-from precompute.compare.space import Grams, UnitRows, feature_rows, unit_rows
-from precompute.index.comparison_record import MATCHES
-from precompute.index.tensor_file import Array
-from precompute.shape import SIDES
-from precompute.weights.difference import Parameters
+from lexiscope.precompute.compare.assignment import assign
+from lexiscope.precompute.compare.common_tokens import CommonTokens
+from lexiscope.precompute.compare.correlate import Vectors, correlate
+from lexiscope.precompute.compare.matches import Matches
+from lexiscope.precompute.compare.space import Grams, UnitRows, feature_rows, unit_rows
+from lexiscope.precompute.index.comparison_record import MATCHES
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.difference import Parameters
 
 RANDOM = 1000  # vectors of each model, to tell what chance gives
 ROWS_AT_ONCE = 512  # vectors that become rows at once

@@ -3,15 +3,15 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from precompute.errors import IndexFault, IndexMissing, OptionsDiffer, ShardDamaged
-from precompute.files import PARTIAL, sha256_of
-from precompute.index.comparison import open_comparison_file
-from precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file
-from precompute.index.layout import misfits
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.stitching import STITCHING
-from precompute.index.tensor_file import Array, write_tensors
-from precompute.shape import SIDES
+from lexiscope.precompute.errors import IndexFault, IndexMissing, OptionsDiffer, ShardDamaged
+from lexiscope.precompute.files import PARTIAL, sha256_of
+from lexiscope.precompute.index.comparison import open_comparison_file
+from lexiscope.precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file
+from lexiscope.precompute.index.layout import misfits
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.stitching import STITCHING
+from lexiscope.precompute.index.tensor_file import Array, write_tensors
+from lexiscope.precompute.shape import SIDES
 
 _OWN_FILES = {comparison_file(name) for name in (*SIDES, KERNEL)}
 

@@ -13,10 +13,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precompute.compare import block_kernel
-from precompute.compare.block_kernel import Float32, Int64
-from precompute.compare.matches import Float64, Matches, exact_r
-from precompute.project.rounding import TINY, gamma
+from lexiscope.precompute.compare import block_kernel
+from lexiscope.precompute.compare.block_kernel import Float32, Int64
+from lexiscope.precompute.compare.matches import Float64, Matches, exact_r
+from lexiscope.precompute.project.rounding import TINY, gamma
 
 BLOCK = 512  # rows of a product
 KEPT_BYTES = 5 << 28  # 1.25 GB: of B's rows, layers are kept while those of A pass by

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import torch
 
-from precompute.build.lock import build_lock
-from precompute.build.options import minus_of
-from precompute.build.progress import Progress
-from precompute.build.threads import compute_threads
-from precompute.compare.common_tokens import LEAST, CommonTokens, check_enough, common_tokens
-from precompute.compare.compared_arrays import Comparer
-from precompute.compare.comparison_files import add_file, read_state
-from precompute.device import is_out_of_memory, pick_device
-from precompute.errors import BuildError
-from precompute.files import folder_gone, sha256_of
-from precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord, comparison_folder
-from precompute.index.tokens import token_bytes
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.build.options import minus_of
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.compare.common_tokens import LEAST, CommonTokens, check_enough, common_tokens
+from lexiscope.precompute.compare.compared_arrays import Comparer
+from lexiscope.precompute.compare.comparison_files import add_file, read_state
+from lexiscope.precompute.device import is_out_of_memory, pick_device
+from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.files import folder_gone, sha256_of
+from lexiscope.precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord, comparison_folder
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 
 @dataclass(frozen=True)

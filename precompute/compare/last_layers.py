@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precompute.errors import BadRequest
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.weights.architectures.base import Model
 
 
 class LastLayers:

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.tensor_file import Array
-from precompute.project.compiled import kernel
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.project.compiled import kernel
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]

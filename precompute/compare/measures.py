@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precompute.compare.last_layers import LastLayers
-from precompute.compare.texts import Cut
-from precompute.errors import BadRequest, BadWeights
-from precompute.index.stitching import Measured
-from precompute.live.load import CLASSIFIER, load_net
-from precompute.live.vocabulary import BLOCK
-from precompute.live.weights import Weights
-from precompute.weights.architectures.base import Model
-from precompute.weights.architectures.stored_model import LABEL_TENSORS
+from lexiscope.precompute.compare.last_layers import LastLayers
+from lexiscope.precompute.compare.texts import Cut
+from lexiscope.precompute.errors import BadRequest, BadWeights
+from lexiscope.precompute.index.stitching import Measured
+from lexiscope.precompute.live.load import CLASSIFIER, load_net
+from lexiscope.precompute.live.vocabulary import BLOCK
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.stored_model import LABEL_TENSORS
 
 
 @dataclass

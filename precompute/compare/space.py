@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.compare.common_tokens import CommonTokens
+from lexiscope.precompute.compare.common_tokens import CommonTokens
 
 CHUNK = 4096  # tokens multiplied at once
 SMALLEST_EIGENVALUE = 1e-13  # as a share of the largest; what is below is rounding

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from precompute.build.lock import build_lock
-from precompute.build.progress import Progress
-from precompute.compare.job import CompareOptions, compare
-from precompute.compare.stitching import stitch
-from precompute.device import pick_device
-from precompute.errors import OptionsDiffer
-from precompute.files import write_beside
-from precompute.index.comparison import Comparison
-from precompute.index.stitching import MOST_RUNS, STITCHING, StitchingRun, dump_runs, read_runs
-from precompute.live.texts import Texts
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.compare.job import CompareOptions, compare
+from lexiscope.precompute.compare.stitching import stitch
+from lexiscope.precompute.device import pick_device
+from lexiscope.precompute.errors import OptionsDiffer
+from lexiscope.precompute.files import write_beside
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.stitching import MOST_RUNS, STITCHING, StitchingRun, dump_runs, read_runs
+from lexiscope.precompute.live.texts import Texts
+from lexiscope.precompute.weights.architectures.base import Model
 
 
 class StitchProgress(Progress):

@@ -9,16 +9,16 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from precompute.compare.measures import Labels, NextTokens, Tally
-from precompute.compare.texts import Cut, Cutter
-from precompute.errors import BadRequest
-from precompute.index.stitching import AfterLayer, Measured, StitchingRun, WithoutKernel
-from precompute.live.batches import of_like_length
-from precompute.live.run import Watcher, run
-from precompute.live.texts import Texts
-from precompute.live.weights import Weights
-from precompute.project.embedding import Float64
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.compare.measures import Labels, NextTokens, Tally
+from lexiscope.precompute.compare.texts import Cut, Cutter
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.stitching import AfterLayer, Measured, StitchingRun, WithoutKernel
+from lexiscope.precompute.live.batches import of_like_length
+from lexiscope.precompute.live.run import Watcher, run
+from lexiscope.precompute.live.texts import Texts
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.weights.architectures.base import Model
 
 LAST, LIMIT, LENGTH = 3, 500, 256  # unless another is asked for: layers of B, texts, tokens of a text
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from precompute.index.tokens import token_bytes
-from precompute.live.texts import encode, tokenizer_of
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.live.texts import encode, tokenizer_of
+from lexiscope.precompute.weights.architectures.base import Model
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.files import damaged
-from precompute.index.index import Index
-from precompute.index.list_checks import SIGNS, fault, unsound
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import position
-from precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
+from lexiscope.precompute.files import damaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.list_checks import SIGNS, fault, unsound
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, PRESETS
 
 Array = NDArray[Any]
 

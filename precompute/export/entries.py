@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from precompute.export.columns import Column, Named, pair_columns, vector_columns
-from precompute.index.index import Index
-from precompute.shape import MATRICES
+from lexiscope.precompute.export.columns import Column, Named, pair_columns, vector_columns
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import MATRICES
 
 
 class Entries:

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from precompute.build.progress import Progress
-from precompute.errors import BuildError, DiskFull, NotFound
-from precompute.export.entries import Entries
-from precompute.files import FULL, PARTIAL, canonical_json, sha256_of
-from precompute.index.index import Index, ranges
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.errors import BuildError, DiskFull, NotFound
+from lexiscope.precompute.export.entries import Entries
+from lexiscope.precompute.files import FULL, PARTIAL, canonical_json, sha256_of
+from lexiscope.precompute.index.index import Index, ranges
 
 Format = Literal["parquet", "csv"]
 FORMATS: tuple[str, ...] = get_args(Format)

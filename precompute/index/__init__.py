@@ -1,5 +1,5 @@
 """What is on disk, read with numpy and pydantic alone."""
 
-from precompute.index.index import Index
+from lexiscope.precompute.index.index import Index
 
 __all__ = ["Index"]

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from precompute.errors import NotFound
-from precompute.files import damaged
-from precompute.index.list_checks import LARGEST_COHERENCE, SIGNS, fault
-from precompute.index.lists import VectorLists
-from precompute.index.manifest_entries import ClassifierEntry
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import TensorFile
-from precompute.shape import ENDS
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.files import damaged
+from lexiscope.precompute.index.list_checks import LARGEST_COHERENCE, SIGNS, fault
+from lexiscope.precompute.index.lists import VectorLists
+from lexiscope.precompute.index.manifest_entries import ClassifierEntry
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tensor_file import TensorFile
+from lexiscope.precompute.shape import ENDS
 
 
 class ClassifierLists:

@@ -10,15 +10,15 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from precompute.errors import NotBuilt, NotFound, ShardDamaged
-from precompute.files import Stamp, damaged, stamp_of
-from precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord
-from precompute.index.layout import misfits
-from precompute.index.model_names import MODEL_NAME
-from precompute.index.stitching import STITCHING, read_runs
-from precompute.index.tensor_file import Array, Floats, TensorFile
-from precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
-from precompute.shape import SIDES
+from lexiscope.precompute.errors import NotBuilt, NotFound, ShardDamaged
+from lexiscope.precompute.files import Stamp, damaged, stamp_of
+from lexiscope.precompute.index.comparison_record import KERNEL, ComparedModel, ComparisonRecord
+from lexiscope.precompute.index.layout import misfits
+from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.stitching import STITCHING, read_runs
+from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
+from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
+from lexiscope.precompute.shape import SIDES
 
 Side: TypeAlias = Literal["a", "b"]
 Match: TypeAlias = tuple[int, int, float]  # layer and index of a vector of the other model, and r

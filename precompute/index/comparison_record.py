@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from precompute.errors import ManifestDamaged, NewerFormat
-from precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
-from precompute.index.layout import SUFFIX, Layout
-from precompute.index.manifest_entries import FileEntry, Minus, Number, PlainName, Sha256
-from precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
-from precompute.shape import DIRECTION_KINDS, SIDES
+from lexiscope.precompute.errors import ManifestDamaged, NewerFormat
+from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
+from lexiscope.precompute.index.layout import SUFFIX, Layout
+from lexiscope.precompute.index.manifest_entries import FileEntry, Minus, Number, PlainName, Sha256
+from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS, compare_command_for
+from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
 
 COMPARISON_FORMAT: Final = 1
 MATCHES = 10  # of every vector, or as many as the other model has

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from precompute.errors import IndexFault, LexiscopeError, NotFound
-from precompute.index.index import Index
-from precompute.index.manifest import has_manifest
-from precompute.index.model_names import MODEL_NAME, model_name
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import has_manifest
+from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.list_checks import SIGNS, sound
-from precompute.index.lists import Pairs
-from precompute.index.shard_arrays import ShardArrays
-from precompute.index.stored import position
-from precompute.index.tensor_file import Array, Floats
-from precompute.shape import ENDS, PRESETS
+from lexiscope.precompute.index.list_checks import SIGNS, sound
+from lexiscope.precompute.index.lists import Pairs
+from lexiscope.precompute.index.shard_arrays import ShardArrays
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import ENDS, PRESETS
 
 
 class HeadReader:

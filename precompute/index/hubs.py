@@ -12,11 +12,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.errors import IndexFault
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS, HUB_FACTOR
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS, HUB_FACTOR
 
 FIRST_TOKENS = 10  # of a list: those that a reader sees at first sight
 

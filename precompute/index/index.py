@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from precompute.errors import IndexFault, NotBuilt, NotFound, ShardDamaged, ShardUnreadable
-from precompute.files import Stamp, damaged, stamp_of, unreadable
-from precompute.index.classifier_reader import ClassifierLists
-from precompute.index.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
-from precompute.index.index_files import (
+from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound, ShardDamaged, ShardUnreadable
+from lexiscope.precompute.files import Stamp, damaged, stamp_of, unreadable
+from lexiscope.precompute.index.classifier_reader import ClassifierLists
+from lexiscope.precompute.index.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
+from lexiscope.precompute.index.index_files import (
     Neighbours,
     Vocabulary,
     open_classifier,
@@ -19,14 +19,14 @@ from precompute.index.index_files import (
     open_shard,
     open_vocabulary,
 )
-from precompute.index.manifest import MANIFEST, Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import Stored, position
-from precompute.index.tensor_file import Array, Floats, TensorFile
-from precompute.index.tokens import whole_words
-from precompute.rebuild_command import unless_running
-from precompute.shape import Shape
+from lexiscope.precompute.index.manifest import MANIFEST, Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import Stored, position
+from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
+from lexiscope.precompute.index.tokens import whole_words
+from lexiscope.precompute.rebuild_command import unless_running
+from lexiscope.precompute.shape import Shape
 
 
 class Index:

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from precompute.files import damaged
-from precompute.index.classifier_reader import ClassifierLists
-from precompute.index.layout import (
+from lexiscope.precompute.files import damaged
+from lexiscope.precompute.index.classifier_reader import ClassifierLists
+from lexiscope.precompute.index.layout import (
     Layout,
     classifier_layout,
     misfits,
@@ -15,14 +15,14 @@ from precompute.index.layout import (
     shard_layout,
     vocabulary_layout,
 )
-from precompute.index.list_checks import fault
-from precompute.index.manifest import Manifest
-from precompute.index.manifest_entries import ClassifierEntry
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
-from precompute.index.tokens import TokenTable
-from precompute.shape import ENDS
+from lexiscope.precompute.index.list_checks import fault
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.manifest_entries import ClassifierEntry
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.shape import ENDS
 
 
 @dataclass(frozen=True, eq=False)

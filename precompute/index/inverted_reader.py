@@ -4,11 +4,11 @@ vectors, `paired` those of heads' pairs. Over all layers at once: lookup/."""
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.lists import Listed, Paired
-from precompute.index.shard_arrays import ShardArrays
-from precompute.index.stored import position
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS, MATRICES, PRESETS
+from lexiscope.precompute.index.lists import Listed, Paired
+from lexiscope.precompute.index.shard_arrays import ShardArrays
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 
 class InvertedReader:

@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from precompute.errors import ShardDamaged
-from precompute.files import open_regular, write_beside
-from precompute.index.manifest import Manifest
-from precompute.index.manifest_entries import Sha256
+from lexiscope.precompute.errors import ShardDamaged
+from lexiscope.precompute.files import open_regular, write_beside
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.manifest_entries import Sha256
 
 LAB = "lab.json"
 MEASUREMENTS = ("similarity", "inverse", "coverage")

@@ -5,9 +5,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from precompute.index.model_names import MODEL_NAME
-from precompute.rebuild_command import COMPARISONS
-from precompute.shape import GROUPED_KINDS, Shape
+from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.rebuild_command import COMPARISONS
+from lexiscope.precompute.shape import GROUPED_KINDS, Shape
 
 HEADS = ("head", "vo", "qk")  # a head, or one of its matrices: layer, head
 NEURONS = ("ff", "ff_key", "ff_up", "ff_value")  # a neuron, or one of its vectors: layer, neuron

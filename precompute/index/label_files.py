@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from precompute.files import open_regular, strict_json
-from precompute.index.label_address import LabelAddress, parse_label_address
-from precompute.plain_text import plain
-from precompute.shape import MATRICES, Preset
+from lexiscope.precompute.files import open_regular, strict_json
+from lexiscope.precompute.index.label_address import LabelAddress, parse_label_address
+from lexiscope.precompute.plain_text import plain
+from lexiscope.precompute.shape import MATRICES, Preset
 
 LABELS = "labels"  # the folder in the data folder
 MOST_BYTES, MOST_LABELS = 4_000_000, 20_000  # of a file

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from precompute.index.stored import Stored
-from precompute.shape import ENDS, MATRICES, PRESETS, Shape
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS, Shape
 
 # Array -> (type, dimensions). `id`, `number` and `rank` are the smallest of the unsigned types that fit.
 PER_KIND = {

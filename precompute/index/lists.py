@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.index.tensor_file import Array, Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from precompute.errors import ManifestDamaged
-from precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
-from precompute.index.manifest_entries import (
+from lexiscope.precompute.errors import ManifestDamaged
+from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
+from lexiscope.precompute.index.manifest_entries import (
     LARGEST_SIZE,
     ClassifierEntry,
     EmbeddingChange,
@@ -25,13 +25,13 @@ from precompute.index.manifest_entries import (
     Sha256,
     StrictRecord,
 )
-from precompute.index.manifest_format import MAX_BYTES, check_format
-from precompute.index.origin import origin, proper_name
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import FORMAT
-from precompute.rebuild_command import MANIFEST as MANIFEST
-from precompute.rebuild_command import difference_name, rebuild_command
-from precompute.shape import LENSES, PRESETS, Shape
+from lexiscope.precompute.index.manifest_format import MAX_BYTES, check_format
+from lexiscope.precompute.index.origin import origin, proper_name
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tensor_file import FORMAT
+from lexiscope.precompute.rebuild_command import MANIFEST as MANIFEST
+from lexiscope.precompute.rebuild_command import difference_name, rebuild_command
+from lexiscope.precompute.shape import LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20

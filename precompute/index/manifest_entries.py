@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from precompute.files import damaged, sha256_of, unreadable
-from precompute.index.model_names import MODEL_NAME
-from precompute.shape import HEAD_KINDS
+from lexiscope.precompute.files import damaged, sha256_of, unreadable
+from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.shape import HEAD_KINDS
 
 LARGEST_SIZE = 1 << 24  # of any size of a model: pages count up to it, so a hostile manifest must not say more
 

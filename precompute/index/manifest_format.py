@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from precompute.errors import NewerFormat, OldFormat
-from precompute.files import open_regular, strict_json
-from precompute.index.tensor_file import FORMAT
-from precompute.rebuild_command import MANIFEST, rebuild_command_for
+from lexiscope.precompute.errors import NewerFormat, OldFormat
+from lexiscope.precompute.files import open_regular, strict_json
+from lexiscope.precompute.index.tensor_file import FORMAT
+from lexiscope.precompute.rebuild_command import MANIFEST, rebuild_command_for
 
 MAX_BYTES = 1 << 24  # of a manifest, whatever its format
 

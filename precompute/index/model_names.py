@@ -2,7 +2,7 @@
 
 import re
 
-from precompute.index.origin import PUBLISHED
+from lexiscope.precompute.index.origin import PUBLISHED
 
 DEMO_NAME = PUBLISHED["demo"].index  # the model that `demo` stands for
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)

@@ -1,8 +1,8 @@
 """Whether an index stores what is asked of it; if not, NotStored says what was left out and what would store it."""
 
-from precompute.errors import NotFound, NotStored
-from precompute.index.index import Index
-from precompute.shape import DIRECTION_KINDS, LENSES, MATRICES
+from lexiscope.precompute.errors import NotFound, NotStored
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import DIRECTION_KINDS, LENSES, MATRICES
 
 USUAL_PAIRS = 500  # entries of a list of pairs, unless a build is asked for others
 

@@ -3,12 +3,12 @@ and a value that cannot be right as a ShardDamaged."""
 
 from collections.abc import Iterable
 
-from precompute.errors import NotFound, ShardDamaged
-from precompute.files import damaged
-from precompute.index.list_checks import LARGEST_COHERENCE, fault
-from precompute.index.stored import Stored, position
-from precompute.index.tensor_file import Array, Floats, TensorFile
-from precompute.shape import ENDS
+from lexiscope.precompute.errors import NotFound, ShardDamaged
+from lexiscope.precompute.files import damaged
+from lexiscope.precompute.index.list_checks import LARGEST_COHERENCE, fault
+from lexiscope.precompute.index.stored import Stored, position
+from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
+from lexiscope.precompute.shape import ENDS
 
 
 class ShardArrays:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from precompute.index.head_reader import HeadReader
-from precompute.index.inverted_reader import InvertedReader
-from precompute.index.list_checks import SIGNS, sound
-from precompute.index.lists import Similarity, VectorLists
-from precompute.index.shard_arrays import ShardArrays
-from precompute.index.stored import Stored, position
-from precompute.index.tensor_file import Array, Floats, TensorFile
-from precompute.shape import ENDS
+from lexiscope.precompute.index.head_reader import HeadReader
+from lexiscope.precompute.index.inverted_reader import InvertedReader
+from lexiscope.precompute.index.list_checks import SIGNS, sound
+from lexiscope.precompute.index.lists import Similarity, VectorLists
+from lexiscope.precompute.index.shard_arrays import ShardArrays
+from lexiscope.precompute.index.stored import Stored, position
+from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
+from lexiscope.precompute.shape import ENDS
 
 NOTABLE = np.float32(0.15)  # a similarity that chance hardly ever gives; JSON calls a share of these share_15
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from precompute.errors import ShardDamaged
-from precompute.files import open_regular
+from lexiscope.precompute.errors import ShardDamaged
+from lexiscope.precompute.files import open_regular
 
 STITCHING = "stitching.json"
 MOST_BYTES, MOST_RUNS = 1 << 20, 100  # pages show all of it

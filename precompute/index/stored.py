@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from precompute.errors import NotFound
-from precompute.shape import COMPARED, DIRECTION_KINDS, DIRECTIONS, LENSES, MATRICES, Shape
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.shape import COMPARED, DIRECTION_KINDS, DIRECTIONS, LENSES, MATRICES, Shape
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.errors import NewerFormat, ShardDamaged
-from precompute.files import damaged, open_descriptor, stamp_of, strict_json, unreadable, write_beside
-from precompute.rebuild_command import rebuild_command_for
+from lexiscope.precompute.errors import NewerFormat, ShardDamaged
+from lexiscope.precompute.files import damaged, open_descriptor, stamp_of, strict_json, unreadable, write_beside
+from lexiscope.precompute.rebuild_command import rebuild_command_for
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]

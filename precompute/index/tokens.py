@@ -11,8 +11,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.errors import BadWeights, NotFound
-from precompute.files import strict_json
+from lexiscope.precompute.errors import BadWeights, NotFound
+from lexiscope.precompute.files import strict_json
 
 MASKS = ("[MASK]", "<mask>")  # the token that stands where an encoder is to guess, in vocabularies that have one
 CONTINUES = "##"  # what a WordPiece vocabulary puts before a piece that goes on with a word

@@ -2,8 +2,8 @@
 
 At every position of every text (`runs.py`), after every layer, and for each of ff_key, ff_value, w_v and w_o: the
 share of the first k tokens of a state that are among the first k of at least one of the layer's m most active vectors.
-Which these are, at which end their lists are read, and what a state is, live/coverage.py says: the panel of a prompt
-shows the same for one position. Lists of vectors are those of the index, under each of its lenses.
+Which these are, at which end their lists are read, and what a state is, live/panels/coverage.py says: the panel of a
+prompt shows the same for one position. Lists of vectors are those of the index, under each of its lenses.
 
 Four states are compared: that after the layer and that after the last one, at the position itself (`own`, `last`) and,
 as the baseline, at another (`own_random`, `last_random`). Of all N positions, 300 are drawn, those with the numbers
@@ -19,14 +19,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.errors import NotStored
-from precompute.index.index import Index
-from precompute.index.lab_record import CoveragePart, Coverages, CoveragesOfLens
-from precompute.lab.runs import Active, Numbers, TextRuns, drawn
-from precompute.lab.sums import STATES, CoverageSums
-from precompute.live.coverage import ACTIVE, KINDS, K
-from precompute.live.vocabulary import blocks, top_tokens
-from precompute.shape import ENDS
+from lexiscope.precompute.errors import NotStored
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import CoveragePart, Coverages, CoveragesOfLens
+from lexiscope.precompute.lab.runs import Active, Numbers, TextRuns, drawn
+from lexiscope.precompute.lab.sums import STATES, CoverageSums
+from lexiscope.precompute.live.panels.coverage import ACTIVE, KINDS, K
+from lexiscope.precompute.live.vocabulary import blocks, top_tokens
+from lexiscope.precompute.shape import ENDS
 
 DRAWN = 300  # positions that random states are drawn from
 

@@ -21,10 +21,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.lab_record import KeepK
-from precompute.lab.runs import TextRuns, drawn
-from precompute.project.embedding import Float64
-from precompute.weights.difference import Parameters
+from lexiscope.precompute.index.lab_record import KeepK
+from lexiscope.precompute.lab.runs import TextRuns, drawn
+from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.weights.difference import Parameters
 
 KS = (10, 50, 100, 200, 300, 500, 512, 1000, 1024, 2048, 4096, 10_000, 15_000, 20_000, 30_000)  # the paper's; and 1000
 SAMPLES = 300

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 
-from precompute.build.lock import build_lock
-from precompute.build.progress import Progress
-from precompute.device import is_out_of_memory, pick_device
-from precompute.errors import BadRequest, BuildError, ShardDamaged
-from precompute.index.index import Index
-from precompute.index.lab_record import (
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.device import is_out_of_memory, pick_device
+from lexiscope.precompute.errors import BadRequest, BuildError, ShardDamaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import (
     LAB,
     MEASUREMENTS,
     CoveragePart,
@@ -19,14 +19,14 @@ from precompute.index.lab_record import (
     SimilarityPart,
     TextsUsed,
 )
-from precompute.lab.coverage import DRAWN, CoverageMeasurement, Wanted, coverage_part
-from precompute.lab.inverse import SAMPLES, KeepKScores, ff_value_samples, normal_samples, state_samples
-from precompute.lab.runs import LENGTH, LIMIT, TextRuns
-from precompute.lab.similarity import compared_k, measure_similarity
-from precompute.lab.sums import CoverageSums, forget
-from precompute.live.coverage import ACTIVE
-from precompute.live.texts import Texts
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.lab.coverage import DRAWN, CoverageMeasurement, Wanted, coverage_part
+from lexiscope.precompute.lab.inverse import SAMPLES, KeepKScores, ff_value_samples, normal_samples, state_samples
+from lexiscope.precompute.lab.runs import LENGTH, LIMIT, TextRuns
+from lexiscope.precompute.lab.similarity import compared_k, measure_similarity
+from lexiscope.precompute.lab.sums import CoverageSums, forget
+from lexiscope.precompute.live.panels.coverage import ACTIVE
+from lexiscope.precompute.live.texts import Texts
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 SAMPLE_KINDS = ("normal", "ff_value", "hidden")
 

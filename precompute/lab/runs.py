@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from precompute.errors import BadRequest
-from precompute.index.lab_record import TextsUsed
-from precompute.live.coverage import most_active
-from precompute.live.run import Watcher, run
-from precompute.live.texts import Encoded, Texts, encode, tokenizer_of
-from precompute.live.weights import Weights
-from precompute.live.words import Vocabulary
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.lab_record import TextsUsed
+from lexiscope.precompute.live.panels.coverage import most_active
+from lexiscope.precompute.live.run import Watcher, run
+from lexiscope.precompute.live.texts import Encoded, Texts, encode, tokenizer_of
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.words import Vocabulary
+from lexiscope.precompute.weights.architectures.base import Model
 
 LIMIT, LENGTH = 60, 128  # texts, as many as the paper's; tokens of one
 CHARACTERS = 64  # of a text for each token: many times as many as a token has

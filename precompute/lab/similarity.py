@@ -12,14 +12,14 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.errors import NotStored
-from precompute.files import damaged
-from precompute.index.index import Index
-from precompute.index.lab_record import Similarities, SimilaritiesOfLens, SimilarityPart
-from precompute.index.shard_reader import NOTABLE, Shard
-from precompute.index.stored import Stored
-from precompute.project.similarity import in_common, partners
-from precompute.shape import COMPARED, ENDS
+from lexiscope.precompute.errors import NotStored
+from lexiscope.precompute.files import damaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import Similarities, SimilaritiesOfLens, SimilarityPart
+from lexiscope.precompute.index.shard_reader import NOTABLE, Shard
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.project.similarity import in_common, partners
+from lexiscope.precompute.shape import COMPARED, ENDS
 
 K, SHUFFLES = 100, 10
 NOTABLE_PERCENT = 15  # of the tokens of two lists that are in common

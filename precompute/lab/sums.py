@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ValidationError
 
-from precompute.files import canonical_json, open_regular, write_beside
-from precompute.project.embedding import Float64
+from lexiscope.precompute.files import canonical_json, open_regular, write_beside
+from lexiscope.precompute.project.embedding import Float64
 
 STATES = ("own", "own_random", "last", "last_random")
 PARTIAL_COVERAGE = "lab-coverage.partial"

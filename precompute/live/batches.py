@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from precompute.device import is_out_of_memory
-from precompute.errors import LexiscopeError, first_line
-from precompute.live.faults import NoMemory
+from lexiscope.precompute.device import is_out_of_memory
+from lexiscope.precompute.errors import LexiscopeError, first_line
+from lexiscope.precompute.live.wire.errors import NoMemory
 
 PASS_TOKENS = 4096  # of one pass, padding included
 PADDING_SHARE = 0.25  # of a pass that may be padding

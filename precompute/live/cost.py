@@ -4,22 +4,24 @@ Whatever else takes time is counted as the multiplications that take as long: a 
 
 from collections.abc import Iterable
 
-from precompute.live.attribution import products
-from precompute.live.coverage import rows_of_products
-from precompute.live.neurons import NEURONS_PER_LAYER
-from precompute.live.parameters import LoadedParameters
-from precompute.live.patterns import rows_of_products as rows_of_patterns
-from precompute.live.records import FIRST_TOKEN_NEURONS, STRONGEST, attention_layers
-from precompute.live.weights import Weights
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
-from precompute.live.wire.shared import Unbuilt, Wire
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, ThroughHeadsAsk
-from precompute.shape import DIRECTIONS, Shape
+from lexiscope.precompute.live.first_tokens import first_tokens_cost
+from lexiscope.precompute.live.panels import PANELS
+from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.shape import DIRECTIONS, Shape
 
 PASS_TOKENS = 24  # a pass over few tokens reads every matrix, too: it takes as long as one over so many more
-NUMBER_COST = 7000  # of an attention weight, which becomes text and is multiplied with nothing
 PAIRS_SHARE = 0.2  # of all products that a search for pairs takes as long as, with its bounds and on one thread
 
 
@@ -42,15 +44,15 @@ def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabul
         case PromptAsk() if isinstance(w, Weights):
             return prompt_cost(w, ask, tokens)
         case SeedsAsk():
-            vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kinds) & set(s.kinds))
-            rows: float = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
-            rows += ask.n * unbuilt_share(s, ask.unbuilt)
-            return vectors * s.d_model + rows * row_cost(s) + directions_cost(w, ask.kinds, range(s.n_layers))
+            vectors = sum(s.n_layers * s.count(kind) for kind in set(ask.kind) & set(s.kinds))
+            rows = 1 + (2 * s.n_layers * s.n_heads if ask.heads else 0)
+            lists = ask.k * first_tokens_cost(s, ask.unbuilt)
+            return vectors * s.d_model + rows * row_cost(s) + lists + directions_cost(w, ask.kind, range(s.n_layers))
         case RelationAsk():
             return len(ask.pairs) * s.n_layers * s.n_heads * row_cost(s)
         case ThroughHeadsAsk():
             heads = len(ask.layers) * (s.n_heads if ask.head is None else 1)
-            return 2 * len(ask.groups) * heads * row_cost(s)
+            return 2 * len(ask.words) * heads * row_cost(s)
         case StatesAsk():
             layers = s.n_layers if ask.layer is None else min(ask.layer + 1, s.n_layers)
             scores = 2 * tokens * tokens * s.n_heads * s.d_head
@@ -80,39 +82,19 @@ def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[
 def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
     """Of a run with its panels, and beside one with interventions of the same without, which has only evolution."""
     s = w.shape
-    runs = 2 if ask.interventions else 1
+    runs = 2 if ask.changes else 1
     scores = 2 * tokens * tokens * s.n_heads * s.d_head  # of attention, and values mixed by them, in one layer
     cost: float = runs * s.n_layers * (PASS_TOKENS * token_cost(s) + scores)
-    rows: float = runs  # predictions
-    if "neurons" in ask.panels:
-        others = STRONGEST + FIRST_TOKEN_NEURONS + len(ask.rows_of) + (0 if ask.neuron is None else 1)
-        vectors = 2 * (s.n_layers * NEURONS_PER_LAYER + others)
-        rows += vectors * unbuilt_share(s, ask.unbuilt)
-    if "attribution" in ask.panels:
-        cost += products(s)
-    if "attention" in ask.panels:
-        heads = len(attention_layers(s, tokens, 0)) * s.n_heads
-        cost += NUMBER_COST * heads * tokens * (tokens + 1) / 2
-    return progress_cost(w, ask, tokens) + rows * row_cost(s) + cost
+    cost += sum(panel.cost(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
+    return progress_cost(w, ask, tokens) + runs * row_cost(s) + cost  # the rows of predictions
 
 
 def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
-    """The part of it that reports of progress count: tokens through layers, rows of evolution, patterns, coverage."""
+    """The part of it that reports of progress count: tokens through layers, and panels' vectors with the vocabulary."""
     s = w.shape
-    runs = 2 if ask.interventions else 1
-    rows = 0
-    if "evolution" in ask.panels:
-        rows += runs * (2 * s.n_layers + 1) * tokens
-    if "coverage" in ask.panels:
-        rows += rows_of_products(w, tokens)
-    if "patterns" in ask.panels:
-        rows += rows_of_patterns(w, ask, tokens)
+    runs = 2 if ask.changes else 1
+    rows = sum(panel.rows(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
     return runs * tokens * s.n_layers * token_cost(s) + rows * row_cost(s)
-
-
-def unbuilt_share(shape: Shape, unbuilt: Unbuilt | None) -> float:
-    """Of the layers: as large a part of the vectors that are shown gets its first tokens computed."""
-    return len(unbuilt.layers) / shape.n_layers if unbuilt else 0.0
 
 
 def mlp_vocabulary_cost(shape: Shape) -> int:

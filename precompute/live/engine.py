@@ -9,42 +9,49 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from precompute.device import pick_device
-from precompute.errors import BadWeights, LexiscopeError, NotFound
-from precompute.index.tokenizer import parse_tokenizer
-from precompute.index.tokens import token_bytes, whole_words
-from precompute.live.cost import ask_cost, row_cost
-from precompute.live.difference import LoadedDifference
-from precompute.live.faults import Cancelled
-from precompute.live.head_readings import HeadReadings
-from precompute.live.parameters import LoadedParameters
-from precompute.live.prompts import Prompts, Step
-from precompute.live.readings import Readings
-from precompute.live.records import attention_layers
-from precompute.live.relation import Ids, relation
-from precompute.live.seeds import SeedSearch
-from precompute.live.states import count_states, read_states, text_states
-from precompute.live.through_heads import through_heads
-from precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
-from precompute.live.weights import Weights
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.live.wire.readings import PairsReadingAnswer, PairsReadingAsk, ReadingAnswer, ReadingAsk
-from precompute.live.wire.shared import Wire
-from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
-from precompute.live.wire.words import (
+from lexiscope.precompute.device import pick_device
+from lexiscope.precompute.errors import BadWeights, LexiscopeError, NotFound
+from lexiscope.precompute.index.tokenizer import parse_tokenizer
+from lexiscope.precompute.index.tokens import token_bytes, whole_words
+from lexiscope.precompute.live.by_words.relation import Ids, relation
+from lexiscope.precompute.live.by_words.seeds import SeedSearch
+from lexiscope.precompute.live.by_words.through_heads import through_heads
+from lexiscope.precompute.live.cost import ask_cost, row_cost
+from lexiscope.precompute.live.panels.records import attention_layers
+from lexiscope.precompute.live.parameters import LoadedDifference, LoadedParameters
+from lexiscope.precompute.live.prompts import Prompts, Step
+from lexiscope.precompute.live.readings import HeadReadings, Readings
+from lexiscope.precompute.live.states import count_states, read_states, text_states
+from lexiscope.precompute.live.vocabulary import count_above, sums_of_exponentials, top_tokens
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import (
+    PairsReadingAnswer,
+    PromptAnswer,
+    ReadingAnswer,
     RelationAnswer,
-    RelationAsk,
     SeedsAnswer,
-    SeedsAsk,
-    Term,
+    StatesAnswer,
+    StatesReadingAnswer,
     ThroughHeadsAnswer,
+)
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from precompute.live.words import Words
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.live.wire.errors import Cancelled
+from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.grammar import Term
+from lexiscope.precompute.live.words import Words
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 
 SPEED_ROWS, SPEED_TRIES = 32, 5  # that are multiplied with the vocabulary to measure how fast this machine is
 SHORTEST_SECONDS = 1e-6  # that such a product is taken to last
@@ -111,7 +118,7 @@ class Engine:
         highest = top_tokens(scores, 1).values[0]
         count_above(scores, highest)
         sums_of_exponentials(scores, highest)
-        self.seed_search.answers([SeedsAsk(terms=(Term(word="a"),), kinds=("ff_value",), n=1)])
+        self.seed_search.answers([SeedsAsk(words=(Term(word="a"),), k=1)])
         self.speed = self._measured_speed()
 
     def _measured_speed(self) -> float:
@@ -173,7 +180,7 @@ class Engine:
         step: Step = lambda *_: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[PromptAnswer | LexiscopeError]:
-        """One pass for prompts of like length. `cancelled` is asked between layers; if true, faults.Cancelled."""
+        """One pass for prompts of like length. `cancelled` is asked between layers; if true, Cancelled is raised."""
         return self._prompts.answers(asks, step, cancelled)
 
     @torch.inference_mode()

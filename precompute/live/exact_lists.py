@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-from precompute.live import token_kernel
-from precompute.live.proposals import error_of_products, proposals
-from precompute.live.vocabulary import BLOCK
-from precompute.live.wire.shared import End, Lens, Scored
-from precompute.live.words import Vocabulary
-from precompute.project.embedding import Float64
+from lexiscope.precompute.live import token_kernel
+from lexiscope.precompute.live.proposals import error_of_products, proposals
+from lexiscope.precompute.live.vocabulary import BLOCK
+from lexiscope.precompute.live.wire.answers import Scored
+from lexiscope.precompute.live.wire.fields import End, Lens
+from lexiscope.precompute.live.words import Vocabulary
+from lexiscope.precompute.project.embedding import Float64
 
 Tokens = tuple[Scored, ...]
 

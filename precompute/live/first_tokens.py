@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from torch import Tensor
 
-from precompute.live.exact_lists import exact_lists
-from precompute.live.wire.panels import ActiveNeuron
-from precompute.live.wire.shared import End, FirstTokens, Unbuilt
-from precompute.live.words import Vocabulary
-from precompute.shape import SIDES
+from lexiscope.precompute.live.exact_lists import exact_lists
+from lexiscope.precompute.live.wire.answers import ActiveNeuron, FirstTokens
+from lexiscope.precompute.live.wire.fields import End, Unbuilt
+from lexiscope.precompute.live.words import Vocabulary
+from lexiscope.precompute.shape import SIDES, Shape
 
 LENGTH = 25  # tokens of each list
 
@@ -53,6 +53,12 @@ def first_tokens(
                 for each, tokens in zip(some, lists, strict=True)
             ]
     return tuple(found)
+
+
+def first_tokens_cost(shape: Shape, unbuilt: Unbuilt | None) -> float:
+    """Return the multiplications that the first tokens of one shown vector take on average: only those of layers that
+    are not built are computed."""
+    return shape.d_vocab * shape.d_model * len(unbuilt.layers) / shape.n_layers if unbuilt else 0.0
 
 
 def ends_of_neuron(neuron: ActiveNeuron, *, up: bool = False) -> Iterable[ListEnd]:

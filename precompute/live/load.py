@@ -4,8 +4,8 @@ from typing import Any
 
 import torch
 
-from precompute.errors import BadWeights, first_line
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.errors import BadWeights, first_line
+from lexiscope.precompute.weights.architectures.base import Model
 
 CLASSIFIER = "AutoModelForSequenceClassification"
 

@@ -5,9 +5,12 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from precompute.shape import FACTORS, Shape
+from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, Shape
+from lexiscope.precompute.weights.difference import Difference
 
 Factors = tuple[float, Tensor, Tensor]  # a sign; left and right (heads, d_head, d_model), grouped heads not repeated
+
+HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in kinds))
 
 
 class LoadedParameters(ABC):
@@ -44,3 +47,45 @@ class LoadedParameters(ABC):
         """What a head's matrix is the sum of: sign * left[h]ᵀ right[h]."""
         left, right = FACTORS[matrix]
         return [(1.0, self.heads(left, layer), self.heads(right, layer))]
+
+
+class LoadedDifference(LoadedParameters):
+    """A difference of two models: tuned - base, read from both checkpoints. Nothing of it can run.
+
+    Vectors are differences. A head's matrix is that of one model less that of the other, not what the differences of
+    its factors give: so the factors of both are held, too."""
+
+    n_positions, padding = 0, 0
+    is_difference = True
+
+    def __init__(self, difference: Difference, device: torch.device) -> None:
+        tuned, base = difference.tuned, difference.base
+        self._difference = difference
+        self.shape, self.device = difference.shape, device
+        self.W_E = base.W_E.to(device)
+        self.W_U = self.W_E if base.shape.tied else base.W_U.to(device)
+        layers = range(self.shape.n_layers)
+        self._of_heads = [
+            {(kind, layer): model.vectors(layer, kind).to(device) for layer in layers for kind in HEAD_KINDS}
+            for model in (tuned, base)
+        ]
+        self._vectors = {
+            (kind, layer): tuned.vectors(layer, kind).to(device) - base.vectors(layer, kind).to(device)
+            for layer in layers
+            for kind in self.shape.weight_kinds
+        }
+
+    def vectors(self, kind: str, layer: int) -> Tensor:
+        if kind in DIRECTION_KINDS:
+            return self._difference.vectors(layer, kind).to(self.device)
+        return self._vectors[kind, layer]
+
+    def lacks(self, kind: str, layer: int) -> bool:
+        return self._difference.lacks_directions(layer, kind)
+
+    def factors(self, matrix: str, layer: int) -> list[Factors]:
+        left, right = FACTORS[matrix]
+        return [
+            (sign, self.split_heads(of_model[left, layer]), self.split_heads(of_model[right, layer]))
+            for sign, of_model in zip((1.0, -1.0), self._of_heads, strict=True)
+        ]

@@ -1,32 +1,26 @@
 """Runs of the model for prompts: checks each ask, runs those of like length together, makes the panels asked for."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import torch
 
-from precompute.errors import BadRequest, LexiscopeError, NotFound
-from precompute.live.attribution import attribution, target
-from precompute.live.batches import halving, of_like_length
-from precompute.live.cost import progress_cost, row_cost, token_cost
-from precompute.live.coverage import coverage
-from precompute.live.evolution import appears, evolution
-from precompute.live.faults import Cancelled
-from precompute.live.first_tokens import ListEnd, ends_of_neuron, first_tokens
-from precompute.live.neurons import active_neurons, attentions, chosen_neuron
-from precompute.live.patterns import Vocabularies, patterns_by_head, patterns_by_token
-from precompute.live.records import Record, Recorder, attention_layers
-from precompute.live.run import run
-from precompute.live.text_neurons import chosen_neurons, strongest_neurons
-from precompute.live.token_rows import TokenRows
-from precompute.live.vocabulary import likelihoods
-from precompute.live.weights import Weights
-from precompute.live.wire.panels import Attribution, ComparedWith, NeuronTerm
-from precompute.live.wire.prompt import HeadOff, PromptAnswer, PromptAsk
-from precompute.live.wire.shared import Likely
-from precompute.live.wire.words import Word
-from precompute.live.words import Words
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
+from lexiscope.precompute.live.batches import halving, of_like_length
+from lexiscope.precompute.live.cost import progress_cost, row_cost, token_cost
+from lexiscope.precompute.live.first_tokens import first_tokens
+from lexiscope.precompute.live.panels import PANELS
+from lexiscope.precompute.live.panels.attribution import target
+from lexiscope.precompute.live.panels.panel import ModelTables, PanelRun
+from lexiscope.precompute.live.panels.records import Keep, Record, Recorder, attention_layers
+from lexiscope.precompute.live.run import run
+from lexiscope.precompute.live.vocabulary import likelihoods
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import Likely, PanelName, PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
+from lexiscope.precompute.live.wire.grammar import ComparedWith, HeadOff, Word
+from lexiscope.precompute.live.words import Words
 
 Step = Callable[[str, float], None]  # the stage, and which share of all work is done
 
@@ -44,14 +38,12 @@ class Job:
     def records(self) -> list[Record]:
         """The run, and beside one with interventions the same without, of which only evolution is shown."""
         ask = self.ask
-        kept = self.attention if "attention" in ask.panels else range(0)
-        places = tuple((place.layer, place.neuron) for place in ask.rows_of)
-        changed = Record(
-            self.tokens, ask.interventions, self.position, self.layer, ask.panels, ask.neuron, kept, places
-        )
-        if not ask.interventions:
+        keeps = frozenset[Keep]().union(*(panel.keeps for panel in PANELS if panel.name in ask.panel))
+        places = tuple((place.layer, place.neuron) for place in ask.neurons)
+        changed = Record(self.tokens, ask.changes, self.position, self.layer, keeps, ask.neuron, self.attention, places)
+        if not ask.changes:
             return [changed]
-        return [changed, Record(self.tokens, (), self.position, self.layer, ask.panels & {"evolution"})]
+        return [changed, Record(self.tokens, (), self.position, self.layer, keeps & {"streams"})]
 
 
 class Progress:
@@ -69,24 +61,13 @@ class Progress:
         self.done += cost
         self.step(stage, min(self.done / self.total, 1.0))
 
-    def rows(self, stage: str) -> Callable[[float], None]:
+    def rows(self, stage: PanelName) -> Callable[[float], None]:
         return lambda rows: self.add(stage, rows * self.row_cost)
 
 
 class Prompts:
     def __init__(self, w: Weights, words: Words) -> None:
-        self.w, self.words = w, words
-
-    @cached_property
-    def value_norms(self) -> torch.Tensor:
-        norms = [torch.linalg.vector_norm(values, dim=1) for values in self.w.every_layer("ff_value")]
-        return torch.stack(norms)  # (n_layers, d_mlp)
-
-    @cached_property
-    def vocabularies(self) -> Vocabularies:
-        """The rows of W_E and W_U."""
-        reads = TokenRows.of(self.w, self.w.W_E)
-        return reads, reads if self.w.shape.tied else TokenRows.of(self.w, self.w.W_U)
+        self.w, self.words, self.tables = w, words, ModelTables(w)
 
     def answers(
         self, asks: Sequence[PromptAsk], step: Step, cancelled: Callable[[], bool]
@@ -101,7 +82,7 @@ class Prompts:
         numbers = list(jobs)
         progress = Progress(self.w, list(jobs.values()), step, cancelled)
         lengths = [len(jobs[number].tokens) for number in numbers]
-        for group in of_like_length(lengths, [2 if jobs[number].ask.interventions else 1 for number in numbers]):
+        for group in of_like_length(lengths, [2 if jobs[number].ask.changes else 1 for number in numbers]):
             together = [numbers[at] for at in group]
             results = halving([jobs[n] for n in together], lambda batch: self._run(batch, progress), self._free)
             answers |= zip(together, results, strict=True)
@@ -120,10 +101,10 @@ class Prompts:
         for what, chosen, count in (("neuron", ask.neuron, s.d_mlp), ("head", ask.head, s.n_heads)):
             if chosen is not None:
                 _check(what, chosen, count)
-        for place in ask.rows_of:
+        for place in ask.neurons:
             _check("layer", place.layer, s.n_layers)
             _check("neuron", place.neuron, s.d_mlp)
-        for change in ask.interventions:
+        for change in ask.changes:
             _check("layer", change.layer, s.n_layers)
             if change.position is not None:
                 _check("position", change.position, len(tokens))
@@ -141,14 +122,14 @@ class Prompts:
         records = [job.records() for job in jobs]
         rows = [record for pair in records for record in pair]
         for record in rows:
-            record.value_norms = self.value_norms if "neurons" in record.panels else None
+            record.value_norms = self.tables.value_norms if "neurons" in record.keeps else None
         T = max(len(row.tokens) for row in rows)
         tokens = torch.tensor(
             [row.tokens + (self.words.padding,) * (T - len(row.tokens)) for row in rows], device=w.device
         )
         words = sum(len(row.tokens) for row in rows)
         recorder = Recorder(rows, lambda layer: progress.add("run", words * progress.layer_cost * (layer > 0)))
-        last = run(w, tokens, [len(row.tokens) for row in rows], [row.interventions for row in rows], recorder)
+        last = run(w, tokens, [len(row.tokens) for row in rows], [row.changes for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
         predicted = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
@@ -170,58 +151,26 @@ class Prompts:
     def _answer(
         self, job: Job, records: Sequence[Record], likely: Sequence[tuple[Likely, ...]], progress: Progress
     ) -> PromptAnswer:
-        w, ask, record, tick = self.w, job.ask, records[0], progress.rows("patterns")
-        rows = [
-            evolution(w, run.streams, ask.k, progress.rows("evolution")) for run in records if "evolution" in ask.panels
-        ]
-        answer = PromptAnswer(
+        w, ask = self.w, job.ask
+        token = likely[0][0].id if job.token is None else job.token
+        run = PanelRun(w, self.tables, ask, records, token, job.against, progress.rows)
+        panels = [panel for panel in PANELS if panel.name in ask.panel]
+        fields = {name: field for panel in panels for name, field in panel.answer(run).items()}
+        shown = (end for panel in panels for end in panel.vectors(fields, w.shape.gated))
+        return PromptAnswer(
             predicts=w.shape.predicts,
             tokens=job.tokens,
             position=job.position,
             layer=job.layer,
             prediction=likely[0],
             untouched=likely[1] if len(likely) > 1 else (),
-            evolution=rows[0] if rows else None,
-            evolution_untouched=rows[1] if len(rows) > 1 else None,
-            appears=appears(rows[0], job.position) if rows else None,
-            attention=attentions(w.shape, record) if "attention" in ask.panels else None,
-            patterns=patterns_by_head(w, record, ask, self.vocabularies, tick)
-            if "patterns" in ask.panels and ask.rows == "heads"
-            else None,
-            patterns_by_token=patterns_by_token(w, record, ask, self.vocabularies, tick)
-            if "patterns" in ask.panels and ask.rows == "tokens"
-            else None,
-            neurons=active_neurons(w, self.value_norms, record) if "neurons" in ask.panels else None,
-            neuron=chosen_neuron(self.value_norms, record),
-            activations=chosen_neurons(self.value_norms, record) if "neurons" in ask.panels else None,
-            strongest=strongest_neurons(self.value_norms, record) if "neurons" in ask.panels else None,
-            coverage=coverage(w, record, progress.rows("coverage")) if "coverage" in ask.panels else None,
-            attribution=self._attribution(job, record, likely[0][0].id),
+            lists=first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown),
+            **fields,
         )
-        shown = _shown_vectors(answer, gated=w.shape.gated)
-        lists = first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown)
-        return answer.model_copy(update={"lists": lists}) if lists else answer
-
-    def _attribution(self, job: Job, record: Record, predicted: int) -> Attribution | None:
-        if "attribution" not in job.ask.panels:
-            return None
-        return attribution(self.w, record, predicted if job.token is None else job.token, job.against)
 
     def _free(self) -> None:
         if self.w.device.type == "cuda":
             torch.cuda.empty_cache()
-
-
-def _shown_vectors(answer: PromptAnswer, *, gated: bool) -> Iterator[ListEnd]:
-    """Whose first tokens stand beside an answer."""
-    for neuron in (*(answer.neurons or ()), *(answer.activations or ()), *(answer.strongest or ())):
-        yield from ends_of_neuron(neuron)
-    if answer.neuron:
-        yield from ends_of_neuron(answer.neuron, up=gated)
-    if answer.attribution:
-        for part in (*answer.attribution.raises, *answer.attribution.lowers):
-            if isinstance(part, NeuronTerm):
-                yield ListEnd("ff_value", part.layer, part.neuron, "top" if part.coefficient >= 0 else "bottom")
 
 
 def _check(what: str, number: int, count: int) -> None:

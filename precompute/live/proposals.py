@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.project.compiled import kernel
-from precompute.project.embedding import Float32, Float64
-from precompute.project.rounding import TINY, gamma
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.embedding import Float32, Float64
+from lexiscope.precompute.project.rounding import TINY, gamma
 
 GROUP = 64  # scores whose largest is looked at first
 LOWEST = np.float32(-np.inf)

@@ -1,9 +1,9 @@
 """A run of the model by `transformers`, for several prompts at once: a watcher sees, through hooks, what it needs.
 
-Interventions change what goes into w_o (mixed values) and ff_value (coefficients), at all positions or at one, in the
-same hooks. The hooks are
-there for one run only, so only one thread may run a model. Prompts are padded on the right: padding reaches no
-position of the text, because nothing looks at later positions, or because an encoder is told where the text ends.
+Changes are made to what goes into w_o (mixed values) and ff_value (coefficients), at all positions or at one, in the
+same hooks. The hooks are there for one run only, so only one thread may run a model. Prompts are padded on the right:
+padding reaches no position of the text, because nothing looks at later positions, or because an encoder is told where
+the text ends.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from precompute.live.weights import Weights
-from precompute.live.wire.prompt import HeadOff, NeuronSet
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
 
-Interventions = Sequence[NeuronSet | HeadOff]
+Changes = Sequence[NeuronSet | HeadOff]
 Rotation = tuple[Tensor, Tensor]  # cosines and sines (T, how many subheads are turned) of rotary positions
 
 
@@ -40,14 +40,14 @@ def run(
     w: Weights,
     tokens: Tensor,
     lengths: Sequence[int],
-    interventions: Sequence[Interventions],
+    changes: Sequence[Changes],
     watcher: Watcher,
 ) -> Tensor:
     """tokens (B, T) -> the stream after the last layer (B, T, d_model), before the final norm of a decoder.
 
-    `lengths` say where each text ends, `interventions` are one sequence for each prompt.
+    `lengths` say where each text ends, `changes` are one sequence for each prompt.
     """
-    hooks = _Hooks(w, tokens.shape, interventions, watcher)
+    hooks = _Hooks(w, tokens.shape, changes, watcher)
     inputs: dict[str, Any] = {"input_ids": tokens}
     if w.shape.causal:
         inputs["use_cache"] = False
@@ -63,8 +63,8 @@ def run(
 class _Hooks:
     """What sits on the modules during one run."""
 
-    def __init__(self, w: Weights, size: torch.Size, interventions: Sequence[Interventions], watcher: Watcher) -> None:
-        self.w, self.watcher, self.interventions = w, watcher, interventions
+    def __init__(self, w: Weights, size: torch.Size, changes: Sequence[Changes], watcher: Watcher) -> None:
+        self.w, self.watcher, self.changes = w, watcher, changes
         self.B, self.T = size
         self.last: Tensor | None = None  # the stream after the newest layer
         self.read = self.mixed = self.keys = torch.empty(0)  # of the layer under way
@@ -150,7 +150,7 @@ class _Hooks:
 
     def _changes(self, layer: int) -> Iterator[tuple[int, NeuronSet | HeadOff]]:
         """Those of single positions come last: they hold there, whatever holds everywhere."""
-        for b, of_prompt in enumerate(self.interventions):
+        for b, of_prompt in enumerate(self.changes):
             here = [change for change in of_prompt if change.layer == layer]
             yield from ((b, change) for change in sorted(here, key=lambda change: change.position is not None))
 

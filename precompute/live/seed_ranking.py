@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from precompute.errors import BadRequest, NotFound
-from precompute.live.seed_words import Seed as Seed
-from precompute.live.seed_words import find_seed as find_seed
-from precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Float32, Float64
-from precompute.shape import SIDES
-from precompute.weights.difference import Parameters
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.seed_words import Seed as Seed
+from lexiscope.precompute.live.seed_words import find_seed as find_seed
+from lexiscope.precompute.project.embedding import ROUNDING_SHARE, SMALLEST_NORM, Float32, Float64
+from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.difference import Parameters
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 
-from precompute.errors import NotFound
-from precompute.index.tokens import CONTINUES
-from precompute.live.wire.words import Spelling
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.tokens import CONTINUES
+from lexiscope.precompute.live.wire.grammar import Spelling
 
 LEADING_SPACES = ("▁", "Ġ")  # how vocabularies spell a leading one
 UNKNOWN = {"[UNK]", "<unk>"}  # what stands for text that a vocabulary has no pieces for

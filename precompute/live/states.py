@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from precompute.errors import BadRequest, NotFound
-from precompute.live.run import Watcher, run
-from precompute.live.vocabulary import likelihoods
-from precompute.live.weights import Weights
-from precompute.live.wire.shared import Likely
-from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAnswer, StatesReadingAsk
-from precompute.live.words import Words
-from precompute.shape import Shape
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.run import Watcher, run
+from lexiscope.precompute.live.vocabulary import likelihoods
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import Likely, StatesAnswer, StatesReadingAnswer
+from lexiscope.precompute.live.wire.asks import StatesAsk, StatesReadingAsk
+from lexiscope.precompute.live.words import Words
+from lexiscope.precompute.shape import Shape
 
 NUMBER_BYTES = 4  # of a float32
 

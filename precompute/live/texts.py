@@ -9,10 +9,10 @@ from typing import TypeAlias
 
 from tokenizers import Tokenizer
 
-from precompute.errors import BadRequest, BadWeights
-from precompute.files import read_regular
-from precompute.index.tokenizer import parse_tokenizer
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.errors import BadRequest, BadWeights
+from lexiscope.precompute.files import read_regular
+from lexiscope.precompute.index.tokenizer import parse_tokenizer
+from lexiscope.precompute.weights.architectures.base import Model
 
 COLUMNS = ("text", "label")
 Encoded: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]

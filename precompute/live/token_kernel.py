@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.vector_kernel import order_key
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.vector_kernel import order_key
 
 GROUP = 64  # tokens whose largest score is looked at first
 LOWEST = np.float32(-np.inf)

@@ -10,9 +10,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from precompute.live import token_kernel
-from precompute.live.weights import Weights
-from precompute.live.wire.shared import Scored
+from lexiscope.precompute.live import token_kernel
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import Scored
 
 BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from precompute.live.load import load_net
-from precompute.live.parameters import LoadedParameters
-from precompute.weights.architectures.base import Model
-from precompute.weights.architectures.family import NormName, Part
+from lexiscope.precompute.live.load import load_net
+from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.family import NormName, Part
 
 BLOCK_ROWS = 4096
 

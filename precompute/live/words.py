@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from tokenizers import Tokenizer
 
-from precompute.errors import BadRequest, NotFound
-from precompute.index.tokens import MASKS
-from precompute.live.parameters import LoadedParameters
-from precompute.live.seed_ranking import direction, find_seed
-from precompute.live.wire.words import Spelling
-from precompute.project.embedding import Embedding, Float64
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.tokens import MASKS
+from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.live.seed_ranking import direction, find_seed
+from lexiscope.precompute.live.wire.grammar import Spelling
+from lexiscope.precompute.project.embedding import Embedding, Float64
 
 
 @dataclass(frozen=True)

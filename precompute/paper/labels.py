@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from precompute.index.label_files import FiledLabel, Label
-from precompute.paper import lists
+from lexiscope.precompute.index.label_files import FiledLabel, Label
+from lexiscope.precompute.paper import lists
 
 FILE = "the paper"  # what people call where these labels stand
 

@@ -43,10 +43,6 @@ class PrintedHead(Printed):
         """Whether pairs of a token with itself were left out in print."""
         return "same token" in self.excluded
 
-    @property
-    def garbled(self) -> bool:
-        return len(self.low_confidence) == len(self.pairs)
-
 
 class PrintedNeuron(Printed):
     model: str

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.embedding import Embedding, Float32
-from precompute.shape import HUB_FACTOR
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.embedding import Embedding, Float32
+from lexiscope.precompute.shape import HUB_FACTOR
 
 DEPTH = 100  # tokens of a list that are looked at; the k of the paper's Sim_k
 FIRST_TOKENS = 20  # tokens that count for coherence: the first that are not hubs

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.errors import BadWeights
+from lexiscope.precompute.errors import BadWeights
 
 Float32 = NDArray[np.float32]
 Float64 = NDArray[np.float64]

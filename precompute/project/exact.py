@@ -9,8 +9,8 @@ computation in float64 gives the same lists, up to what the order of its sums do
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
 
 Int32 = NDArray[np.int32]
 

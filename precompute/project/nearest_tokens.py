@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.layout import NEAREST, number_dtype
-from precompute.project.embedding import Embedding
-from precompute.project.vectors import Projector
-from precompute.shape import LENSES
+from lexiscope.precompute.index.layout import NEAREST, number_dtype
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.vectors import Projector
+from lexiscope.precompute.shape import LENSES
 
 
 def nearest_tokens(embedding: Embedding, pool: Executor) -> dict[str, NDArray[Any]]:

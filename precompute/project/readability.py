@@ -7,7 +7,7 @@ Chilean beside Spain, Spanish). README.md says how this follows people's ratings
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Embedding, Float64
+from lexiscope.precompute.project.embedding import Embedding, Float64
 
 FIRST_PAIRS = 20  # of a list: those that a person reads
 LIKE_IT = 3  # other pairs that are compared with a pair: those most like it

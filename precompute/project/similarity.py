@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Float32
+from lexiscope.precompute.project.embedding import Float32
 
 Ids = NDArray[np.integer]
 

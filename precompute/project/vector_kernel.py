@@ -6,8 +6,8 @@ The scores of the matrix product only say which tokens may be on a list; those a
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.exact import LANES, dot
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.exact import LANES, dot
 
 GROUP = 64  # tokens whose extreme scores are looked at first
 FASTMATH = {"reassoc", "contract", "nsz"}  # for proposals only: exact scores keep their order of sums

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.errors import BadWeights
-from precompute.project import vector_kernel
-from precompute.project.embedding import Embedding, Float32, Float64
-from precompute.project.rounding import LARGEST, TINY, gamma
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.project import vector_kernel
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.rounding import LARGEST, TINY, gamma
 
 BLOCK, LEAST_BLOCK = 256, 32  # vectors per product
 BLOCK_SCORES = 1 << 24  # of a product, 64 MB: with a large vocabulary a block has fewer vectors

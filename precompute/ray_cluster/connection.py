@@ -13,8 +13,8 @@ from typing import Any
 
 import ray
 
-from precompute.errors import ClusterError
-from precompute.ray_cluster import LOCAL
+from lexiscope.precompute.errors import ClusterError
+from lexiscope.precompute.ray_cluster import LOCAL
 
 ANSWER_SECONDS = 10
 TRIES = 3  # of Ray Client, whose server dies or hangs now and then as it starts the process of a new client

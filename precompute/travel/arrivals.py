@@ -1,5 +1,5 @@
-"""Files on their way into an index: each is fetched to a folder that nobody looks into, compared with its checksum,
-opened, flushed, and only then gets its name."""
+"""Files on their way into an index: each is fetched to a folder that no reader looks into, compared with its checksum,
+opened, flushed, and only then gets its name. It stays, so that a second try fetches only what is missing."""
 
 import hashlib
 import os
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from precompute.build.build_folder import ARRIVING
-from precompute.errors import AlteredFile, BuildError, ForeignIndex, ShardDamaged
-from precompute.files import FULL, flush_folder, sha256_of, write_beside
-from precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
-from precompute.index.manifest import TOKENIZER, Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.travel.partial_file import full_disk
-from precompute.travel.published import PublishedIndex, Step
+from lexiscope.precompute.build.build_folder import ARRIVING
+from lexiscope.precompute.errors import AlteredFile, BuildError, ForeignIndex, ShardDamaged
+from lexiscope.precompute.files import FULL, flush_folder, sha256_of, write_beside
+from lexiscope.precompute.index.lab_record import LAB, MOST_BYTES, LabRecord
+from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.travel.arriving_file import full_disk
+from lexiscope.precompute.travel.published import PublishedIndex, Step
 
 LARGEST_TOKENIZER = 1 << 28  # bytes
 
@@ -36,17 +36,14 @@ class Arrivals:
             raise BuildError(f"cannot write to {folder}: {error.strerror}; check its permissions") from error
 
     def take(self, entry: Entry, name: str, open_file: Callable[[Path], object], step: Step) -> Entry:
-        """Fetch a file and give it its name in the index; the entry that the manifest is to have."""
-        for last_try in (False, True):
-            arrived = self.published.fetch(entry, self.arriving, step)
-            if sha256_of(arrived) == entry.sha256:
-                break
+        """Fetch a file and give it its name in the index; return the entry that the manifest is to have."""
+        arrived = self.published.fetch(entry, self.arriving, step)
+        if sha256_of(arrived) != entry.sha256:
             arrived.unlink()
-            if last_try:  # the first may have gone on with what a disk had lost
-                raise AlteredFile(
-                    f"{entry.file} from {self.published.where} does not have the checksum that its manifest lists, "
-                    "twice: nothing of it was kept. Ask whoever published it to do so again"
-                )
+            raise AlteredFile(
+                f"{entry.file} from {self.published.where} does not have the checksum that its manifest lists: nothing "
+                "of it was kept. Try again, then ask whoever published it to do so again"
+            )
         try:
             open_file(arrived)
         except ShardDamaged:
@@ -61,7 +58,7 @@ class Arrivals:
         return entry.model_copy(update={"file": name})
 
     def take_tokenizer(self, manifest: Manifest) -> Path:
-        """The model's tokenizer, in the index already or among what arrives."""
+        """Return the path of the model's tokenizer, in the index already or among what arrives."""
         for folder in (self.folder, self.arriving):
             if _has_sum(folder / TOKENIZER, manifest.tokenizer_sha256):
                 return folder / TOKENIZER
@@ -75,7 +72,7 @@ class Arrivals:
         return self.arriving / TOKENIZER
 
     def take_lab(self, manifest: Manifest) -> str:
-        """The paper's measurements, if there are some of these weights; what to say of them otherwise."""
+        """Take the paper's measurements, if there are some of these weights; return what to say of those left out."""
         content = self.published.read(LAB, MOST_BYTES)
         if content is None:
             return ""

@@ -3,9 +3,9 @@ people write around it is left as it is."""
 
 import re
 
-from precompute.index.index import ranges
-from precompute.index.manifest import Manifest
-from precompute.plain_text import file_size, plain
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.plain_text import file_size, plain
 
 CARD = "README.md"
 BEGIN, END = "<!-- lexiscope: what stands here is written by `lexiscope push` -->", "<!-- lexiscope: end -->"

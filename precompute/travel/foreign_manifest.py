@@ -7,16 +7,22 @@ from collections.abc import Callable
 
 import numpy as np
 
-from precompute.errors import ForeignIndex, NewerFormat, NotPublished, OldFormat
-from precompute.files import strict_json
-from precompute.index.layout import Layout, classifier_layout, neighbours_layout, shard_size, vocabulary_layout
-from precompute.index.manifest import MANIFEST, Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.manifest_format import MAX_BYTES, is_old_format
-from precompute.index.model_names import model_name
-from precompute.index.tensor_file import FORMAT, MAX_HEADER
-from precompute.plain_text import file_size
-from precompute.travel.published import PublishedIndex
+from lexiscope.precompute.errors import ForeignIndex, NewerFormat, NotPublished, OldFormat
+from lexiscope.precompute.files import strict_json
+from lexiscope.precompute.index.layout import (
+    Layout,
+    classifier_layout,
+    neighbours_layout,
+    shard_size,
+    vocabulary_layout,
+)
+from lexiscope.precompute.index.manifest import MANIFEST, Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest_format import MAX_BYTES, is_old_format
+from lexiscope.precompute.index.model_names import model_name
+from lexiscope.precompute.index.tensor_file import FORMAT, MAX_HEADER
+from lexiscope.precompute.plain_text import file_size
+from lexiscope.precompute.travel.published import PublishedIndex
 
 LONGEST_NAME = 96  # characters, as of the names that people give
 MOST_GENERATIONS = 1 << 20

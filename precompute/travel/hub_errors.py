@@ -1,17 +1,16 @@
-"""What goes wrong with a repository of the Hub, in words that a person can act on. A token is the client's own affair:
-no message of ours holds one."""
+"""Turns errors of the Hub's client into messages that a person can act on. No message holds a token."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from precompute.errors import LexiscopeError, NotPublished, SourceUnreachable, TravelError
-from precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
+from lexiscope.precompute.errors import LexiscopeError, NotPublished, SourceUnreachable, TravelError
+from lexiscope.precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
 
 
 @contextmanager
 def in_words(repository: str, revision: str | None, folder: Path, writing: bool = False) -> Iterator[None]:
-    """`folder` is where files are written, for who has no room left there."""
+    """Raise the client's errors as ours; `folder` is where files are written, for the message about a full disk."""
     with explain_hub_errors(folder, lambda trouble: _explain(trouble, repository, revision, writing)):
         yield
 

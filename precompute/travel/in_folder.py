@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
-from precompute.files import open_regular
-from precompute.index.manifest import MANIFEST
-from precompute.index.manifest_entries import FileEntry
-from precompute.travel.partial_file import PIECE, PartialFile
-from precompute.travel.published import Step
+from lexiscope.precompute.errors import ForeignIndex, NotPublished, SourceUnreachable
+from lexiscope.precompute.files import open_regular
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.travel.arriving_file import PIECE, write_file
+from lexiscope.precompute.travel.published import Step
 
 
 class IndexInFolder:
@@ -37,29 +37,21 @@ class IndexInFolder:
         return content
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        partial = PartialFile(entry, folder)
         source = self.folder / entry.file
         try:
             with open_regular(source) as file:
-                start = file.seek(partial.n_bytes)
-                step(start / entry.bytes)
-                partial.write(start, _pieces(file, source), step)
+                return write_file(entry, folder, _pieces(file, source), step)
         except OSError as error:
             raise SourceUnreachable(
                 f"{source} cannot be read: {error.strerror}; check it, then run this again"
             ) from error
-        if not partial.is_whole:
-            raise SourceUnreachable(
-                f"{source} is shorter than its manifest says: it may still be copied there; try later"
-            )
-        return partial.path
 
     def close(self) -> None:
         pass
 
 
 def _pieces(file: BinaryIO, path: Path) -> Iterator[bytes]:
-    """Reading fails in words of its own, so that writing can fail in others."""
+    """Yield the file piece by piece; what fails in reading has another message than what fails in writing."""
     while True:
         try:
             piece = file.read(PIECE)

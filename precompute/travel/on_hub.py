@@ -1,5 +1,5 @@
-"""An index in a dataset repository of the Hugging Face Hub, at one commit. The Hub's client does the downloading; it
-begins a file anew after a kill, where within a run it goes on."""
+"""An index in a dataset repository of the Hugging Face Hub, at one commit. The Hub's client downloads the files; after
+a kill it begins a file anew."""
 
 import hashlib
 import shutil
@@ -12,10 +12,10 @@ from huggingface_hub import constants
 from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils.tqdm import disable_progress_bars, tqdm
 
-from precompute.errors import AlteredFile, ForeignIndex
-from precompute.index.manifest_entries import FileEntry
-from precompute.travel.hub_errors import in_words
-from precompute.travel.published import Step
+from lexiscope.precompute.errors import AlteredFile, ForeignIndex
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.travel.hub_errors import in_words
+from lexiscope.precompute.travel.published import Step
 
 DATASET = "dataset"
 _CLIENT_FOLDER = ".cache"  # where the client keeps what it has begun, in the folder it downloads to
@@ -23,7 +23,7 @@ _CLIENT_FOLDER = ".cache"  # where the client keeps what it has begun, in the fo
 
 class IndexOnHub:
     def __init__(self, repository: str, revision: str | None) -> None:
-        """Asks which commit the revision is now: from here on nothing depends on what others push."""
+        """Ask which commit the revision is now, so that nothing depends on what others push from here on."""
         quiet()
         self.repository = repository
         with in_words(repository, revision, Path()):
@@ -44,7 +44,7 @@ class IndexOnHub:
             return self._download(name, Path(folder)).read_bytes()
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        """What the repository says of a file is compared with the manifest before any of it is downloaded."""
+        """Download a file, after comparing what the repository says of it with the manifest."""
         file = self.files.get(entry.file)
         if file is None:
             raise AlteredFile(f"{self.where} lists {entry.file} in its manifest and does not hold it")
@@ -54,7 +54,7 @@ class IndexOnHub:
         return self._download(entry.file, folder, _bar_that_tells(step, entry.bytes))
 
     def holds(self, name: str, content: bytes) -> bool:
-        """Whether a file there has this content, by the hash that the repository has of it."""
+        """Return True if the file in the repository has this content, judged by the hash that the repository gives."""
         file = self.files.get(name)
         if file is None:
             return False
@@ -75,7 +75,7 @@ class IndexOnHub:
 
 
 def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
-    """A bar of the client's that draws nothing: we have our own."""
+    """Make a progress bar for the client that draws nothing and calls `step`, because we have a bar of our own."""
 
     class Bar(tqdm):
         def update(self, n: float | None = 1) -> None:
@@ -83,7 +83,7 @@ def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
             super().update(n)
 
         def update_transfer(self, _: float) -> None:
-            """With this method the client counts what goes over the network here, and not in a second bar."""
+            """Let the client count what goes over the network here, and not in a second bar."""
 
         def set_transfer_postfix_str(self, *_: object, **__: object) -> None:
             pass
@@ -92,6 +92,6 @@ def _bar_that_tells(step: Step, n_bytes: int) -> type[tqdm]:
 
 
 def quiet() -> None:
-    """A bar for each file would be drawn over ours, unless the user insists on it (HF_HUB_DISABLE_PROGRESS_BARS)."""
+    """Turn off the client's bars, which would be drawn over ours, unless HF_HUB_DISABLE_PROGRESS_BARS is set."""
     if constants.HF_HUB_DISABLE_PROGRESS_BARS is None:
         disable_progress_bars()

@@ -1,8 +1,5 @@
-"""An index at an address of a static web server: nothing is asked of the server but the files by their names. One that
-knows ranges lets a file be gone on with."""
+"""An index at an address of a static web server, which is asked for whole files by their names and nothing else."""
 
-import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,19 +7,14 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable, first_line
-from precompute.index.manifest import MANIFEST
-from precompute.index.manifest_entries import FileEntry
-from precompute.travel.partial_file import PartialFile
-from precompute.travel.published import Step
+from lexiscope.precompute.errors import AlteredFile, ForeignIndex, NotPublished, SourceUnreachable, first_line
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.travel.arriving_file import write_file
+from lexiscope.precompute.travel.published import Step
 
-TIMEOUT = httpx2.Timeout(30, connect=10)  # seconds, of which the first is for silence
+TIMEOUT = httpx2.Timeout(30, connect=10)  # seconds; the first is for silence
 REDIRECTS = 5
-TRIES = 4  # in a row that bring nothing new, or next to nothing
-NEW_BYTES = 1 << 16  # that a try has to bring beyond all before it, so as not to count as one of these
-WINDOW_SECONDS, LEAST_BYTES = 60.0, 60_000  # that have to arrive within the first: who drips is not waited for
-PAUSE = 1.0  # seconds before the second try; each further one waits twice as long
-_BROKEN = (httpx2.TransportError, httpx2.DecodingError)
 _GONE = (404, 410)
 
 
@@ -45,7 +37,7 @@ class IndexOnWeb:
             follow_redirects=True,
             max_redirects=REDIRECTS,
             timeout=TIMEOUT,
-            headers={"Accept-Encoding": "identity", "User-Agent": "lexiscope"},  # ranges count bytes of the file itself
+            headers={"Accept-Encoding": "identity", "User-Agent": "lexiscope"},
             event_hooks={"request": [self._stay_encrypted]},
         )
 
@@ -55,7 +47,7 @@ class IndexOnWeb:
             if response.status_code in _GONE:
                 return None
             self._check(response, name)
-            for piece in self._flowing(response.iter_bytes()):
+            for piece in response.iter_bytes():
                 content += piece
                 if len(content) > most_bytes:
                     raise ForeignIndex(
@@ -64,35 +56,7 @@ class IndexOnWeb:
         return bytes(content)
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        partial = PartialFile(entry, folder)
-        step(partial.n_bytes / entry.bytes)
-        failures, most_bytes = 0, partial.n_bytes
-        while not partial.is_whole:
-            try:
-                self._go_on(entry, partial, step)
-                problem = f"it ends after {partial.n_bytes} of {entry.bytes} bytes"
-            except SourceUnreachable as error:
-                problem = str(error)
-            if partial.is_whole:
-                break
-            if partial.n_bytes >= most_bytes + NEW_BYTES:
-                failures, most_bytes = 0, partial.n_bytes
-                continue
-            failures += 1
-            if failures >= TRIES:
-                raise SourceUnreachable(f"{self.where}/{entry.file} does not arrive ({problem}): run this again later")
-            time.sleep(PAUSE * 2 ** (failures - 1))
-        return partial.path
-
-    def close(self) -> None:
-        self._client.close()
-
-    def _go_on(self, entry: FileEntry, partial: PartialFile, step: Step) -> None:
-        start = partial.n_bytes
-        with self._get(entry.file, {"Range": f"bytes={start}-"} if start else {}) as response:
-            if start and response.status_code == 416:  # nothing there at this place: what we have is of another file
-                partial.remove()
-                return
+        with self._get(entry.file) as response:
             if response.status_code in _GONE:
                 raise AlteredFile(
                     f"{self.where} lists {entry.file} and does not have it: has it been replaced? Try again"
@@ -100,55 +64,39 @@ class IndexOnWeb:
             self._check(response, entry.file)
             if response.headers.get("Content-Encoding", "identity") != "identity":
                 raise ForeignIndex(f"{self.where} gives out {entry.file} compressed: its server must leave it as it is")
-            if not (response.status_code == 206 and _first_byte(response) == start):
-                start = 0
-            partial.write(start, self._flowing(response.iter_raw()), step)
+            return write_file(entry, folder, response.iter_raw(), step)
 
-    def _flowing(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The pieces, as long as enough of them arrive."""
-        start, n_bytes = time.monotonic(), 0
-        for piece in pieces:
-            n_bytes += len(piece)
-            if time.monotonic() - start > WINDOW_SECONDS:
-                if n_bytes < LEAST_BYTES:
-                    raise SourceUnreachable(
-                        f"{self.where} sends less than {LEAST_BYTES} bytes in {WINDOW_SECONDS:g} seconds: try later"
-                    )
-                start, n_bytes = time.monotonic(), 0
-            yield piece
+    def close(self) -> None:
+        self._client.close()
 
     @contextmanager
-    def _get(self, name: str, headers: dict[str, str] | None = None) -> Iterator[httpx2.Response]:
+    def _get(self, name: str) -> Iterator[httpx2.Response]:
         try:
-            with self._client.stream("GET", f"{self.where}/{name}", headers=headers) as response:
+            with self._client.stream("GET", f"{self.where}/{name}") as response:
                 yield response
         except httpx2.TooManyRedirects:
             raise NotPublished(f"{self.where}/{name} leads on more than {REDIRECTS} times: check the address") from None
         except (httpx2.InvalidURL, httpx2.UnsupportedProtocol, UnicodeError) as error:
             raise NotPublished(f"{self.where} is no address of a web server ({error})") from error
-        except _BROKEN as error:
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             raise SourceUnreachable(
                 f"{self.where} does not answer ({first_line(error)}): check the network and the address"
             ) from error
+        except (httpx2.TransportError, httpx2.DecodingError) as error:
+            raise SourceUnreachable(
+                f"{self.where}/{name} does not arrive ({first_line(error)}): run this again later"
+            ) from error
 
     def _check(self, response: httpx2.Response, name: str) -> None:
-        """206 only answers a question for a range."""
         status = response.status_code
         if status in (401, 403):
             raise NotPublished(f"{self.where}/{name} is not open to everybody (status {status})")
         if status >= 500 or status in (408, 429):
             raise SourceUnreachable(f"{self.where} answers with status {status}: try again later")
-        if status not in (200, 206):
+        if status != 200:
             raise NotPublished(f"{self.where}/{name} answers with status {status}: check the address")
 
     def _stay_encrypted(self, request: httpx2.Request) -> None:
-        """A hook, called before every request, those that follow a redirect too."""
+        """Refuse to go from https to http; this hook is called before every request, redirected ones too."""
         if self._encrypted and request.url.scheme != "https":
             raise NotPublished(f"{self.where} leads on to {request.url.host} without encryption, which is not followed")
-
-
-def _first_byte(response: httpx2.Response) -> int | None:
-    """bytes 100-199/200 -> 100"""
-    unit, _, span = response.headers.get("Content-Range", "").partition(" ")
-    first = span.partition("-")[0]
-    return int(first) if unit == "bytes" and re.fullmatch("[0-9]{1,15}", first) else None

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from precompute.errors import NotPublished
-from precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.errors import NotPublished
+from lexiscope.precompute.index.manifest_entries import FileEntry
 
 Step = Callable[[float], None]  # takes the share of a file that has arrived since
 
@@ -21,37 +21,37 @@ class PublishedIndex(Protocol):
     commit: str  # of a repository; "" elsewhere
 
     def read(self, name: str, most_bytes: int) -> bytes | None:
-        """A small file; None if there is none, ForeignIndex if it is longer."""
+        """Return a small file; None if there is none, ForeignIndex if it is longer."""
 
     def fetch(self, entry: FileEntry, folder: Path, step: Step) -> Path:
-        """A whole file, which is written to `folder` and has the size that the manifest lists. Nobody has looked at
-        its contents yet. What an earlier try left there is gone on with where that can be done."""
+        """Write a whole file to `folder` and return its path. It has the size that the manifest lists; its contents
+        are not checked yet."""
 
     def close(self) -> None: ...
 
 
 def open_published(asked: str, revision: str | None = None) -> PublishedIndex:
-    """What a person means by owner/name, an address or a folder; a folder that is there goes before a repository."""
+    """Open what a person means by owner/name, an address or a folder; a folder that exists goes before a repository."""
     repository, named_revision = asked, None
     if copied := _ON_HUB.fullmatch(asked):
         repository, named_revision = copied[1], copied[2]
     elif re.match(r"https?://", asked):
         _no_revision(asked, revision)
-        from precompute.travel.on_web import IndexOnWeb
+        from lexiscope.precompute.travel.on_web import IndexOnWeb
 
         return IndexOnWeb(asked)
     elif (folder := _folder(asked)).exists() or not REPOSITORY.fullmatch(asked):
         _no_revision(asked, revision)
-        from precompute.travel.in_folder import IndexInFolder
+        from lexiscope.precompute.travel.in_folder import IndexInFolder
 
         return IndexInFolder(folder)
-    from precompute.travel.on_hub import IndexOnHub
+    from lexiscope.precompute.travel.on_hub import IndexOnHub
 
     return IndexOnHub(repository, revision or named_revision)
 
 
 def _folder(asked: str) -> Path:
-    """NotPublished for what no folder can be called."""
+    """Return the path; raise NotPublished for what no folder can be called."""
     try:
         folder = Path(asked).expanduser()
         folder.exists()

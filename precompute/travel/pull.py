@@ -7,23 +7,29 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from precompute.build.build_folder import BuildFolder, generation_after, load_current, read_build_state, with_best_lens
-from precompute.build.lock import build_lock
-from precompute.build.progress import Progress
-from precompute.errors import AlteredFile, DiskFull, ForeignIndex, NotFound, TravelError
-from precompute.index.index import ranges
-from precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
-from precompute.index.lab_record import LAB
-from precompute.index.layout import classifier_file, neighbours_file, shard_file, vocabulary_file
-from precompute.index.manifest import Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.manifest_format import read_old_fields
-from precompute.plain_text import file_size
-from precompute.travel.arrivals import Arrivals
-from precompute.travel.foreign_manifest import read_manifest
-from precompute.travel.in_folder import IndexInFolder
-from precompute.travel.published import PublishedIndex
-from precompute.travel.pulled_record import PulledRecord
+from lexiscope.precompute.build.build_folder import (
+    BuildFolder,
+    generation_after,
+    load_current,
+    read_build_state,
+    with_best_lens,
+)
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.errors import AlteredFile, DiskFull, ForeignIndex, NotFound, TravelError
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
+from lexiscope.precompute.index.lab_record import LAB
+from lexiscope.precompute.index.layout import classifier_file, neighbours_file, shard_file, vocabulary_file
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest_format import read_old_fields
+from lexiscope.precompute.plain_text import file_size
+from lexiscope.precompute.travel.arrivals import Arrivals
+from lexiscope.precompute.travel.foreign_manifest import read_manifest
+from lexiscope.precompute.travel.in_folder import IndexInFolder
+from lexiscope.precompute.travel.published import PublishedIndex
+from lexiscope.precompute.travel.pulled_record import PulledRecord
 
 
 class PullProgress(Progress):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from precompute.files import open_regular, write_beside
+from lexiscope.precompute.files import open_regular, write_beside
 
 PULLED = "pulled.json"
 _MOST_BYTES = 1 << 16
@@ -24,7 +24,7 @@ class PulledRecord(BaseModel):
 
     @classmethod
     def load(cls, folder: Path) -> Self | None:
-        """Of an index's folder; None if it was not pulled, or if the record is of no use."""
+        """Read the record in an index's folder; None if the index was not pulled, or if the record is damaged."""
         try:
             with open_regular(folder / PULLED) as file:
                 return cls.model_validate_json(file.read(_MOST_BYTES))
@@ -40,7 +40,7 @@ class PulledRecord(BaseModel):
 
 
 def unfinished_commit(data: Path, asked: str, revision: str) -> str | None:
-    """The commit at which the same pull was begun and not finished, if there is one in this data folder."""
+    """Return the commit at which the same pull was begun and not finished, if there is one in this data folder."""
     try:
         folders = [path for path in data.iterdir() if path.is_dir()]
     except OSError:

@@ -9,19 +9,19 @@ from typing import Any
 import huggingface_hub
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
-from precompute.build.progress import Progress
-from precompute.errors import BuildError, ForeignIndex, IndexFault, OptionsDiffer
-from precompute.files import damaged, read_regular, unreadable
-from precompute.index.index import Index, ranges
-from precompute.index.lab_record import LAB, LabRecord
-from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.manifest_format import MAX_BYTES
-from precompute.index.origin import public_source
-from precompute.travel.card import CARD, card
-from precompute.travel.foreign_manifest import parse_manifest
-from precompute.travel.hub_errors import in_words
-from precompute.travel.on_hub import DATASET, IndexOnHub
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.errors import BuildError, ForeignIndex, IndexFault, OptionsDiffer
+from lexiscope.precompute.files import damaged, read_regular, unreadable
+from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.lab_record import LAB, LabRecord
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.manifest_format import MAX_BYTES
+from lexiscope.precompute.index.origin import public_source
+from lexiscope.precompute.travel.card import CARD, card
+from lexiscope.precompute.travel.foreign_manifest import parse_manifest
+from lexiscope.precompute.travel.hub_errors import in_words
+from lexiscope.precompute.travel.on_hub import DATASET, IndexOnHub
 
 COMMIT_BYTES = 2_000_000_000  # of layers that one commit brings, unless a single one has more
 COMMIT_LAYERS = 8

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.verify.brute_force import BruteForce, Float64, Ids
-from precompute.weights.difference import Difference
+from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
+from lexiscope.precompute.weights.difference import Difference
 
 DEPTH, FIRST_TOKENS, HUB_FACTOR = 100, 20, 10  # as FORMAT.md defines them
 FIRST_PAIRS, LIKE_IT = 20, 3  # likewise

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.tokens import distinct_classes, whole_words
-from precompute.shape import LENSES, SIDES
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.index.tokens import distinct_classes, whole_words
+from lexiscope.precompute.shape import LENSES, SIDES
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 Ids = NDArray[np.int64]
 Float64 = NDArray[np.float64]

@@ -5,12 +5,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.index import Index
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import Stored
-from precompute.shape import DIRECTION_KINDS
-from precompute.verify.brute_force import BruteForce, Ids
-from precompute.weights.difference import Difference
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.shape import DIRECTION_KINDS
+from lexiscope.precompute.verify.brute_force import BruteForce, Ids
+from lexiscope.precompute.weights.difference import Difference
 
 SIMILARITY_K, READ_FIRST, HUB_FACTOR = 100, 10, 10  # as FORMAT.md defines them
 LAST_BIT = 4e-7  # relative error of a score

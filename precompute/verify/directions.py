@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.index.index import Index
-from precompute.index.lists import VectorLists
-from precompute.shape import ENDS
-from precompute.verify import brute_coherence
-from precompute.verify.brute_coherence import Hubs
-from precompute.verify.brute_force import BruteForce, Float64, Ids
-from precompute.verify.brute_similarity import SMALLEST_FLOAT32
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lists import VectorLists
+from lexiscope.precompute.shape import ENDS
+from lexiscope.precompute.verify import brute_coherence
+from lexiscope.precompute.verify.brute_coherence import Hubs
+from lexiscope.precompute.verify.brute_force import BruteForce, Float64, Ids
+from lexiscope.precompute.verify.brute_similarity import SMALLEST_FLOAT32
 
 DIRECTIONS = {"vo": ("vo_in", "vo_out"), "qk": ("qk_query", "qk_key")}
 DOUBTFUL = 1e-5  # how far a direction may be turned by rounding

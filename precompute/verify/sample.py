@@ -8,19 +8,19 @@ from itertools import product
 
 import numpy as np
 
-from precompute.errors import LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
-from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST
-from precompute.index.tensor_file import Array, Floats
-from precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
-from precompute.verify import brute_coherence, brute_similarity
-from precompute.verify.brute_coherence import Hubs
-from precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
-from precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
-from precompute.verify.directions import directions_fault, doubtful
-from precompute.verify.sample_classifier import check_classifier
-from precompute.verify.sums import Result
-from precompute.weights.difference import Parameters
+from lexiscope.precompute.errors import LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
+from lexiscope.precompute.verify import brute_coherence, brute_similarity
+from lexiscope.precompute.verify.brute_coherence import Hubs
+from lexiscope.precompute.verify.brute_force import FACTORS, BruteForce, Float64, Ids
+from lexiscope.precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
+from lexiscope.precompute.verify.directions import directions_fault, doubtful
+from lexiscope.precompute.verify.sample_classifier import check_classifier
+from lexiscope.precompute.verify.sums import Result
+from lexiscope.precompute.weights.difference import Parameters
 
 COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
 COSINE_ERROR = 2e-6

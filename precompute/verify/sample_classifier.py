@@ -4,16 +4,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from precompute.errors import LexiscopeError, ShardDamaged
-from precompute.index.index import Index
-from precompute.shape import ENDS
-from precompute.verify import brute_coherence
-from precompute.verify.brute_force import BruteForce, Float64
-from precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
-from precompute.verify.sums import Result
-from precompute.weights.architectures.base import Model
-from precompute.weights.classifier_head import TENSORS
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.errors import LexiscopeError, ShardDamaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import ENDS
+from lexiscope.precompute.verify import brute_coherence
+from lexiscope.precompute.verify.brute_force import BruteForce, Float64
+from lexiscope.precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
+from lexiscope.precompute.verify.sums import Result
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.classifier_head import TENSORS
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 COHERENCE_ERROR = 1e-4  # of a mean cosine in float32
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from precompute.errors import LexiscopeError, ShardDamaged
-from precompute.files import sha256_of
-from precompute.index.index import Index
-from precompute.index.index_files import open_classifier, open_neighbours
-from precompute.index.manifest import TOKENIZER
+from lexiscope.precompute.errors import LexiscopeError, ShardDamaged
+from lexiscope.precompute.files import sha256_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.index_files import open_classifier, open_neighbours
+from lexiscope.precompute.index.manifest import TOKENIZER
 
 Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
 

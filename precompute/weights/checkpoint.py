@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import torch
 from safetensors import SafetensorError, safe_open
 
-from precompute.errors import BadWeights, NoSafetensors, SourceNotFound
-from precompute.weights.tokenizer_file import find_tokenizer
+from lexiscope.precompute.errors import BadWeights, NoSafetensors, SourceNotFound
+from lexiscope.precompute.weights.tokenizer_file import find_tokenizer
 
 SINGLE_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from precompute.errors import BadWeights
-from precompute.weights.architectures.base import Model
-from precompute.weights.architectures.stored_model import LABEL_TENSORS
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.stored_model import LABEL_TENSORS
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 # By kind, the tensors that may hold it; {} is what stands before the names of the model's own tensors.
 TENSORS = {

@@ -17,14 +17,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.errors import BadWeights
-from precompute.index.manifest_entries import EmbeddingChange
-from precompute.index.tokens import token_bytes
-from precompute.rebuild_command import difference_name
-from precompute.shape import DIRECTION_KINDS, Shape
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.directions import Directions, Factors, KeptDirections
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.index.manifest_entries import EmbeddingChange
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.rebuild_command import difference_name
+from lexiscope.precompute.shape import DIRECTION_KINDS, Shape
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.directions import Directions, Factors, KeptDirections
 
 # What must be equal for vectors to be subtracted; d_vocab and the tokens are looked at by themselves.
 SAME = ("n_layers", "n_heads", "n_kv_heads", "d_model", "d_head", "d_mlp", "gated")

@@ -19,7 +19,7 @@ from typing import Protocol, TypeAlias
 import torch
 from torch import Tensor
 
-from precompute.shape import DIRECTIONS, SIDES, Shape
+from lexiscope.precompute.shape import DIRECTIONS, SIDES, Shape
 
 Factors: TypeAlias = tuple[Tensor, Tensor]  # (d_model, d) each, float64: a head's matrix is left rightᵀ
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from precompute.errors import DiskFull
-from precompute.files import FULL
+from lexiscope.precompute.errors import DiskFull
+from lexiscope.precompute.files import FULL
 
 
 def make_folder_once(target: Path, fill: Callable[[Path], None]) -> Path:

@@ -12,11 +12,11 @@ import huggingface_hub
 from huggingface_hub import constants
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
-from precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound, WeightsError
-from precompute.weights.checkpoint import INDEX_FILE, SINGLE_FILE, no_safetensors, read_json, weight_files
-from precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
-from precompute.weights.tokenizer_file import FILES as TOKENIZER_FILES
-from precompute.weights.tokenizer_file import has_tokenizer
+from lexiscope.precompute.errors import BadWeights, NoSafetensors, Offline, SourceNotFound, WeightsError
+from lexiscope.precompute.weights.checkpoint import INDEX_FILE, SINGLE_FILE, no_safetensors, read_json, weight_files
+from lexiscope.precompute.weights.hub_trouble import HubTrouble, Trouble, explain_hub_errors
+from lexiscope.precompute.weights.tokenizer_file import FILES as TOKENIZER_FILES
+from lexiscope.precompute.weights.tokenizer_file import has_tokenizer
 
 _SMALL = ["config.json", INDEX_FILE, *TOKENIZER_FILES]
 

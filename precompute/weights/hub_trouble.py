@@ -20,8 +20,8 @@ from huggingface_hub.errors import (
     XetDownloadError,
 )
 
-from precompute.errors import LexiscopeError, first_line
-from precompute.weights.folders import raise_if_disk_full
+from lexiscope.precompute.errors import LexiscopeError, first_line
+from lexiscope.precompute.weights.folders import raise_if_disk_full
 
 _NO_ANSWER = (LocalEntryNotFoundError, XetDownloadError, FileMetadataError, httpx2.HTTPError, ConnectionError)
 

@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
+from lexiscope.precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
 
 _NO_NETWORK = ("(from versions: none)", "connection broken", "ConnectionError", "ReadTimeout", "Max retries exceeded")
 

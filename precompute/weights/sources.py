@@ -4,13 +4,13 @@ import hashlib
 import os
 from pathlib import Path
 
-from precompute.errors import NoSafetensors, SourceNotFound, WeightsError
-from precompute.index.origin import PUBLISHED
-from precompute.weights import architectures, hub
-from precompute.weights.checkpoint import SINGLE_FILE, Checkpoint
-from precompute.weights.folders import make_folder_once
-from precompute.weights.gguf import convert
-from precompute.weights.published import open_published
+from lexiscope.precompute.errors import NoSafetensors, SourceNotFound, WeightsError
+from lexiscope.precompute.index.origin import PUBLISHED
+from lexiscope.precompute.weights import architectures, hub
+from lexiscope.precompute.weights.checkpoint import SINGLE_FILE, Checkpoint
+from lexiscope.precompute.weights.folders import make_folder_once
+from lexiscope.precompute.weights.gguf import convert
+from lexiscope.precompute.weights.published import open_published
 
 ALIASES = {
     "gpt2": "openai-community/gpt2",

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from precompute.errors import BadWeights
-from precompute.weights.folders import make_folder_once
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.folders import make_folder_once
 
 VOCABULARIES = (("vocab.json", "merges.txt"), ("vocab.txt",))  # one of these sets makes a tokenizer
 _SETTINGS = ("config.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json")

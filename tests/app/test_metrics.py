@@ -3,7 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
-from app.metrics import BUCKETS, MEDIA_TYPE, Metrics
+from lexiscope.app.metrics import BUCKETS, MEDIA_TYPE, Metrics
 from tests.support.site import GPT2
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.packed_text import LONGEST, pack, unpack
-from precompute.errors import BadRequest
+from lexiscope.app.packed_text import LONGEST, pack, unpack
+from lexiscope.precompute.errors import BadRequest
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0")))

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main, make_parser
-from precompute.weights.architectures import supported
+from lexiscope.app.cli import main, make_parser
+from lexiscope.precompute.weights.architectures import supported
 from tests.support.dataset_hub import logged_in
 from tests.support.models import tiny_gpt2
 

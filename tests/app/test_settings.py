@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.settings import HIDDEN, PREFIX, Settings, described, load
-from precompute.errors import ServeError
+from lexiscope.app.settings import HIDDEN, PREFIX, Settings, described, load
+from lexiscope.precompute.errors import ServeError
 from tests.support.site import visit
 
 README = Path(__file__).parents[2] / "README.md"

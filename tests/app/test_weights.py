@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from app.weights import find_checkpoint, find_difference, find_weights
-from precompute.errors import BuildError, OptionsDiffer, SourceNotFound, WeightsError
-from precompute.index.manifest import Manifest
-from precompute.weights.difference import Difference
+from lexiscope.app.weights import find_checkpoint, find_difference, find_weights
+from lexiscope.precompute.errors import BuildError, OptionsDiffer, SourceNotFound, WeightsError
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.weights.difference import Difference
 from tests.support.builds import copy, quick_build, small_gpt2
 from tests.support.differences import BASE, DIFFERENCE, TUNED
 

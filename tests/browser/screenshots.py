@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import orjson
 from playwright.sync_api import Page
 
-from app.html.assets import folder
+from lexiscope.app.html.assets import folder
 from tests.browser.tabs import chromium
 from tests.support.processes import serving
 

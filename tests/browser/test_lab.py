@@ -12,9 +12,10 @@ def test_charts_tables_and_links_without_javascript(visit: OpenTab) -> None:
     assert box
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 360
-    assert page.locator("table").first.is_hidden()
+    assert page.locator("table.chart-numbers").first.is_visible()
+    assert page.locator(".lab-numbers table").first.is_hidden()
     page.locator("summary", has_text="The numbers").click()
-    assert page.locator("table").first.is_visible()
+    assert page.locator(".lab-numbers table").first.is_visible()
     page.locator("table a").first.click()
     assert tab.path == f"/{LLAMA}/layer/0?sort=similarity"
 

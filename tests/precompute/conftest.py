@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.sources import resolve
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.sources import resolve
 from tests.support.builds import quick_build, small_gpt2
 from tests.support.families import FAMILIES
 from tests.support.nets import Net

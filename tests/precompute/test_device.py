@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from precompute.device import pick_device
-from precompute.errors import BuildError
+from lexiscope.precompute.device import pick_device
+from lexiscope.precompute.errors import BuildError
 
 
 @pytest.mark.parametrize("device", ["hpu", "nonsense", "meta", "cuda:77", ""])

@@ -1,6 +1,6 @@
 import pytest
 
-from precompute.errors import first_line
+from lexiscope.precompute.errors import first_line
 
 
 @pytest.mark.parametrize(("error", "line"), [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import EXTRAS
+from lexiscope.app.cli import EXTRAS
 from tests.support.synthetic import make_manifest, write_index
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ class Missing:
 
 missing = sys.argv[1].split(",")
 sys.meta_path.insert(0, Missing())
-from app.cli import main
+from lexiscope.app.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 
@@ -110,6 +110,6 @@ def test_another_missing_module_is_a_fault_of_the_install(data: Path) -> None:
 
 
 def test_a_worker_loads_neither_builds_nor_transformers() -> None:
-    heavy = "{'precompute.build.job', 'transformers'} & sys.modules.keys()"
-    code = f"import sys, precompute.live.engine, precompute.weights.sources; print({heavy})"
+    heavy = "{'lexiscope.precompute.build.job', 'transformers'} & sys.modules.keys()"
+    code = f"import sys, lexiscope.precompute.live.engine, lexiscope.precompute.weights.sources; print({heavy})"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from app.cli import main
-from app.formats.terminal import print_seeds
-from app.views.seeds import seed_ranking_view
-from precompute.build.progress import Progress
-from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST
-from precompute.live.seed_ranking import Ranked, Seed
-from precompute.plain_text import plain
+from lexiscope.app.cli import main
+from lexiscope.app.terminal import print_seeds
+from lexiscope.app.views.seeds import seed_ranking_view
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.live.seed_ranking import Ranked, Seed
+from lexiscope.precompute.plain_text import plain
 from tests.support.synthetic import make_manifest, write_index
 
 EVIL = "[bold] :smile: [/b]\x1b]0;title\x07\x1b[31m\x9b2J\u202egnp\u2028\r\n\udcff\u200b"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute.index.manifest import MANIFEST
-from precompute.rebuild_command import rebuild_command, rebuild_command_for
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.rebuild_command import rebuild_command, rebuild_command_for
 
 
 @pytest.mark.parametrize(("source", "expected"), [

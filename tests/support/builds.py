@@ -19,18 +19,18 @@ from typing import Any
 
 from rich.console import Console
 
-import app.cli
-import app.weights
-import precompute.weights.sources  # noqa: F401 (for the children)
-from precompute.build.job import build
-from precompute.build.lock import LOCK
-from precompute.build.options import BuildOptions
-from precompute.build.progress import Progress
-from precompute.index.index import Index
-from precompute.verify.sample import check_sample
-from precompute.verify.sums import check_sums
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+import lexiscope.app.cli
+import lexiscope.app.weights
+import lexiscope.precompute.weights.sources  # for the children
+from lexiscope.precompute.build.job import build
+from lexiscope.precompute.build.lock import LOCK
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.progress import Progress
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.verify.sample import check_sample
+from lexiscope.precompute.verify.sums import check_sums
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2
 
 SHARD, VOCABULARY, NEIGHBOURS = "layer-1.safetensors", "vocabulary.safetensors", "neighbours.safetensors"
@@ -150,4 +150,4 @@ def _run(log: Path, words: list[str], limit: int | None, fatal: bool, environmen
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if fatal else signal.SIG_IGN)
-    sys.exit(app.cli.main(words))
+    sys.exit(lexiscope.app.cli.main(words))

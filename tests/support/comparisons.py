@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from precompute.compare.common_tokens import CommonTokens
-from precompute.compare.job import CompareOptions, CompareProgress, compare
-from precompute.index.manifest import Manifest
-from precompute.index.stitching import STITCHING, StitchingRun, dump_runs
-from precompute.shape import SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.compare.common_tokens import CommonTokens
+from lexiscope.precompute.compare.job import CompareOptions, CompareProgress, compare
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.stitching import STITCHING, StitchingRun, dump_runs
+from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import Listener
 from tests.support.site import GPT2, LLAMA
 

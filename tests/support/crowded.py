@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.build.inverted import invert_lists
-from precompute.index.index import Index
-from precompute.index.manifest import Manifest
-from precompute.shape import ENDS, Shape
+from lexiscope.precompute.build.inverted import invert_lists
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.shape import ENDS, Shape
 from tests.support.synthetic import D_VOCAB, GPT2, make_manifest, raw_tokens, rewrite_shard, stored_arrays, write_index
 
 WORDS = [token for token, raw in enumerate(raw_tokens()) if re.fullmatch(rb" [A-Za-z]{3,}", raw)]

@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from precompute.build.job import build
-from precompute.build.options import BuildOptions
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.build.job import build
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 from tests.support import builds
 from tests.support.builds import Listener, quick_build
 from tests.support.models import tiny_gpt2

@@ -98,12 +98,20 @@ FAMILIES: dict[str, Family] = {
 }  # fmt: skip
 
 
-QUICK = ("gpt2", "gemma2", "bert")  # the others are left to the whole test run
+# One of each kind: biases and learned positions; rotary positions, grouped heads and gates; norms of Gemma, soft caps
+# and windows; an encoder. Most tests run on these alone.
+ARCHETYPES = ("gpt2", "llama3", "gemma2", "bert")
 
 
-def family_parameters() -> list[Any]:
-    """Every family as the parameter of a test or fixture."""
-    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FAMILIES]
+def family_parameters(*names: str) -> list[Any]:
+    """These families, or all, as parameters of a test or fixture; but for the archetypes they are slow."""
+    return [pytest.param(name, marks=() if name in ARCHETYPES else pytest.mark.slow) for name in names or FAMILIES]
+
+
+def archetype_parameters(*names: str) -> list[Any]:
+    """The archetypes as parameters, and for `make test-all` these families, or all."""
+    others = pytest.mark.slow, pytest.mark.all_families
+    return [pytest.param(name, marks=() if name in ARCHETYPES else others) for name in names or FAMILIES]
 
 
 def load_net(folder: Path, **options: Any) -> Any:

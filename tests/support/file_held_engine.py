@@ -8,13 +8,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from app.worker.loading import LoadedModel
-from precompute.errors import LexiscopeError
-from precompute.index.manifest import Manifest
-from precompute.live.engine import Engine
-from precompute.live.faults import Cancelled
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.app.worker.loading import LoadedModel
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 
 class FileHeldEngine(Engine):

@@ -4,11 +4,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from app.weights import weights_of_index
-from precompute.index.index import Index
-from precompute.index.lab_record import Coverages, LabRecord, Similarities
-from precompute.index.manifest import Manifest
-from precompute.lab.job import LabOptions, LabProgress, measure
+from lexiscope.app.weights import weights_of_index
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import Coverages, LabRecord, Similarities
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.lab.job import LabOptions, LabProgress, measure
 from tests.support.builds import Listener
 
 HOSTILE_TEXTS = '=<script>"&.txt'  # the name of a file

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precompute.index.index import Index
-from precompute.index.tokens import TokenTable
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, rewrite_shard, shard_arrays, write_index
 
 SHAPES = {"gpt2-like": GPT2, "llama-like": LLAMA}

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from precompute.weights.gguf.tokenizer import write_tokenizer
+from lexiscope.precompute.weights.gguf.tokenizer import write_tokenizer
 
 Float32 = NDArray[np.float32]
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6  # kinds of tokens in GGUF

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.base import Model
 from tests.support.families import load_net
 
 Step = tuple[int, str]  # a layer, and after which part of it: embedding, attention, ff

@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from precompute.paper import lists
+from lexiscope.precompute.paper import lists
 from tests.support.builds import quick_build
 from tests.support.differences import build_difference
 from tests.support.models import tiny_gpt2

@@ -19,10 +19,10 @@ os.environ |= {
     "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray would write one to the user's folder
 }
 
-from app.commands.ray_worker import deploy, start_serve
-from app.settings import Settings
-from app.worker.loading import LoadedModel
-from app.worker.ray_serve import Replica, WorkerArguments, bound_application
+from lexiscope.app.commands.ray_worker import deploy, start_serve
+from lexiscope.app.settings import Settings
+from lexiscope.app.worker.loading import LoadedModel
+from lexiscope.app.worker.ray_serve import Replica, WorkerArguments, bound_application
 from tests.support.site import GPT2
 
 LIMITS: dict[str, Any] = {
@@ -45,7 +45,7 @@ def main(data: Path, folder: Path, token: str, replicas: int, most_replicas: int
     import ray
     from ray import serve
 
-    from app.commands.http_server import browser_address, listen
+    from lexiscope.app.commands.http_server import browser_address, listen
 
     listener = listen("127.0.0.1", 0)
     address, port = browser_address(listener), listener.getsockname()[1]

@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
+    from httpx2 import Response
     from starlette.testclient import TestClient
 
 GPT2, LLAMA = "tiny-gpt2", "tiny-llama"  # of the first, layer 0 is not built
@@ -75,12 +77,23 @@ def visit(data: Path, **settings: Any) -> Iterator["TestClient"]:
     """A visitor of the explorer over a data folder, who sees what a browser would, also of failures."""
     from starlette.testclient import TestClient
 
-    from app.server import create_app
-    from app.settings import Settings
+    from lexiscope.app.server import create_app
+    from lexiscope.app.settings import Settings
 
     app = create_app(Settings(data=data, **settings))
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as visitor:
         yield visitor
+
+
+def answer_when_loaded(visitor: "TestClient", path: str) -> "Response":
+    """The answer of a live page; until its worker has loaded the model, it says when to ask again."""
+    for _ in range(1000):
+        answer = visitor.get(path)
+        if answer.status_code != 503:
+            return answer
+        assert "retry-after" in answer.headers, answer.text
+        time.sleep(0.25)
+    raise TimeoutError(answer.text)
 
 
 def copied(site_data: Path, folder: Path) -> Path:

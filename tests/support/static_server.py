@@ -1,8 +1,7 @@
 """Gives out the files of a folder, as any web server does, with what can go wrong on the way: a connection that ends in
-the middle, a server that knows no ranges, a redirect, a client that is killed while it reads."""
+the middle, a redirect, a client that is killed while it reads."""
 
 import os
-import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -62,15 +61,13 @@ class StaticServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.outgoing = Outgoing()
-        self.ranges = True
-        self.asked: list[tuple[str, str | None]] = []  # paths, and which ranges of them
+        self.asked: list[str] = []  # paths
         self.statuses: dict[str, int] = {}  # files that answer with an error
         self.redirects: dict[str, str] = {}  # path -> address
         self.headers: dict[str, str] = {}
-        self.span = ""  # what it says that a range is, if not the truth
 
     def names(self) -> list[str]:
-        return [path.rsplit("/", 1)[-1] for path, _ in self.asked]
+        return [path.rsplit("/", 1)[-1] for path in self.asked]
 
     @contextmanager
     def serve(self) -> Iterator[str]:
@@ -84,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         site, path = self.site, unquote(self.path).lstrip("/")
-        site.asked.append((path, self.headers.get("Range")))
+        site.asked.append(path)
         if path in site.redirects:
             self._answer(302, path, b"", {"Location": site.redirects[path]})
             return
@@ -93,16 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         if name in site.statuses or not file.is_file():
             self._answer(site.statuses.get(name, 404), name, b"no")
             return
-        content = file.read_bytes()
-        span = re.fullmatch(r"bytes=([0-9]+)-", self.headers.get("Range") or "")
-        start = int(span[1]) if span and site.ranges else 0
-        if start >= len(content) > 0:
-            self._answer(416, name, b"")
-        elif start:
-            tail = {"Content-Range": site.span or f"bytes {start}-{len(content) - 1}/{len(content)}"}
-            self._answer(206, name, content[start:], tail)
-        else:
-            self._answer(200, name, content)
+        self._answer(200, name, file.read_bytes())
 
     def log_message(self, *_: Any) -> None:
         pass

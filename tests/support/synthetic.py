@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.build.inverted import invert_lists, invert_pairs
-from precompute.build.shard_writer import write_shard, write_vocabulary
-from precompute.index.layout import number_dtype, shard_layout
-from precompute.index.manifest import TOKENIZER, Manifest
-from precompute.index.stored import Stored
-from precompute.index.tokens import pack
-from precompute.shape import LENSES, MATRICES, Shape
+from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
+from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.index.layout import number_dtype, shard_layout
+from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import pack
+from lexiscope.precompute.shape import LENSES, MATRICES, Shape
 
 HOSTILE = (
     b"<script",

@@ -16,20 +16,20 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
-from app.server import app_without_routes, with_middleware
-from app.settings import Settings
-from app.worker.service import create_worker
-from app.workers.client import LiveClient
-from app.workers.protocol import ENDPOINTS
-from precompute.errors import LexiscopeError
-from precompute.index.manifest import Manifest
-from precompute.live.engine import Engine
-from precompute.live.faults import Cancelled
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.app.live.client import LiveClient
+from lexiscope.app.server import app_without_routes, with_middleware
+from lexiscope.app.settings import Settings
+from lexiscope.app.worker.service import create_worker
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import PromptAnswer
+from lexiscope.precompute.live.wire.asks import ASKS, PromptAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
-SEEDS = {"terms": [{"word": "dog"}, {"word": "lion"}], "kinds": ["ff_value"], "n": 5}
-PROMPT = {"text": "The dog and the lion", "panels": ["evolution"]}
+SEEDS = {"words": [{"word": "dog"}, {"word": "lion"}], "kind": ["ff_value"], "k": 5}
+PROMPT = {"text": "The dog and the lion", "panel": ["evolution"]}
 
 
 class HeldEngine(Engine):
@@ -94,8 +94,8 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
 
     @app.post("/{model}/{path}")
     async def asked(model: str, path: str, request: Request) -> Response:
-        shape = next(ask for ask, (where, _) in ENDPOINTS.items() if where == f"/{path}")
-        ask = shape.model_validate_json(await request.body())
+        kind = next(ask for ask in ASKS if ask.path == f"/{path}")
+        ask = kind.model_validate_json(await request.body())
         answer = await live.ask(model, ask, request)
         return Response(answer.model_dump_json(), media_type="application/json")
 

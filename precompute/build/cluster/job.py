@@ -6,20 +6,20 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from precompute.build.cluster.board import Reader, start_board
-from precompute.build.cluster.machines import TaskSize, choose_size, list_machines
-from precompute.build.cluster.progress import ClusterProgress
-from precompute.build.cluster.queue import Order, QueuedBuild, work_off
-from precompute.build.cluster.runner import RayRunner
-from precompute.build.cluster.task import Outcome
-from precompute.build.estimate import size_text
-from precompute.build.options import BuildOptions
-from precompute.build.pieces import piece_name
-from precompute.build.prepared import prepare
-from precompute.errors import BuildError, LexiscopeError
-from precompute.ray_cluster.connection import connected
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.build.cluster.board import Reader, start_board
+from lexiscope.precompute.build.cluster.machines import TaskSize, choose_size, list_machines
+from lexiscope.precompute.build.cluster.progress import ClusterProgress
+from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild, work_off
+from lexiscope.precompute.build.cluster.runner import RayRunner
+from lexiscope.precompute.build.cluster.task import Outcome
+from lexiscope.precompute.build.estimate import size_text
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.pieces import piece_name
+from lexiscope.precompute.build.prepared import prepare
+from lexiscope.precompute.errors import BuildError, LexiscopeError
+from lexiscope.precompute.ray_cluster.connection import connected
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 
 KEPT = "finished layers are kept, and the same command goes on with the others"
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import ray
 
-from precompute.errors import BuildError
+from lexiscope.precompute.errors import BuildError
 
 
 @dataclass(frozen=True)

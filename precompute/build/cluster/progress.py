@@ -9,13 +9,13 @@ from rich.console import RenderableType
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from precompute.build.cluster.board import Notes
-from precompute.build.cluster.machines import Machine, TaskSize
-from precompute.build.cluster.queue import Order, QueuedBuild
-from precompute.build.estimate import Work, time_text
-from precompute.build.layer import Costs
-from precompute.build.progress import QUIET, Progress
-from precompute.plain_text import plain
+from lexiscope.precompute.build.cluster.board import Notes
+from lexiscope.precompute.build.cluster.machines import Machine, TaskSize
+from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild
+from lexiscope.precompute.build.estimate import Work, time_text
+from lexiscope.precompute.build.layer import Costs
+from lexiscope.precompute.build.progress import QUIET, Progress
+from lexiscope.precompute.plain_text import plain
 
 
 class BarWithMachines(Bar):

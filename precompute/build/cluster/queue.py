@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from precompute.build.cluster.task import Outcome
-from precompute.build.pieces import Piece, piece_name
-from precompute.build.prepared import PreparedBuild
-from precompute.errors import LexiscopeError
+from lexiscope.precompute.build.cluster.task import Outcome
+from lexiscope.precompute.build.pieces import Piece, piece_name
+from lexiscope.precompute.build.prepared import PreparedBuild
+from lexiscope.precompute.errors import LexiscopeError
 
 WAIT_SECONDS = 1.0  # at most, until progress is shown anew
 

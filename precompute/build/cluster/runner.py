@@ -6,12 +6,12 @@ from typing import Any
 
 import ray
 
-from precompute.build.cluster.machines import TaskSize, list_machines
-from precompute.build.cluster.queue import Order, QueuedBuild
-from precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_piece
-from precompute.build.cluster.weights import models_of, put_layer, put_weights
-from precompute.errors import first_line
-from precompute.index.tokens import token_bytes
+from lexiscope.precompute.build.cluster.machines import TaskSize, list_machines
+from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild
+from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_piece
+from lexiscope.precompute.build.cluster.weights import models_of, put_layer, put_weights
+from lexiscope.precompute.errors import first_line
+from lexiscope.precompute.index.tokens import token_bytes
 
 RETRIES = 3  # of a task whose process or machine died; what a task tells is never tried again by Ray
 AHEAD = 2  # tasks for each that can run: no machine waits while a layer is written, and what waits is bounded

@@ -12,17 +12,17 @@ from typing import Any, Literal, TypeAlias
 import ray
 import torch
 
-import precompute
-from precompute.build.cluster.board import Writer
-from precompute.build.cluster.machines import machine_name
-from precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
-from precompute.build.layer import Arrays, BuildContext, Costs, Step
-from precompute.build.pieces import Piece, make_piece
-from precompute.build.threads import compute_threads
-from precompute.device import is_out_of_memory, pick_device
-from precompute.errors import LexiscopeError, first_line
-from precompute.index.stored import Stored
-from precompute.project.compiled import digest
+import lexiscope.precompute
+from lexiscope.precompute.build.cluster.board import Writer
+from lexiscope.precompute.build.cluster.machines import machine_name
+from lexiscope.precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
+from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, Step
+from lexiscope.precompute.build.pieces import Piece, make_piece
+from lexiscope.precompute.build.threads import compute_threads
+from lexiscope.precompute.device import is_out_of_memory, pick_device
+from lexiscope.precompute.errors import LexiscopeError, first_line
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.project.compiled import digest
 
 Fault: TypeAlias = Literal[
     "memory",  # it ran out
@@ -124,5 +124,5 @@ def code_version() -> str:
         installed = version("lexiscope")
     except PackageNotFoundError:
         installed = "from its source"
-    text = digest([Path(path) for path in precompute.__path__])
+    text = digest([Path(path) for path in lexiscope.precompute.__path__])
     return f"lexiscope {installed} (code {text}) with torch {torch.__version__.partition('+')[0]}"

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import ray
 import torch
 
-from precompute.weights import hub
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.weights import hub
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference, Parameters
 
 CHUNK_BYTES = 256 << 20  # of one object: more of a tensor is never in memory twice
 

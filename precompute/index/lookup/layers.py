@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import Array, TensorFile
-from precompute.shape import ENDS
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tensor_file import Array, TensorFile
+from lexiscope.precompute.shape import ENDS
 
 FEW = 256  # entries that are read one by one: to sort them by layers first takes longer
 

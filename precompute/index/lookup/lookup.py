@@ -4,14 +4,14 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from precompute.errors import IndexFault
-from precompute.index.index import Index
-from precompute.index.lookup.layers import DamagedLayer, Layers
-from precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
-from precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
-from precompute.index.shard_reader import Shard
-from precompute.index.stored import position
-from precompute.shape import MATRICES, PRESETS
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup.layers import DamagedLayer, Layers
+from lexiscope.precompute.index.lookup.pairs import PairListings, PairMatches, pair_listings, pair_matches
+from lexiscope.precompute.index.lookup.vectors import VectorListings, VectorMatches, vector_listings, vector_matches
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.shape import MATRICES, PRESETS
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
-from precompute.index.lookup.ranking import rank_parts
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS, MATRICES, PRESETS
+from lexiscope.precompute.index.lookup.layers import Layers, check, read_entries, token_slices
+from lexiscope.precompute.index.lookup.ranking import rank_parts
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from precompute.index.tensor_file import Array
+from lexiscope.precompute.index.tensor_file import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

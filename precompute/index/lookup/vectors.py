@@ -8,11 +8,11 @@ from functools import cache
 
 import numpy as np
 
-from precompute.index.lookup.layers import Layers, check, read_entries, token_slices
-from precompute.index.lookup.ranking import rank_parts
-from precompute.index.stored import Stored
-from precompute.index.tensor_file import Array
-from precompute.shape import ENDS
+from lexiscope.precompute.index.lookup.layers import Layers, check, read_entries, token_slices
+from lexiscope.precompute.index.lookup.ranking import rank_parts
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS
 
 _UNLISTED = np.iinfo(np.uint32).max  # the rank of a token in a list that does not hold it
 

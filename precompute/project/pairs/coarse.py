@@ -15,8 +15,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.rounding import TINY, gamma
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.rounding import TINY, gamma
 
 LARGEST_BYTE = 127
 LARGEST_D = 2**24 // LARGEST_BYTE**2  # coordinates of which sums of products are exact in float32

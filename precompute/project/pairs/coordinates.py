@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.embedding import Float32
-from precompute.project.pairs.coarse import CoarseSide, coarse_columns, coarse_rows
-from precompute.project.pairs.factor import Factor, underflow_error
-from precompute.project.pairs.strips import LEADING, PREFIXES, STRIP, Columns, Rows
-from precompute.project.rounding import TINY, gamma
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.embedding import Float32
+from lexiscope.precompute.project.pairs.coarse import CoarseSide, coarse_columns, coarse_rows
+from lexiscope.precompute.project.pairs.factor import Factor, underflow_error
+from lexiscope.precompute.project.pairs.strips import LEADING, PREFIXES, STRIP, Columns, Rows
+from lexiscope.precompute.project.rounding import TINY, gamma
 
 Arrays = TypeVar("Arrays", Rows, Columns)
 

@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from precompute.project.embedding import Embedding, Float32, Float64
-from precompute.project.rounding import TINY, gamma
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.rounding import TINY, gamma
 
 SMALL = 2.0**-60  # a factor whose largest value is smaller is computed again, scaled: small values of it may be lost
 LARGEST_EXPONENT = 100  # of scaled weights

@@ -12,17 +12,21 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.errors import BadWeights
-from precompute.project import exact
-from precompute.project.embedding import Embedding, Float32, Float64
-from precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows, balance
-from precompute.project.pairs.factor import Factor, all_scores_are_zero, scaled_factor
-from precompute.project.pairs.leaderboard import Leaderboard, PairList
-from precompute.project.pairs.masks import Masks
-from precompute.project.pairs.same_surface import add_small_groups, search_large_groups, search_large_groups_on_device
-from precompute.project.pairs.search import LARGEST_SCORE, Search
-from precompute.project.pairs.tiles import search_tiles
-from precompute.shape import PRESETS
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.project import exact
+from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
+from lexiscope.precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows, balance
+from lexiscope.precompute.project.pairs.factor import Factor, all_scores_are_zero, scaled_factor
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard, PairList
+from lexiscope.precompute.project.pairs.masks import Masks
+from lexiscope.precompute.project.pairs.same_surface import (
+    add_small_groups,
+    search_large_groups,
+    search_large_groups_on_device,
+)
+from lexiscope.precompute.project.pairs.search import LARGEST_SCORE, Search
+from lexiscope.precompute.project.pairs.tiles import search_tiles
+from lexiscope.precompute.shape import PRESETS
 
 Int32 = NDArray[np.int32]
 Ends = tuple[PairList, PairList]  # top, bottom

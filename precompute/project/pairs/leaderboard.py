@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Float32, Float64
-from precompute.project.rounding import TINY, UNIT
+from lexiscope.precompute.project.embedding import Float32, Float64
+from lexiscope.precompute.project.rounding import TINY, UNIT
 
 Int32 = NDArray[np.int32]
 ExactScores = Callable[[Int32, Int32], Float32]  # from-tokens and to-tokens (n,) -> (n,)

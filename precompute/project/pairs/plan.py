@@ -8,10 +8,10 @@ measure them again, give Search a `choose_way` that always answers the same and 
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.pairs.coarse import USUAL_LOSS_SHARE, relative_cost
-from precompute.project.pairs.coordinates import float_product
-from precompute.project.pairs.scan import ROWS_PER_BLOCK, strips_within_reach
-from precompute.project.pairs.strips import PREFIXES, STRIP, Columns, Rows
+from lexiscope.precompute.project.pairs.coarse import USUAL_LOSS_SHARE, relative_cost
+from lexiscope.precompute.project.pairs.coordinates import float_product
+from lexiscope.precompute.project.pairs.scan import ROWS_PER_BLOCK, strips_within_reach
+from lexiscope.precompute.project.pairs.strips import PREFIXES, STRIP, Columns, Rows
 
 # Ways through a chunk. Any other number is how many leading coordinates are multiplied, then sifted.
 SCAN, COARSE = 0, -1

@@ -7,15 +7,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Embedding, Float32
-from precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows
-from precompute.project.pairs.factor import Factor, underflow_error
-from precompute.project.pairs.leaderboard import Leaderboard
-from precompute.project.pairs.masks import Masks
-from precompute.project.pairs.search import Search
-from precompute.project.pairs.strips import row_dots
-from precompute.project.pairs.tiles import search_tiles
-from precompute.project.rounding import gamma
+from lexiscope.precompute.project.embedding import Embedding, Float32
+from lexiscope.precompute.project.pairs.coordinates import BalancedSide, as_columns, as_rows
+from lexiscope.precompute.project.pairs.factor import Factor, underflow_error
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
+from lexiscope.precompute.project.pairs.masks import Masks
+from lexiscope.precompute.project.pairs.search import Search
+from lexiscope.precompute.project.pairs.strips import row_dots
+from lexiscope.precompute.project.pairs.tiles import search_tiles
+from lexiscope.precompute.project.rounding import gamma
 
 Int32 = NDArray[np.int32]
 

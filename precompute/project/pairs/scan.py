@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.pairs.strips import (
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.pairs.strips import (
     ERROR_TERMS,
     FASTMATH,
     LEADING,

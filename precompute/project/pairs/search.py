@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.project.pairs.coarse import multiply_bytes
-from precompute.project.pairs.coordinates import SearchSide, float_product
-from precompute.project.pairs.leaderboard import Leaderboard, nth_bounds
-from precompute.project.pairs.plan import COARSE, SCAN, TILE_COLUMNS, TILE_ROWS, cheapest_way
-from precompute.project.pairs.scan import scan, strips_within_reach
-from precompute.project.pairs.sift import open_strips, row_needs, score_strips, sift, strip_limits
-from precompute.project.pairs.strips import PREFIXES, STRIP, Candidates, Columns, Rows
+from lexiscope.precompute.project.pairs.coarse import multiply_bytes
+from lexiscope.precompute.project.pairs.coordinates import SearchSide, float_product
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard, nth_bounds
+from lexiscope.precompute.project.pairs.plan import COARSE, SCAN, TILE_COLUMNS, TILE_ROWS, cheapest_way
+from lexiscope.precompute.project.pairs.scan import scan, strips_within_reach
+from lexiscope.precompute.project.pairs.sift import open_strips, row_needs, score_strips, sift, strip_limits
+from lexiscope.precompute.project.pairs.strips import PREFIXES, STRIP, Candidates, Columns, Rows
 
 ChooseWay = Callable[[Rows, Columns, int, int, float, float, bool], int]
 

@@ -7,9 +7,9 @@ strip are looked at: few strips are opened, and all of their columns are scored.
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.pairs.coarse import CoarseSide
-from precompute.project.pairs.strips import (
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.pairs.coarse import CoarseSide
+from lexiscope.precompute.project.pairs.strips import (
     FASTMATH,
     STRIP,
     Bytes,

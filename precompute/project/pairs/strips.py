@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.project.compiled import kernel
-from precompute.project.rounding import UNIT
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.rounding import UNIT
 
 PREFIXES = (8, 16, 24, 32, 40, 48)  # numbers of leading coordinates after which the norm of the rest is stored
 LEADING = PREFIXES[1]  # coordinates that a scan looks at

@@ -5,9 +5,9 @@ Written for a GPU (where it has not been measured).
 
 import torch
 
-from precompute.project.pairs.factor import Factor, underflow_error
-from precompute.project.pairs.leaderboard import Leaderboard
-from precompute.project.rounding import gamma
+from lexiscope.precompute.project.pairs.factor import Factor, underflow_error
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
+from lexiscope.precompute.project.rounding import gamma
 
 TILE_ROWS = 1024  # of a tile, which has all columns
 MOST_HITS = 4_000_000  # pairs of one tile that are moved to the CPU at once

@@ -6,10 +6,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
-from precompute.errors import UnsupportedArchitecture
-from precompute.weights.architectures.base import Model
-from precompute.weights.architectures.config import find_model_type
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import UnsupportedArchitecture
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.config import find_model_type
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 __all__ = ["Model", "describe", "model_class", "names", "supported"]
 

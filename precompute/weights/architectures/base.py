@@ -10,9 +10,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from precompute.shape import SIDES
-from precompute.weights.architectures.family import NormName, Part
-from precompute.weights.architectures.stored_model import StoredModel
+from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.architectures.family import NormName, Part
+from lexiscope.precompute.weights.architectures.stored_model import StoredModel
 
 
 class Model(StoredModel):

@@ -4,10 +4,10 @@ from typing import Any
 
 from torch import Tensor
 
-from precompute.errors import UnsupportedArchitecture
-from precompute.shape import Shape
-from precompute.weights.architectures.config import Config
-from precompute.weights.architectures.encoder import Encoder
+from lexiscope.precompute.errors import UnsupportedArchitecture
+from lexiscope.precompute.shape import Shape
+from lexiscope.precompute.weights.architectures.config import Config
+from lexiscope.precompute.weights.architectures.encoder import Encoder
 
 
 class Bert(Encoder):

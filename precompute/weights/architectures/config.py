@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from precompute.errors import BadWeights
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 # LlamaForCausalLM, GPT2LMHeadModel, BertModel: what stands before the last part is the model_type, but for case and _
 _CLASS_NAME = re.compile(r"(\w+?)(For\w+|LMHeadModel|DoubleHeadsModel|Model)")

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor
 
-from precompute.weights.architectures.encoder import Encoder
+from lexiscope.precompute.weights.architectures.encoder import Encoder
 
 
 class DistilBert(Encoder):

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from precompute.weights.architectures.base import Model
-from precompute.weights.architectures.family import NormName, Part
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.family import NormName, Part
 
 
 class Encoder(Model):

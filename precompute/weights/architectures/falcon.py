@@ -5,10 +5,10 @@ A config decides how many heads share, and which norms there are.
 from dataclasses import replace
 from typing import Any
 
-from precompute.errors import UnsupportedArchitecture
-from precompute.shape import Shape
-from precompute.weights.architectures.config import Config
-from precompute.weights.architectures.gpt_neox import GPTNeoX
+from lexiscope.precompute.errors import UnsupportedArchitecture
+from lexiscope.precompute.shape import Shape
+from lexiscope.precompute.weights.architectures.config import Config
+from lexiscope.precompute.weights.architectures.gpt_neox import GPTNeoX
 
 
 class Falcon(GPTNeoX):

@@ -6,7 +6,7 @@ same names say where its hooks sit (precompute/live/run.py).
 
 from typing import ClassVar, Literal
 
-from precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.gguf.layout import Layout
 
 NormName = Literal["attention", "ff", "final"]  # before a layer's attention, before its FF, before W_U
 Part = Literal["attention", "ff"]  # of a layer

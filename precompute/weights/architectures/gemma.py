@@ -1,6 +1,6 @@
 """Gemma 1: Llama's matrices, tied, with norms that add one to their gain and embeddings that are scaled."""
 
-from precompute.weights.architectures.llama import Llama
+from lexiscope.precompute.weights.architectures.llama import Llama
 
 
 class Gemma(Llama):

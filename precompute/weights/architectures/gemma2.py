@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from precompute.weights.architectures.family import Part
-from precompute.weights.architectures.gemma import Gemma
+from lexiscope.precompute.weights.architectures.family import Part
+from lexiscope.precompute.weights.architectures.gemma import Gemma
 
 _WRITTEN: dict[Part, str] = {"attention": "post_attention_layernorm", "ff": "post_feedforward_layernorm"}
 

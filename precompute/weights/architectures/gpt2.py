@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from precompute.weights.architectures.base import Model
-from precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.gguf.layout import Layout
 
 
 class GPT2Gguf(Layout):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.base import Model
 
 
 class GPTNeo(Model):

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.base import Model
 
 _FUSED = {"w_q": slice(None, -2), "w_k": slice(-2, -1), "w_v": slice(-1, None)}  # where in a group of heads
 

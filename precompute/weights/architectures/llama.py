@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from precompute.errors import BadWeights
-from precompute.weights.architectures.base import Model
-from precompute.weights.gguf.layout import Layout
-from precompute.weights.gguf.rope import rope_scaling
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.gguf.rope import rope_scaling
 
 
 class LlamaGguf(Layout):

@@ -1,9 +1,9 @@
 """OPT: separate matrices, learned positions (stored two rows further on), norms before the blocks."""
 
-from precompute.errors import UnsupportedArchitecture
-from precompute.shape import Shape
-from precompute.weights.architectures.base import Model
-from precompute.weights.architectures.config import Config
+from lexiscope.precompute.errors import UnsupportedArchitecture
+from lexiscope.precompute.shape import Shape
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.architectures.config import Config
 
 
 class OPT(Model):

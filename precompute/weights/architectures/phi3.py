@@ -1,6 +1,6 @@
 """Phi-3 and Phi-4-mini: Llama's blocks with q, k and v in one matrix, gate and up in another."""
 
-from precompute.weights.architectures.llama import Llama
+from lexiscope.precompute.weights.architectures.llama import Llama
 
 
 class Phi3(Llama):

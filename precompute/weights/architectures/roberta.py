@@ -6,8 +6,8 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional
 
-from precompute.errors import BadWeights
-from precompute.weights.architectures.bert import Bert
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.architectures.bert import Bert
 
 
 class Roberta(Bert):

@@ -4,8 +4,8 @@ both, and norm the queries and keys of each head by themselves.
 
 from typing import Any
 
-from precompute.weights.architectures.config import Config
-from precompute.weights.architectures.llama import Llama
+from lexiscope.precompute.weights.architectures.config import Config
+from lexiscope.precompute.weights.architectures.llama import Llama
 
 
 class StableLM(Llama):

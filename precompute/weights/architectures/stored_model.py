@@ -8,12 +8,12 @@ from typing import Self
 
 from torch import Tensor
 
-from precompute.errors import BadWeights, NotFound
-from precompute.shape import DIRECTION_KINDS, FACTORS, SIDES, Shape
-from precompute.weights.architectures.config import Config, find_model_type
-from precompute.weights.architectures.family import Family
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.directions import Directions, Factors, KeptDirections
+from lexiscope.precompute.errors import BadWeights, NotFound
+from lexiscope.precompute.shape import DIRECTION_KINDS, FACTORS, SIDES, Shape
+from lexiscope.precompute.weights.architectures.config import Config, find_model_type
+from lexiscope.precompute.weights.architectures.family import Family
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.directions import Directions, Factors, KeptDirections
 
 # The tensor of a classification head that has a vector per label, by the names that transformers' families have for it.
 LABEL_TENSORS = ("score.weight", "classifier.out_proj.weight", "classifier.weight")

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from precompute.errors import BadWeights, UnsupportedArchitecture
-from precompute.weights.architectures import describe, supported
-from precompute.weights.checkpoint import INDEX_FILE, Checkpoint
-from precompute.weights.gguf.layout import Layout
-from precompute.weights.gguf.tokenizer import write_tokenizer
+from lexiscope.precompute.errors import BadWeights, UnsupportedArchitecture
+from lexiscope.precompute.weights.architectures import describe, supported
+from lexiscope.precompute.weights.checkpoint import INDEX_FILE, Checkpoint
+from lexiscope.precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.weights.gguf.tokenizer import write_tokenizer
 
 VERSION = 1  # of what a conversion writes: a new number makes old conversions be made again
 _PLAIN = (gguf.GGMLQuantizationType.F32, gguf.GGMLQuantizationType.F16, gguf.GGMLQuantizationType.F64)

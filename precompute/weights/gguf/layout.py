@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from precompute.errors import BadWeights
+from lexiscope.precompute.errors import BadWeights
 
 
 class Layout(ABC):

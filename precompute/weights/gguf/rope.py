@@ -6,8 +6,8 @@ from typing import Any
 import gguf
 import numpy as np
 
-from precompute.errors import UnsupportedArchitecture
-from precompute.weights.gguf.layout import Layout
+from lexiscope.precompute.errors import UnsupportedArchitecture
+from lexiscope.precompute.weights.gguf.layout import Layout
 
 # the same in every Llama 3.1 to 3.3
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
+from lexiscope.app.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]

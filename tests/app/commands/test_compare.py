@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from precompute.index.comparison import Comparison
+from lexiscope.precompute.index.comparison import Comparison
 from tests.app.commands.conftest import Refused, Run
 from tests.support.builds import command, contents, quick_build
 from tests.support.models import tiny_gpt2

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from app.cli import main
-from app.weights import find_difference
-from precompute.index.index import Index
-from precompute.index.manifest import Manifest
+from lexiscope.app.cli import main
+from lexiscope.app.weights import find_difference
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import Manifest
 from tests.app.commands.conftest import Refused, Run
 from tests.precompute.weights.gguf_files import write_gguf
 from tests.support.builds import SMALL, command, contents, small_gpt2

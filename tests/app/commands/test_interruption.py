@@ -7,7 +7,7 @@ import pytest
 
 RUNS = """
 import os, signal
-from app.commands.interruption import exit_on_signals
+from lexiscope.app.commands.command import exit_on_signals
 with exit_on_signals("All is kept"):
     try:
         os.kill(os.getpid(), signal.{name})
@@ -28,7 +28,8 @@ def test_signals(name: str, code: int, then: str) -> None:
 
 
 def test_other_errors_pass() -> None:
-    run = "from app.commands.interruption import exit_on_signals\nwith exit_on_signals(''): raise ValueError('here')"
+    run = "from lexiscope.app.commands.command import exit_on_signals\n"
+    run += "with exit_on_signals(''): raise ValueError('here')"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.endswith("ValueError: here\n")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.commands import lab
-from precompute.index import lab_record
-from precompute.index.lab_record import LabRecord
-from precompute.lab import runs
-from precompute.live import coverage
+from lexiscope.app.commands import lab
+from lexiscope.precompute.index import lab_record
+from lexiscope.precompute.index.lab_record import LabRecord
+from lexiscope.precompute.lab import runs
+from lexiscope.precompute.live.panels import coverage
 from tests.app.commands.conftest import Refused, Run
 from tests.support.site import GPT2
 

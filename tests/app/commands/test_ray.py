@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from app.cli import main, make_parser
-from precompute.ray_cluster import keep_others_out
+from lexiscope.app.cli import main, make_parser
+from lexiscope.precompute.ray_cluster import keep_others_out
 
 
 @pytest.mark.parametrize("address", ["auto", "local", "ray://127.0.0.1:10001", "ray://[::1]:10001", "ray://head:1"])

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from app.workers.child_process import lexiscope_command
-from precompute.errors import ServeError
+from lexiscope.app.cli import main
+from lexiscope.app.live.process import lexiscope_command
+from lexiscope.precompute.errors import ServeError
 from tests.support.processes import ROOT, alive
 from tests.support.site import GPT2, LLAMA
 from tests.support.workers import SEEDS, asking_site, listening, post, until
@@ -75,8 +75,8 @@ def test_a_model_until_it_is_interrupted(site_data: Path) -> None:
     ({"CPU": 4.0}, "the replicas want 1 GPUS and this machine has 0: give fewer --min-replicas, or less --gpus-per"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_not_waited_for(there: dict[str, float], said: str) -> None:
-    from app.commands.ray_worker import check_room
-    from app.worker.ray_serve import WorkerArguments
+    from lexiscope.app.commands.ray_worker import check_room
+    from lexiscope.app.worker.ray_serve import WorkerArguments
 
     wanted = {name: WorkerArguments(model=name, min_replicas=2, max_replicas=9, gpus_per_replica=0.25) for name in "ab"}
     check_room(wanted, {"CPU": 4.0, "GPU": 1.0})
@@ -89,7 +89,7 @@ def test_what_does_not_fit_is_not_waited_for(there: dict[str, float], said: str)
     ("Deploying app 'gpt2' failed.\n", "Deploying app 'gpt2' failed."), ("", ""),
 ])  # fmt: skip
 def test_why_a_model_cannot_be_loaded(message: str, reason: str) -> None:
-    from app.commands.ray_worker import reason_of
+    from lexiscope.app.commands.ray_worker import reason_of
 
     assert reason_of(message) == reason
 

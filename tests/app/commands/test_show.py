@@ -14,27 +14,23 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli import COMMANDS
-from app.formats.json_format import ascii_json
-from app.formats.terminal import isolated, print_models, print_seeds, print_view
-from app.views.direction import direction_view
-from app.views.head import head_view
-from app.views.layer import layer_view
-from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
-from app.views.seeds import seed_ranking_view
-from app.views.subhead import subhead_view
-from app.views.token import token_view
-from precompute.index.data_folder import ModelSummary
-from precompute.index.index import Index
-from precompute.index.layout import shard_file
-from precompute.index.manifest import MANIFEST
-from precompute.index.model_names import DEMO_NAME
-from precompute.live.seed_ranking import Ranked, Seed
-from precompute.plain_text import file_size
+from lexiscope.app.cli import COMMANDS
+from lexiscope.app.formats.json_format import ascii_json
+from lexiscope.app.terminal import isolated, print_models, print_seeds, print_view
+from lexiscope.app.views.layer import layer_view
+from lexiscope.app.views.seeds import seed_ranking_view
+from lexiscope.app.views.token import token_view
+from lexiscope.precompute.index.data_folder import ModelSummary
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.live.seed_ranking import Ranked, Seed
+from lexiscope.precompute.plain_text import file_size
 from tests.app.commands.conftest import Refused, Run
 from tests.support.processes import ROOT
 from tests.support.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, write_index
+from tests.support.views import direction_view, head_view, neuron_view, pairs_view, subhead_view
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +165,7 @@ def test_ranks_count_from_one(run: Run, matrix_or_ff: str) -> None:
     ("where", "said"), [(">/dev/full", "cannot write to standard output: No space left"), (">&-", "output is closed")]
 )
 def test_nowhere_to_print(words: str, where: str, said: str) -> None:
-    command = f"exec {sys.executable} -m app.cli {words} {where}"
+    command = f"exec {sys.executable} -m lexiscope.app.cli {words} {where}"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, line.startswith("lexiscope: "), said in line) == (1, True, True)
@@ -254,8 +250,7 @@ def test_mistakes_are_explained(run: Run, command: str, code: int, said: str) ->
 
 
 def test_every_command_describes_itself(run: Run) -> None:
-    for module in COMMANDS:
-        command = module.__name__.rpartition(".")[2]
+    for command in (command.name for command in COMMANDS):
         code, out, err = run(f"{command} --help")
         assert (code, err) == (0, "")
         usage, description, *_ = out.split("\n\n")
@@ -321,7 +316,7 @@ def test_sizes(n_bytes: float, text: str) -> None:
 
 
 def spawn(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-W", "error", "-m", "app.cli", *arguments]
+    command = [sys.executable, "-W", "error", "-m", "lexiscope.app.cli", *arguments]
     return subprocess.run(command, cwd=ROOT, env=os.environ | environment, stdout=stdout, stderr=subprocess.PIPE)
 
 
@@ -351,7 +346,8 @@ def test_a_terminal_that_knows_ascii_only(options: tuple[str, ...]) -> None:
 ])  # fmt: skip
 def test_a_command_imports_only_what_it_needs(call: str, unwanted: str) -> None:
     script = (
-        f"import sys; from app.cli import main, make_parser; {call}; print({{*{unwanted.split()}}} & {{*sys.modules}})"
+        f"import sys; from lexiscope.app.cli import main, make_parser; {call}; "
+        f"print({{*{unwanted.split()}}} & {{*sys.modules}})"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr, done.stdout.splitlines()[-1]) == (0, "", "set()")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute.index.comparison import Comparison
-from precompute.index.stitching import STITCHING
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.stitching import STITCHING
 from tests.app.commands.conftest import Refused, Run
 from tests.support.families import FAMILIES
 from tests.support.larger_vocabulary import TOKENS, comparable_gpt2

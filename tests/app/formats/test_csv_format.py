@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
-from app.formats.table import Column, Table, constant
-from app.formats.tables import about, view_csv
-from app.views.layer import layer_view
-from app.views.layer_lists import layer_lists_view
-from app.views.search import search_view
-from app.views.seeds import SeedListing, SeedWord, seeds_view
-from precompute.index.index import Index
+from lexiscope.app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
+from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.formats.tables import about, view_csv
+from lexiscope.app.views.layer import layer_view
+from lexiscope.app.views.layer_lists import layer_lists_view
+from lexiscope.app.views.search import search_view
+from lexiscope.app.views.seeds import SeedListing, SeedWord, seeds_view
+from lexiscope.precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K, visit
 from tests.support.tables import NASTY, rows

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.formats import stored_tables
-from app.formats.table import Column, Kind, Table
-from app.formats.tables import tables
-from app.formats.text_formats import Source, as_markdown
-from app.views.neuron import neuron_view
-from app.views.seeds import SeedRankingView
-from precompute.index.index import Index
+from lexiscope.app.formats import stored_tables
+from lexiscope.app.formats.table import Column, Kind, Table
+from lexiscope.app.formats.tables import tables
+from lexiscope.app.formats.text_formats import Source, as_markdown
+from lexiscope.app.views.seeds import SeedRankingView
+from lexiscope.precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
 from tests.support.tables import NASTY
+from tests.support.views import neuron_view
 
 SOURCE = Source("http://x/y?z=1", "weights 12, index 34")
 

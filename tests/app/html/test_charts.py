@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.html.charts import (
+from lexiscope.app.html.charts import (
     LABEL,
     WINDOW,
     attention_squares,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from app.html.citation import PAPER
+from lexiscope.app.html.citation import PAPER
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAGES, visit
 

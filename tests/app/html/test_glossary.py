@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.html.glossary import explain_mark
+from lexiscope.app.html.glossary import explain_mark
 
 
 @pytest.mark.parametrize(("token", "said"), [

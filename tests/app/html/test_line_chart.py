@@ -5,8 +5,19 @@ from typing import Any
 
 import pytest
 
-from app.html.line_chart import COLOURS, HEIGHT, LABEL_LINE, MARKS, WIDTH, Level, Line, LineChart, round_step, spread
-from app.html.numbers import percent
+from lexiscope.app.html.line_chart import (
+    COLOURS,
+    HEIGHT,
+    LABEL_LINE,
+    MARKS,
+    WIDTH,
+    Level,
+    Line,
+    LineChart,
+    round_step,
+    spread,
+)
+from lexiscope.app.html.numbers import percent
 
 
 def chart(*lines: Line, along: Any = None, **fields: Any) -> LineChart:

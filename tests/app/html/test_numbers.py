@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.html.numbers import BAR_STEPS, bar, heat, number, percent, rank_heat, ratio, score, short_rank
+from lexiscope.app.html.numbers import BAR_STEPS, bar, heat, number, percent, rank_heat, ratio, score, short_rank
 
 
 @pytest.mark.parametrize(("write", "written"), [

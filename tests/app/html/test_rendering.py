@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.addresses import turned
-from app.html.assets import folder
-from app.html.glossary import TERMS
-from app.html.numbers import BAR_STEPS, HEAT_STEPS
+from lexiscope.app.addresses import turned
+from lexiscope.app.html.assets import folder
+from lexiscope.app.html.glossary import TERMS
+from lexiscope.app.html.numbers import BAR_STEPS, HEAT_STEPS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
 
@@ -39,7 +39,8 @@ def test_every_page_says_what_it_is(client: "TestClient", path: str) -> None:
 
 def live(link: str) -> bool:
     """Live pages need a worker, which test_live_pages.py waits for."""
-    return urlsplit(link).path.endswith(("/seeds", "/relation", "/heads", "/prompt")) or "reading=" in link
+    page = urlsplit(link).path.removesuffix(".json")
+    return page.endswith(("/seeds", "/relation", "/heads", "/prompt")) or "reading=" in link
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)

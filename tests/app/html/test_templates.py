@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.html.assets import folder
-from app.html.glossary import TERMS
-from app.html.rendering import environment
+from lexiscope.app.html.assets import folder
+from lexiscope.app.html.glossary import TERMS
+from lexiscope.app.html.rendering import environment
 from tests.support.pages import parsed
 
 TEMPLATES = sorted(path for path in folder("templates").iterdir() if path.suffix in (".html", ".svg"))

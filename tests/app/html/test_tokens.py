@@ -4,9 +4,9 @@ from html import unescape
 
 import pytest
 
-from app.html.tokens import by_first_token, chip, chips, plain, plain_pairs, seed_words
-from app.views.token_text import visible
-from app.views.tokens import Token
+from lexiscope.app.html.tokens import by_first_token, chip, chips, plain, plain_pairs, seed_words
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token
 from tests.support.pages import parsed
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.library.card import architecture_name
-from precompute.shape import Shape
+from lexiscope.app.library.card import architecture_name
+from lexiscope.precompute.shape import Shape
 
 SHAPE = Shape("gpt2", 2, 4, 4, 32, 8, 48, 99, gated=False, tied=True, positions="learned")
 

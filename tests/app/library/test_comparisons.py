@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.library.comparisons import Comparisons
-from app.library.library import Library
-from precompute.errors import ManifestDamaged, NotFound
-from precompute.index.manifest import Manifest
+from lexiscope.app.library.comparisons import Comparisons
+from lexiscope.app.library.library import Library
+from lexiscope.precompute.errors import ManifestDamaged, NotFound
+from lexiscope.precompute.index.manifest import Manifest
 from tests.support.comparisons import quick_compare
 from tests.support.site import GPT2, LLAMA, copied
 

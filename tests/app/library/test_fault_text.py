@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.library.fault_text import for_visitors, without_folders
+from lexiscope.app.library.fault_text import for_visitors, without_folders
 
 
 @pytest.mark.parametrize(("text", "told"), [

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.library.labels import Labels
-from app.library.library import Library
-from precompute.index.index import Index
-from precompute.index.label_files import FiledLabel, Label
-from precompute.paper.labels import FILE as PAPER
+from lexiscope.app.library.labels import Labels
+from lexiscope.app.library.library import Library
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_files import FiledLabel, Label
+from lexiscope.precompute.paper.labels import FILE as PAPER
 from tests.support.site import LLAMA
 from tests.support.site_labels import write_labels
 
@@ -154,7 +154,7 @@ def test_large_files_are_read_while_others_are_served(tmp_path: Path, index: Ind
             LLAMA.encode(), name.encode(), padding,
         ))  # fmt: skip
     labels = Labels(tmp_path, 0.0, tuple)
-    until = time.monotonic() + 30
+    until = time.monotonic() + 240
     while len(labels.of(index).labels) < 4 and time.monotonic() < until:
         time.sleep(0.05)
     assert titles(labels.of(index).labels) == ["a", "b", "c", "d"]

@@ -10,11 +10,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.metrics import Metrics
-from app.middleware.security import HEADERS
-from app.middleware.streams import StreamLimit
-from app.server import wrap_app
-from app.settings import Settings
+from lexiscope.app.metrics import Metrics
+from lexiscope.app.middleware.limits import StreamLimit
+from lexiscope.app.middleware.security import HEADERS
+from lexiscope.app.server import wrap_app
+from lexiscope.app.settings import Settings
 
 pytestmark = pytest.mark.anyio
 LIMIT = 1024  # of addresses and of bodies
@@ -76,7 +76,7 @@ class Asked:
 
 async def ask(app: ASGIApp, method: str = "GET", **request: Any) -> Asked:
     asked = Asked(app, method, **request)
-    await asyncio.wait_for(asked.run, 30)
+    await asyncio.wait_for(asked.run, 120)
     return asked
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lexiscope
-from app.notebook.source import RunAsk
+from lexiscope.precompute.live.wire.asks import PromptArguments
 from tests.support.synthetic import make_manifest, write_index
 
 ROOT = Path(__file__).parents[3]
@@ -60,12 +60,9 @@ def test_a_run_takes_the_same_arguments_wherever_it_is_asked_for() -> None:
     by_name, of_model = (inspect.signature(run).parameters for run in (lexiscope.run, lexiscope.Model.run))
     assert [*by_name.values()][1:] == [*of_model.values()][1:]
     assert [*by_name][:2] == ["model", "text"]
-    asked = inspect.signature(RunAsk).parameters
-    assert [*asked] == [*of_model][1:]
-    without_default = {"text", "panels"}
-    assert {name: of_model[name].default for name in asked.keys() - without_default} == {
-        name: asked[name].default for name in asked.keys() - without_default
-    }
+    asked = PromptArguments.usual()
+    assert {*of_model} - {"self", "panels"} == asked.keys() - {"panel"}
+    assert (of_model["k"].default, of_model["against"].default, of_model["off"].default) == (5, "mean", None)
 
 
 def test_errors_are_one_tree() -> None:

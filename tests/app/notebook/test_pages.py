@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 
 import lexiscope
-from app.notebook.pages import Page
-from app.views.layer import token_named
-from precompute.index.index import Index
+from lexiscope.app.notebook.pages import Page
+from lexiscope.app.views.layer import token_named
+from lexiscope.precompute.index.index import Index
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT, copied
 from tests.support.synthetic import add_layer, make_manifest, write_index
 
@@ -313,7 +313,7 @@ def test_a_hostile_server(monkeypatch: pytest.MonkeyPatch) -> None:
 
     from tests.support.workers import listening
 
-    monkeypatch.setattr("app.notebook.site.MOST_BYTES", 100_000)
+    monkeypatch.setattr("lexiscope.app.notebook.site.MOST_BYTES", 100_000)
     packed = {"content-encoding": "gzip"}
     deep, json = b"[" * 90_000, "application/json"
     obeyed = {"error": {"detail": "no\x1b[2J\u202e such neuron"}}
@@ -400,7 +400,7 @@ def test_layers_appear_while_a_build_goes_on(tmp_path: Path) -> None:
     with pytest.raises(lexiscope.NotBuilt, match="layer 1 of tiny is not built yet"):
         model.neuron(1, 0)
     add_layer(tmp_path / "tiny", manifest, 1).save(tmp_path / "tiny")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while model.neurons().layers != (1, 3):
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lexiscope
-from precompute.index.index import Index
-from precompute.shape import DIRECTION_KINDS, ENDS, LENSES, MATRICES, PRESETS, SIDES
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, LENSES, MATRICES, PRESETS, SIDES
 from tests.support.differences import DIFFERENCE
 from tests.support.synthetic import GPT2, LLAMA, PAIRS, K, make_manifest, rewrite_shard, stored_arrays, write_index
 

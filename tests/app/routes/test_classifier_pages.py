@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import load_file
 from starlette.testclient import TestClient
 
-from precompute.index.index import Index
+from lexiscope.precompute.index.index import Index
 from tests.support import brute
 from tests.support.builds import quick_build
 from tests.support.classifiers import LABELS, make_classifier

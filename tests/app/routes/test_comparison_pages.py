@@ -14,10 +14,10 @@ import pytest
 from starlette.testclient import TestClient
 from torch import Tensor
 
-from precompute.index.comparison import Comparison
-from precompute.index.index import Index
-from precompute.index.manifest import Manifest
-from precompute.shape import DIRECTION_KINDS
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.shape import DIRECTION_KINDS
 from tests.support.comparisons import change_weights, quick_compare
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, copied, visit

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.routes.live_arguments import PANELS
-from precompute.index.manifest import Manifest
-from precompute.live.engine import Engine
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.asks import PANELS
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import quick_build
 from tests.support.families import FAMILIES
 from tests.support.pages import parsed

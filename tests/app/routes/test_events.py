@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx2
 
-from app.server import create_app
-from app.settings import Settings
+from lexiscope.app.server import create_app
+from lexiscope.app.settings import Settings
 from tests.support.site import GPT2
 from tests.support.workers import HeldEngine, get, listening, until, worker_app
 
@@ -21,7 +21,7 @@ def test_a_run_ends_when_its_visitor_leaves(
         listening(worker_app(engine, GPT2, loaded[1])) as worker,
         listening(create_app(Settings(data=site_data, worker_url=worker, streams=1))) as url,
     ):
-        with httpx2.stream("GET", url + EVENTS, timeout=30, verify=False) as response:
+        with httpx2.stream("GET", url + EVENTS, timeout=120, verify=False) as response:
             lines = response.iter_lines()  # forgotten, it would close the connection
             assert next(lines) == "event: progress"
             until(lambda: engine.batches)

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from precompute.build.inverted import invert_pairs
-from precompute.index.manifest import Manifest
-from precompute.shape import MATRICES
+from lexiscope.precompute.build.inverted import invert_pairs
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.shape import MATRICES
 from tests.support.crowded import BYTE, DOG
 from tests.support.crowded import crowded as crowd_lists
 from tests.support.pages import parsed

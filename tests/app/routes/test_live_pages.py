@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from app.addresses import DATA_FORMATS, content_type, format_address
-from app.middleware.security import HEADERS
-from app.packed_text import unpack
+from lexiscope.app.addresses import DATA_FORMATS, content_type, format_address
+from lexiscope.app.middleware.security import HEADERS
+from lexiscope.app.packed_text import unpack
 from tests.support.pages import parsed
 from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, visit
 

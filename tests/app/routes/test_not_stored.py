@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app.addresses import FORMATS, format_address
-from precompute.index.index import Index
-from precompute.shape import LENSES
+from lexiscope.app.addresses import FORMATS, format_address
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import LENSES
 from tests.support.site import visit
 from tests.support.synthetic import LLAMA, WORDS, make_manifest, raw_tokens, write_index
 

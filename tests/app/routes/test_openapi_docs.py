@@ -1,7 +1,6 @@
-"""The OpenAPI document: complete, with examples that have the declared shapes, and true for random requests."""
+"""The OpenAPI document is complete, and true for the answers of the small indexes and for random requests."""
 
 import copy
-import itertools
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -20,20 +19,17 @@ from schemathesis.specs.openapi.checks import (
 )
 from starlette.testclient import TestClient
 
-from app.addresses import DATA_FORMATS, MEDIA_TYPES
-from app.html import openapi_text
-from app.html.glossary import tip
-from app.routes.examples import EXAMPLES
-from app.server import create_app
-from app.settings import Settings as SiteSettings
-from precompute.shape import PRESETS
+from lexiscope.app.addresses import DATA_FORMATS, MEDIA_TYPES
+from lexiscope.app.html.glossary import tip
+from lexiscope.app.server import create_app
+from lexiscope.app.settings import Settings as SiteSettings
+from lexiscope.precompute.shape import PRESETS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, visit
 
 pytestmark = pytest.mark.slow
 
 REQUESTS_EACH = 8
-OF_CLASSIFIERS = {"classifier", "classifier_vector"}  # pages that neither model of the site has, nor the demo
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
@@ -53,22 +49,12 @@ def validator(document: dict[str, Any], operation: dict[str, Any]) -> Any:
     return jsonschema_rs.validator_for({**schema, "components": {"schemas": schemas}})
 
 
-def data_operation(document: dict[str, Any], page: str) -> dict[str, Any]:
-    operations = (item["get"] for item in document["paths"].values())
-    found: dict[str, Any] = next(operation for operation in operations if operation["operationId"] == f"{page}_data")
-    return found
-
-
-def without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: without_nulls(field) for name, field in value.items() if field is not None}
-    return [without_nulls(entry) for entry in value] if isinstance(value, list) else value
-
-
 def test_every_page_is_there_with_its_data(document: dict[str, Any]) -> None:
     ids = [operation["operationId"] for item in document["paths"].values() for operation in item.values()]
     assert len(set(ids)) == len(ids)
-    assert {*EXAMPLES, *(f"{name}_data" for name in EXAMPLES)} | {"health", "settings", "metrics", "random"} == set(ids)
+    pages = {name.removesuffix("_data") for name in ids if name.endswith("_data")}
+    assert pages >= {"home", "model", "layer", "neuron", "head", "pairs", "token", "search", "comparison", "prompt"}
+    assert {*pages, *(f"{name}_data" for name in pages), "health", "settings", "metrics", "random"} == set(ids)
     for path, item in document["paths"].items():
         content = item["get"]["responses"]["200"]["content"] if not path.endswith("/random") else {}
         if path.endswith(".{format}"):
@@ -89,58 +75,14 @@ def test_everything_is_described(document: dict[str, Any]) -> None:
                 assert parameter["in"] == "query" or parameter["schema"]["examples"], (path, parameter)
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_examples_have_the_declared_shapes(document: dict[str, Any], name: str) -> None:
-    operation = data_operation(document, name)
-    documented = operation["responses"]["200"]["content"]["application/json"]["example"]
-    assert documented == without_nulls(EXAMPLES[name])  # FastAPI leaves them out of the document
-    validator(document, operation).validate(EXAMPLES[name])
-
-
-def test_examples_are_of_one_model() -> None:
-    """An id has one text, vectors differ, and numbers are those that the arguments give as examples."""
-    texts: dict[int, set[str]] = {}
-
-    def walk(value: Any) -> None:
-        if isinstance(value, dict):
-            if value.keys() >= {"id", "token"} and isinstance(value["token"], str):
-                texts.setdefault(value["id"], set()).add(value["token"])
-            for part in value.values():
-                walk(part)
-        elif isinstance(value, list):
-            for part in value:
-                walk(part)
-
-    walk(EXAMPLES)
-    assert texts
-    assert [found for found in texts.items() if len(found[1]) > 1] == []
-    neuron, subhead, direction = EXAMPLES["neuron"], EXAMPLES["subhead"], EXAMPLES["direction"]
-    sides = [of[side] for of in (direction["vo"], direction["qk"]) for side in of if side not in ("singular", "share")]
-    for vectors in ([neuron[name] for name in ("key", "value", "up")], [subhead[name] for name in "qkvo"], sides):
-        assert all(first != second for first, second in itertools.combinations(vectors, 2))
-    token = EXAMPLES["token"]
-    assert token["bytes"] == token["token"]["token"].encode().hex(" ")
-    assert EXAMPLES["search"]["matches"][0]["tokens"][0] in EXAMPLES["search"]["words"][0]["tokens"]
-
-
-@pytest.mark.parametrize(
-    "name", sorted(EXAMPLES.keys() - {"home", "seeds", "relation", "heads", "prompt"} - OF_CLASSIFIERS)
-)
-def test_examples_answer_the_example_request(document: dict[str, Any], name: str) -> None:
-    answer = EXAMPLES[name]
-    for parameter in data_operation(document, name)["parameters"]:
-        said = openapi_text.example(parameter)
-        held = answer.get(parameter["name"], said)
-        if parameter["name"] == "token" and name == "token":
-            held = held["id"]
-        if parameter["in"] == "path" or (parameter["name"] != "k" and said != ""):
-            assert held == said, parameter["name"]
-
-
-def test_every_page_has_a_link_to_try(client: TestClient, tmp_path: Path) -> None:
+def test_every_page_has_links_to_try(client: TestClient, document: dict[str, Any], tmp_path: Path) -> None:
     page = client.get("/docs").text
     links = [link for link in parsed(page).links() if link.startswith(f"/{GPT2}")]
-    assert len(links) >= len(EXAMPLES.keys() - OF_CLASSIFIERS)  # all but home, and a random neuron
+    pages = {link for link in links if ".json" not in link}
+    asked = [path for path in document["paths"] if path.startswith("/{model}") and "." not in path]
+    assert len(pages) == len([path for path in asked if "/classifier" not in path])  # which no model of the site has
+    data = [link.replace(".json", "") for link in links if ".json" in link]
+    assert sorted(data) == sorted(pages - {f"/{GPT2}/random"})
     live = tuple(f"/{GPT2}/{name}" for name in ("seeds", "relation", "heads", "prompt"))
     assert all("?" in link for link in links if link.startswith(live))
     for link in links:

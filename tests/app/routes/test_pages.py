@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from app import addresses
-from app.addresses import FORMATS, content_type, format_address
-from app.middleware.security import HEADERS
-from app.views.token_text import visible
-from precompute.index.manifest import TOKENIZER
+from lexiscope.app import addresses
+from lexiscope.app.addresses import FORMATS, content_type, format_address
+from lexiscope.app.middleware.security import HEADERS
+from lexiscope.app.views.token_text import visible
+from lexiscope.precompute.index.manifest import TOKENIZER
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, PAIRS, SCRIPT, K, copied, visit
 from tests.support.synthetic import add_layer, make_manifest, write_index
@@ -213,11 +213,11 @@ def test_who_has_no_lens_in_hand_gets_the_one_that_reads_best(client: TestClient
     assert client.get(f"/{GPT2}.json").json()["lens"] == "dot"
     assert client.get(f"/{GPT2}/random").headers["location"].endswith("?lens=cosine")
     home = parsed(client.get("/").text)
-    models = [addresses.model(name, lens=lens) for name, lens in lenses.items()]
+    models = [addresses.link("model", name, lens=lens) for name, lens in lenses.items()]
     assert {*models} <= {*home.links()}
     assert all("lens=cosine" in link for link in home.links() if link.startswith(f"/{GPT2}/") and "/vs/" not in link)
     buttons = {button.attributes["formaction"]: button.attributes.get("value", "dot") for button in home.all("button")}
-    assert buttons == {addresses.search(name): lens for name, lens in lenses.items()}
+    assert buttons == {addresses.link("search", name): lens for name, lens in lenses.items()}
     error = parsed(client.get(f"/{GPT2}/ff/1/999999").text)
     assert {f"/{GPT2}?lens=cosine", f"/{GPT2}/random?lens=cosine"} <= {*error.links()}
     neuron = parsed(client.get(f"/{GPT2}/ff/1/5").text)  # whoever is there has one in hand
@@ -228,9 +228,9 @@ def test_who_has_no_lens_in_hand_gets_the_one_that_reads_best(client: TestClient
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 def test_a_name_that_is_searched_for_opens_under_the_lens_of_the_search(client: TestClient, lens: str) -> None:
     for name, path in (("L1N5", "ff/1/5"), ("L1H2.3", "head/1/2/sub/3"), ("L1", "layer/1")):
-        there = addresses.search(GPT2, q=name, lens=lens)
+        there = addresses.link("search", GPT2, q=name, lens=lens)
         assert client.get(there).headers["location"] == f"/{GPT2}/{path}" + ("?lens=cosine" if lens == "cosine" else "")
-    pasted = addresses.search(GPT2, q=f"/{GPT2}/ff/1/5", lens=lens)
+    pasted = addresses.link("search", GPT2, q=f"/{GPT2}/ff/1/5", lens=lens)
     assert client.get(pasted).headers["location"] == f"/{GPT2}/ff/1/5"
 
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from app.addresses import format_address
-from app.routes.live_arguments import PANELS
+from lexiscope.app.addresses import format_address
+from lexiscope.precompute.live.wire.asks import PANELS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, PROMPT, TEXT
 from tests.support.tables import rows
@@ -281,6 +281,7 @@ def test_why_a_word(live: TestClient) -> None:
     assert live.get(f"{address}&token=lion&against=dog").status_code == 200
     plain = live.get(format_address(address, "json") + "&against=none").json()["attribution"]
     assert (plain["baseline"], plain["logit"]) == (0, pytest.approx(view["logit"], abs=1e-4))
+    assert live.get(f"{address}&k=1").status_code == 200  # no second token to compare with
     wrong = live.get(f"{address}&token=999999")
     assert (wrong.status_code, "token 999999 does not exist here" in wrong.text) == (404, True)
 

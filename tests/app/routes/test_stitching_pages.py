@@ -4,7 +4,6 @@ import csv
 import io
 import re
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,14 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from app.html.line_chart import HEIGHT, WIDTH
-from precompute.index.comparison import Comparison
-from precompute.index.manifest import Manifest
-from precompute.index.stitching import STITCHING, dump_runs, read_runs
+from lexiscope.app.html.line_chart import HEIGHT, WIDTH
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.stitching import STITCHING, dump_runs, read_runs
 from tests.support.comparisons import HOSTILE_FILE, change_weights, quick_compare, stitching_run
 from tests.support.models import load
 from tests.support.pages import parsed
-from tests.support.site import GPT2, LLAMA, copied, visit
+from tests.support.site import GPT2, LLAMA, answer_when_loaded, copied, visit
 from tests.support.tokenizers import gpt2
 
 VS = f"/{GPT2}/vs/{LLAMA}"
@@ -86,13 +85,9 @@ def test_without_runs(site_data: Path, tmp_path: Path, content: bytes | str | No
 @pytest.fixture(scope="module")
 def both(live: TestClient) -> TestClient:
     """The site, when the workers of both models answer."""
-    for _ in range(240):
-        answer = live.get(f"{VS}.json", params={"text": TEXT})
-        if answer.status_code == 200:
-            return live
-        assert (answer.status_code, "retry-after" in answer.headers) == (503, True), answer.text
-        time.sleep(0.25)
-    raise TimeoutError(answer.text)
+    answer = answer_when_loaded(live, f"{VS}.json?text={TEXT}")
+    assert answer.status_code == 200, answer.text
+    return live
 
 
 @pytest.mark.slow
@@ -151,11 +146,7 @@ def test_what_no_sentence_is(both: TestClient, asked: dict[str, str], status: in
 @pytest.mark.slow
 def test_a_text_that_is_too_large_to_hand_over(site_data: Path) -> None:
     with visit(site_data, body_limit=1024) as visitor:
-        for _ in range(240):
-            answer = visitor.get(f"{VS}.json", params={"text": "the dog " * 9})
-            if answer.status_code != 503:
-                break
-            time.sleep(0.25)
+        answer = answer_when_loaded(visitor, f"{VS}.json?text={'the dog ' * 9}")
         assert answer.status_code == 413
         assert "can be handed from model to model (the setting body_limit)" in answer.json()["error"]["detail"]
 

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl, urlencode
 import pytest
 from starlette.testclient import TestClient
 
-from app.addresses import DATA_FORMATS, format_address
-from app.routes.live_arguments import PANELS
+from lexiscope.app.addresses import DATA_FORMATS, format_address
+from lexiscope.precompute.live.wire.asks import PANELS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, HEADS, LLAMA, PAGES, PROMPT, RELATION, SEEDS
 
@@ -40,12 +40,12 @@ def test_data_refuse_it_as_data(client: TestClient, name: str, format: str) -> N
 
 
 @pytest.mark.parametrize(("address", "said", "way_out"), [
-    (f"/{GPT2}/ff/1/5?lense=cosine&k=5", "'lense': did you mean lens? It takes k, reading", "?lens=cosine&k=5"),
+    (f"/{GPT2}/ff/1/5?lense=cosine&k=5", "'lense': did you mean lens? It takes lens, k, reading", "?lens=cosine&k=5"),
     (f"/{GPT2}/ff/1/5?Lens=cosine", "did you mean lens?", "?lens=cosine"),
     (f"/{GPT2}/head/1/2/vo?presets=words", "did you mean preset?", "?preset=words"),
-    (f"/{GPT2}/ff/1/5?lens=cosine&fbclid=abc", "'fbclid': it takes k, reading", "?lens=cosine"),
-    (f"/{GPT2}/ff/1/5?utm_source=chat&k=5", "'utm_source': it takes k, reading", "?k=5"),
-    (f"/{GPT2}/ff/1/5?layer=2", "'layer': it takes k,", ""),
+    (f"/{GPT2}/ff/1/5?lens=cosine&fbclid=abc", "'fbclid': it takes lens, k, reading, hubs", "?lens=cosine"),
+    (f"/{GPT2}/ff/1/5?utm_source=chat&k=5", "'utm_source': it takes lens, k, reading, hubs", "?k=5"),
+    (f"/{GPT2}/ff/1/5?layer=2", "'layer': it takes lens,", ""),
     (f"/{GPT2}/seeds?q=dog", "'q': it takes words, kind, k, heads", ""),
     (f"/{GPT2}/prompt?txt=dog", "did you mean text?", "?text=dog"),
     (f"/{GPT2}/prompt?text=dog&panels=neurons", "did you mean panel?", "?text=dog&panel=neurons"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precompute.index.index import Index
+from lexiscope.precompute.index.index import Index
 from tests.support.lists import open_indexes
 
 

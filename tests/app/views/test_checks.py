@@ -4,29 +4,23 @@ from typing import Any
 
 import pytest
 
-from app.views.head import head_view
-from app.views.layer import layer_view
-from app.views.model import model_view
-from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
-from app.views.search import search_view
-from app.views.subhead import subhead_view
-from app.views.token import token_view
-from precompute.errors import BadRequest, NotFound
-from precompute.index.index import Index
+from lexiscope.app.views.layer import layer_view
+from lexiscope.app.views.model import model_view
+from lexiscope.app.views.search import search_view
+from lexiscope.app.views.token import token_view
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.index import Index
 from tests.support.synthetic import D_VOCAB
+from tests.support.views import head_view, neuron_view, pairs_view, subhead_view
 
 
 @pytest.mark.parametrize(("view", "arguments", "said"), [
     (neuron_view, (1, 6), "neuron 6: gpt2-like has neurons 0 to 5"),
     (neuron_view, (4, 0), "layer 4: gpt2-like has layers 0 to 3"),
     (neuron_view, (2, 0), "layer 2 of gpt2-like is not built yet"),
-    (neuron_view, (1, 0, "l2"), "lens 'l2'"), (neuron_view, (1, 0, "dot", 0), "k = 0"),
     (pairs_view, ("vo", 1, 2), "head 2: gpt2-like has heads 0 to 1"),
-    (pairs_view, ("ov", 1, 0), "matrix 'ov': there are vo, qk"),
-    (pairs_view, ("vo", 1, 0, "dot", "x"), "preset 'x'"),
     (subhead_view, (1, 1, 4), "subhead 4: gpt2-like has subheads 0 to 3"),
-    (head_view, (1, -1), "heads 0 to"),
+    (head_view, (1, 9), "heads 0 to"),
     (layer_view, (-1,), "layers 0 to 3"),
     (layer_view, (0, "dot", "--norm"), "neuron, norm, coherence, similarity"),
     (layer_view, (0, "dot", "norm", D_VOCAB), "tokens 0 to"),

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from tokenizers import Tokenizer
 
-from app.views.difference import (
+from lexiscope.app.views.difference import (
     Minus,
     change_text,
     minus_of,
@@ -17,22 +17,19 @@ from app.views.difference import (
     relative_changes,
     size_text,
 )
-from app.views.first_words import first_pair
-from app.views.head import head_view
-from app.views.layer import layer_view
-from app.views.model import model_view, random_neuron
-from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
-from app.views.search import search_view
-from app.views.subhead import SUBHEAD_KINDS, subhead_view
-from app.views.token import token_view
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.project.embedding import Float64
-from precompute.shape import MATRICES
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.app.views.first_words import first_pair
+from lexiscope.app.views.layer import layer_view
+from lexiscope.app.views.model import model_view, random_neuron
+from lexiscope.app.views.search import search_view
+from lexiscope.app.views.token import token_view
+from lexiscope.app.views.vectors import SUBHEAD_KINDS
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.shape import MATRICES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.differences import (
     UNCHANGED_HEAD,
     UNCHANGED_LAYER,
@@ -43,6 +40,7 @@ from tests.support.differences import (
 )
 from tests.support.models import tiny_gpt2
 from tests.support.site import DIFFERENCE, LLAMA
+from tests.support.views import head_view, neuron_view, pairs_view, subhead_view
 
 CHANGED_LAYER, CHANGED_NEURON, CHANGED_HEAD = 1, 5, 2
 Two = tuple[Model, Model]

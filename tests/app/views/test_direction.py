@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.formats.json_format import ascii_json
-from app.views.direction import direction_view
-from app.views.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
-from app.views.head import head_view
-from app.views.head_directions import NAMED, NOISE, TOKENS, MatrixDirections
-from app.views.readable import SAME, readable
-from precompute.build.inverted import invert_lists
-from precompute.errors import NotFound, NotStored
-from precompute.index.index import Index
-from precompute.index.tokens import TokenTable
-from precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, FACTORS, LENSES
+from lexiscope.app.formats.json_format import ascii_json
+from lexiscope.app.pages.head import NAMED, NOISE, TOKENS, MatrixDirections
+from lexiscope.app.pages.page import Site
+from lexiscope.app.views.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
+from lexiscope.app.views.readable import SAME, readable
+from lexiscope.precompute.build.inverted import invert_lists
+from lexiscope.precompute.errors import NotFound, NotStored
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, FACTORS, LENSES
 from tests.support.lists import SHAPES, token
 from tests.support.site import visit
 from tests.support.synthetic import (
@@ -32,6 +31,7 @@ from tests.support.synthetic import (
     stored_arrays,
     write_index,
 )
+from tests.support.views import direction_view, head_view
 
 SIDES = {"vo": ("in", "out"), "qk": ("query", "key")}
 
@@ -80,7 +80,7 @@ def test_a_page_of_both_matrices(index: Index, lens: str) -> None:
             }
             for matrix, kinds in DIRECTIONS.items()
         },
-        "note": NOTES[index.shape.positions],
+        "matches": {}, "note": NOTES[index.shape.positions],
     }  # fmt: skip
 
 
@@ -240,7 +240,7 @@ def test_the_table_of_a_head(index: Index, lens: str) -> None:
                     assert row["tokens"][side] == [token(number) for number in ids.tolist()]
 
 
-def test_hubs_are_skipped_among_first_tokens(indexes: dict[str, Index]) -> None:
+def test_hubs_are_skipped_among_first_tokens(indexes: dict[str, Index], monkeypatch: pytest.MonkeyPatch) -> None:
     index = indexes["gpt2-like"]
     layer = index.layers[1]
     plain = head_view(index, layer, 0).directions
@@ -248,7 +248,8 @@ def test_hubs_are_skipped_among_first_tokens(indexes: dict[str, Index]) -> None:
     of = plain["vo"]
     assert of
     hidden = frozenset(entry["id"] for entry in of.rows[0]["tokens"]["in"] or ())
-    without = head_view(index, layer, 0, hubs=hidden).directions
+    monkeypatch.setattr(Site, "hubs", lambda *_: hidden)
+    without = head_view(index, layer, 0, hide_hubs=True).directions
     assert without
     assert without["vo"]
     shown = {entry["id"] for row in without["vo"].rows for tokens in row["tokens"].values() for entry in tokens or ()}

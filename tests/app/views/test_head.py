@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
-from app.html.tokens import plain_pairs
-from app.views.head import PAIRS, TOKENS, head_view
-from precompute.index.index import Index
-from precompute.index.layout import shard_layout
-from precompute.shape import LENSES, MATRICES, PRESETS
+from lexiscope.app.html.tokens import plain_pairs
+from lexiscope.app.pages.head import PAIRS, TOKENS
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import shard_layout
+from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 from tests.support.lists import SHAPES, all_pairs, token
 from tests.support.pages import parsed
 from tests.support.site import GPT2, copied, visit
 from tests.support.synthetic import rewrite_shard, shard_arrays
+from tests.support.views import head_view
 
 
 @pytest.fixture(params=SHAPES)

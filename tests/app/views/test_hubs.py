@@ -8,15 +8,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.views.hubs import hubs_of, without_hubs
-from app.views.prompt import prompt_form
-from app.views.seeds import seeds_view
-from app.views.through_heads import through_heads_view
-from app.views.token import token_view
-from precompute.build.shard_writer import write_neighbours
-from precompute.index.index import Index
-from precompute.live.wire.shared import Scored
-from precompute.live.wire.words import HeadReading, SeedResult, SeedsAnswer, ThroughHeadsAnswer, WordUsed
+from lexiscope.app.views.hubs import hubs_of, without_hubs
+from lexiscope.app.views.prompt import prompt_form
+from lexiscope.app.views.seeds import seeds_view
+from lexiscope.app.views.through_heads import through_heads_view
+from lexiscope.app.views.token import token_view
+from lexiscope.precompute.build.shard_writer import write_neighbours
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import (
+    HeadReading,
+    Scored,
+    SeedResult,
+    SeedsAnswer,
+    ThroughHeadsAnswer,
+    WordUsed,
+)
+from lexiscope.precompute.live.wire.asks import PromptArguments
 from tests.support.crowded import BYTE, DOG, make
 from tests.support.synthetic import D_VOCAB, make_manifest, write_index
 
@@ -71,7 +78,7 @@ def test_predictions_are_no_lists_of_a_vector(index: Index) -> None:
     tokens: Any = [{"id": entry.id, "token": "", "score": entry.score} for entry in LISTED]
     message: Any = {"position": 0, "weight": 1.0, "tokens": tokens}
     pattern: Any = {"head": 0, "pattern": tokens, "messages": [message]}
-    form = prompt_form(index, "patterns", "vocabulary", "dot", "heads", ())
+    form = prompt_form(index, PromptArguments(panel=("patterns",)))
     view = without_hubs(index, replace(form, prediction=tokens, patterns=[pattern]))
     assert view.prediction == tokens
     patterns: Any = view.patterns

@@ -5,16 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from app.views.direction import direction_view
-from app.views.head import head_view
-from app.views.label_copy import as_label
-from app.views.label_lists import in_ours
-from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
-from app.views.subhead import subhead_view
-from precompute.index.index import Index
-from precompute.index.label_files import parse_labels
+from lexiscope.app.views.label_copy import as_label
+from lexiscope.app.views.label_lists import in_ours
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_files import parse_labels
 from tests.support.site import DIFFERENCE, GPT2, LLAMA
+from tests.support.views import direction_view, head_view, neuron_view, pairs_view, subhead_view
 
 LENSES = ("dot", "cosine")
 

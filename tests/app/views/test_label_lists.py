@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.views.label_lists import InOurs, in_ours
-from precompute.index.index import Index
-from precompute.index.label_files import Label
+from lexiscope.app.views.label_lists import InOurs, in_ours
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_files import Label
 from tests.support.site import GPT2, LLAMA, K
 
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.layer import FIRST, SORTS, layer_view, token_named
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.shape import LENSES
+from lexiscope.app.views.layer import FIRST, SORTS, layer_view, token_named
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import LENSES
 from tests.support.lists import SHAPES, all_listings, stored_arrays, token
 from tests.support.synthetic import D_VOCAB
 

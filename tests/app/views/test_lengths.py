@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.views.lengths import offered, reaching
+from lexiscope.app.views.lengths import offered, reaching
 
 
 @pytest.mark.parametrize(("usual", "stored", "expected"), [

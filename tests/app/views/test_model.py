@@ -5,12 +5,12 @@ import math
 import pytest
 from starlette.testclient import TestClient
 
-from app import addresses
-from app.html.numbers import ratio
-from app.html.tokens import plain_pairs
-from app.views.model import READABLE_PAIRS, STEPS, model_view, random_neuron
-from precompute.index.index import Index
-from precompute.shape import LENSES, MATRICES, PRESETS
+from lexiscope.app import addresses
+from lexiscope.app.html.numbers import ratio
+from lexiscope.app.html.tokens import plain_pairs
+from lexiscope.app.views.model import READABLE_PAIRS, STEPS, model_view, random_neuron
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 from tests.support.lists import SHAPES, all_pairs, stored_arrays, token
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
@@ -74,7 +74,7 @@ def test_maps_show_readability_or_coherence(client: TestClient) -> None:
         page = parsed(html)
         chosen = [a.text.strip() for a in page.all("a", **{"aria-current": "true"})]
         assert [text for text in chosen if text in ("readability", "coherence")] == [number]
-        head = addresses.head(LLAMA, 1, 2, lens=view["lens"])
+        head = addresses.link("head", LLAMA, 1, 2, lens=view["lens"])
         cells = [cell for cell in page.all("a", href=head) if "data-heat" in cell.attributes]
         assert [cell.text.strip() for cell in cells] == [ratio(view["rows"][0][m][2][number]) for m in ("vo", "qk")]
         title = cells[0].attributes["title"]

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from app.views.notes import head_note, neuron_note, pairs_note, subhead_note
-from precompute.shape import Shape
+from lexiscope.app.views.notes import head_note, neuron_note, pairs_note, subhead_note
+from lexiscope.precompute.shape import Shape
 
 LEARNED = Shape("bert", 2, 4, 4, 32, 8, 48, 99, gated=False, tied=True, positions="learned", causal=False)
 ROTARY = replace(LEARNED, positions="rotary", causal=True)

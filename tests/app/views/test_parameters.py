@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.formats.json_format import ascii_json
-from app.views.neuron import neuron_view
-from app.views.pairs import pairs_view
-from app.views.seeds import SeedWord
-from app.views.subhead import subhead_view
-from precompute.index.index import Index
-from precompute.index.tokens import TokenTable
-from precompute.shape import PRESETS
+from lexiscope.app.formats.json_format import ascii_json
+from lexiscope.app.views.seeds import SeedWord
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.shape import PRESETS
 from tests.support.synthetic import (
     GPT2,
     LLAMA,
@@ -28,6 +26,7 @@ from tests.support.synthetic import (
     shard_arrays,
     write_index,
 )
+from tests.support.views import neuron_view, pairs_view, subhead_view
 
 
 def decoded(view: Any) -> Any:
@@ -84,17 +83,17 @@ def test_ff(index: Index) -> None:
         "key": expected_vector(arrays, "ff_key", 4, 1),
         "value": expected_vector(arrays, "ff_value", 4, 1), "similarity": agreed["top"],
         "similarity_bottom": agreed["bottom"], "agrees": agreed["end"], "shared": agreed["shared"], "along": [],
-        "opposed": [], "shuffled": agreed["shuffled"], "note": "",
+        "opposed": [], "shuffled": agreed["shuffled"], "matches": {}, "note": "",
     }  # fmt: skip
 
 
 def test_ff_has_up_where_neurons_are_gated(indexes: dict[str, Index]) -> None:
     content = decoded(neuron_view(indexes["llama-like"], 2, 3))
     assert content["up"] == expected_vector(shard_arrays(LLAMA, seed=2), "ff_up", 3, 0)
-    assert list(content) == [
+    assert content.keys() == {
         "model", "build", "layer", "neuron", "lens", "key", "value", "up", "similarity", "similarity_bottom",
-        "agrees", "shared", "along", "opposed", "shuffled", "note",
-    ]  # fmt: skip
+        "agrees", "shared", "along", "opposed", "shuffled", "matches", "note",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("matrix", ["vo", "qk"])
@@ -141,7 +140,7 @@ def test_subhead_of_grouped_heads(indexes: dict[str, Index]) -> None:
                 "vo": expected_agreement(arrays, "vo", (head, 1, 0), ("w_v", 1 * 3 + 1), ("w_o", head * 3 + 1)),
                 "qk": expected_agreement(arrays, "qk", (head, 1, 0), ("w_q", head * 3 + 1), ("w_k", 1 * 3 + 1)),
             },
-            "note": view.note,
+            "matches": {}, "note": view.note,
         }  # fmt: skip
         assert "Heads 2 to 3 share" in view.note
         assert "mix channel 1 with 2:" in view.note
@@ -157,7 +156,8 @@ def test_k_shortens_and_never_lengthens(index: Index) -> None:
     assert short.value
     assert short.key.top == full.key.top[:3]
     assert short.value.bottom == full.value.bottom[:3]
-    assert neuron_view(index, 1, 0, k=10 * K) == full
+    with pytest.raises(BadRequest, match=f"k goes from 1 to {K}"):
+        neuron_view(index, 1, 0, k=10 * K)
     assert len(pairs_view(index, "vo", 1, 0).top) == PAIRS
     assert len(pairs_view(index, "vo", 1, 0, k=2).top) == 2
     output = subhead_view(index, 1, 0, 0, k=1).o

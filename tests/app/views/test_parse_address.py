@@ -5,9 +5,12 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
-from app.views.parse_address import examples, out_of_range, parse_address, pasted_model, possible_pages
-from precompute.shape import Shape
+from lexiscope.app.pages.page import find_pages
+from lexiscope.app.views.parse_address import examples, out_of_range, parse_address, pasted_model, possible_pages
+from lexiscope.precompute.shape import Shape
 from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
+
+find_pages()  # their patterns are what addresses are read with
 
 # GPT2 of the tests: 4 layers, 2 heads of 4, 6 neurons.
 
@@ -108,7 +111,7 @@ def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> N
         "lens": "cosine", "preset": "words", "k": "7", "page": "2", "sort": "norm", "token": "300", "kind": "vo",
         "group": "from", "reading": "norm", "q": "dog", "hubs": "hide", "map": "coherence",
         "text": "a dog", "layer": "1", "figure": "inverse", "as": "gpt2-medium",
-        "list": "vo/21/7", "ranks": "1",
+        "list": "vo/21/7",
     }  # fmt: skip
     numbers = {
         "model": "tiny",

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from app.views.hubs import without_hubs
-from app.views.prompt import prompt_view
-from precompute.index.index import Index
-from precompute.live.wire.panels import HeadPattern as WorkersPattern
-from precompute.live.wire.panels import Look, Message, TokenPattern
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.live.wire.shared import Scored
+from lexiscope.app.views.hubs import without_hubs
+from lexiscope.app.views.prompt import prompt_view
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import HeadPattern as WorkersPattern
+from lexiscope.precompute.live.wire.answers import Look, Message, PromptAnswer, Scored, TokenPattern
+from lexiscope.precompute.live.wire.asks import PromptAsk
 from tests.support.crowded import BYTE, DOG, make
 
 TOKENS = tuple(Scored(id=token, score=10.0 - at) for at, token in enumerate([40, DOG, 41, BYTE, 42, 43]))
@@ -39,10 +38,10 @@ def answer() -> PromptAnswer:
 def test_as_many_remain_as_were_asked_for(
     index: Index, k: int, shown: list[int], kept: list[int], left_out: int
 ) -> None:
-    ask = PromptAsk(text="a", panels=frozenset({"patterns"}), k=k, spare=40)
+    ask = PromptAsk(text="a", panel=("patterns",), k=k, spare=40)
     assert {DOG, BYTE} <= index.hubs("dot")
     for hubs, expected in ((frozenset[int](), shown), (index.hubs("dot"), kept)):
-        view = prompt_view(index, ask, "patterns", answer(), hubs)
+        view = prompt_view(index, ask, answer(), hubs)
         if hubs:
             view = without_hubs(index, view)
             assert view.hubs_hidden == 7 * left_out

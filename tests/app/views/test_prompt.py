@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from app.formats.tables import view_csv
-from app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
-from precompute.index.index import Index
-from precompute.live.wire.panels import ChosenNeuron
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.live.wire.shared import Likely
+from lexiscope.app.formats.tables import view_csv
+from lexiscope.app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import ChosenNeuron, Likely, PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
 from tests.support.site import GPT2, LLAMA
 
 
@@ -27,7 +26,7 @@ def page_of(index: Index, layer: int, neuron: int) -> PromptView:
         untouched=(),
         neuron=chosen,
     )
-    return prompt_view(index, PromptAsk(text="a text", layer=layer, neuron=neuron), "neurons", answer)
+    return prompt_view(index, PromptAsk(text="a text", layer=layer, neuron=neuron, panel=("neurons",)), answer)
 
 
 def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> None:

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from app import addresses
-from app.views.first_words import FIRST
-from app.views.search import GROUPS, search_view, suggest_view
-from app.views.search_matches import FIRST_PAIRS
-from app.views.search_text import LONGEST
-from precompute.errors import BadRequest, NotFound
-from precompute.index.index import Index
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS
+from lexiscope.app import addresses
+from lexiscope.app.views.first_words import FIRST
+from lexiscope.app.views.search import GROUPS, search_view, suggest_view
+from lexiscope.app.views.search_matches import FIRST_PAIRS
+from lexiscope.app.views.search_text import LONGEST
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS
 from tests.support.lists import (
     READY,
     SHAPES,
@@ -257,7 +257,7 @@ def test_any_text_has_an_answer(index: Index, q: str) -> None:
 def test_two_words_may_be_a_pair_for_heads(index: Index, q: str, relation: str | None, is_arrow: bool) -> None:
     view = search_view(index, q, "cosine", live=True)
     assert view.relation == relation
-    address = addresses.relation("gpt2-like", pairs=relation, lens="cosine") if is_arrow else None
+    address = addresses.link("relation", "gpt2-like", pairs=relation, lens="cosine") if is_arrow else None
     assert view.jump == address
     assert search_view(index, q, "cosine").jump is None
     if is_arrow and relation:

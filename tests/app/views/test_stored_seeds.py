@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.commands.seeds import tokenizer_of
-from app.views.stored_seeds import stored_seeds_view
-from app.weights import weights_of_index
-from precompute.errors import BadRequest, NotFound
-from precompute.index.index import Index
-from precompute.live.seed_ranking import find_seed, rank_by_seeds
-from precompute.shape import ENDS
+from lexiscope.app.commands.seeds import tokenizer_of
+from lexiscope.app.views.stored_seeds import stored_seeds_view
+from lexiscope.app.weights import weights_of_index
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.seed_ranking import find_seed, rank_by_seeds
+from lexiscope.precompute.shape import ENDS
 from tests.support.site import DIFFERENCE, GPT2, LLAMA
 
 

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.views.readable import SAME
-from app.views.through_heads import CARDS, Echo, ThroughHeadsView, chosen_layers, first_layers, through_heads_view
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.live.wire.shared import Scored
-from precompute.live.wire.words import HeadReading, ThroughHeadsAnswer, WordUsed
+from lexiscope.app.views.readable import SAME
+from lexiscope.app.views.through_heads import (
+    CARDS,
+    Echo,
+    ThroughHeadsView,
+    chosen_layers,
+    first_layers,
+    through_heads_view,
+)
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import HeadReading, Scored, ThroughHeadsAnswer, WordUsed
 from tests.app.views.test_worth_reading import DULL, FORMS, LETTERS, WORDS, ids, opened, words
 
 
@@ -71,10 +77,10 @@ def test_heads_that_echo_come_by_rank(word_index: Index) -> None:
 
 
 def test_layers(word_index: Index) -> None:
-    assert chosen_layers(word_index, "all") == (0, 1)
+    assert chosen_layers(word_index, None) == (0, 1)
     assert first_layers(word_index) == "0-1"
     with pytest.raises(NotFound, match="has layers 0 to 1"):
-        chosen_layers(word_index, "0-2")
+        chosen_layers(word_index, (0, 1, 2))
 
 
 def test_a_page_that_was_asked_nothing(word_index: Index) -> None:

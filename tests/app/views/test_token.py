@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.first_words import FIRST
-from app.views.token import FIRST_LISTINGS, FIRST_PAIRS, token_view
-from precompute.build.inverted import invert_pairs
-from precompute.errors import NotFound
-from precompute.index import tensor_file
-from precompute.index.index import Index
-from precompute.index.lookup import layers as lookup_layers
-from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES
+from lexiscope.app.views.first_words import FIRST
+from lexiscope.app.views.token import FIRST_LISTINGS, FIRST_PAIRS, token_view
+from lexiscope.precompute.build.inverted import invert_pairs
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index import tensor_file
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import layers as lookup_layers
+from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES
 from tests.support.builds import quick_build, small_gpt2
 from tests.support.lists import (
     READY,

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.views.token_search import TokenSearch
-from precompute.index.tokens import TokenTable
+from lexiscope.app.views.token_search import TokenSearch
+from lexiscope.precompute.index.tokens import TokenTable
 from tests.support.synthetic import raw_tokens
 
 TABLE = TokenTable.of(raw_tokens())

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.views.model import model_view
-from app.views.readable import SAME, STEM, UNLEARNED, readable
-from app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
-from precompute.build.shard_writer import write_vocabulary
-from precompute.index.index import Index
-from precompute.index.tokens import pack
-from precompute.shape import LENSES, PRESETS
+from lexiscope.app.views.model import model_view
+from lexiscope.app.views.readable import SAME, STEM, UNLEARNED, readable
+from lexiscope.app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
+from lexiscope.precompute.build.shard_writer import write_vocabulary
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tokens import pack
+from lexiscope.precompute.shape import LENSES, PRESETS
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, visit
 from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, stored_arrays

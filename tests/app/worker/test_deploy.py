@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from app.settings import PREFIX, Settings
+from lexiscope.app.settings import PREFIX, Settings
 
 pytestmark = [
     pytest.mark.slow,
@@ -30,12 +30,12 @@ GROUPS = [
 def test_a_serve_config(name: str) -> None:
     from ray.serve.schema import ServeDeploySchema
 
-    from app.worker.ray_serve import WorkerArguments
+    from lexiscope.app.worker.ray_serve import WorkerArguments
 
     config = ServeDeploySchema.model_validate(CONFIGS[name])
     settings = Settings()
     assert config.http_options.request_timeout_s == settings.request_seconds + 1
-    assert config.http_options.keep_alive_timeout_s > 30  # workers/connections.py keeps them so long
+    assert config.http_options.keep_alive_timeout_s > 30  # live/connections.py keeps them so long
     for application in config.applications:
         assert application.route_prefix == f"/{application.name}"
         module, _, builder = application.import_path.partition(":")
@@ -58,7 +58,7 @@ def test_serve_lets_through_whatever_our_queue_does() -> None:
     """Our own queue is the one that refuses."""
     from ray.serve.config import AutoscalingConfig
 
-    from app.worker.ray_serve import WorkerArguments, application, deployment_options
+    from lexiscope.app.worker.ray_serve import WorkerArguments, application, deployment_options
 
     arguments = WorkerArguments.model_validate(CONFIGS["serve.yaml"]["applications"][0]["args"])
     for settings in (Settings(), Settings(queue=5000), Settings(connections=10)):
@@ -77,7 +77,7 @@ def test_serve_lets_through_whatever_our_queue_does() -> None:
     ({"min_replicas": 0}, "greater than or equal to 1"),
 ])  # fmt: skip
 def test_arguments_that_are_refused(wrong: dict[str, Any], said: str) -> None:
-    from app.worker.ray_serve import WorkerArguments
+    from lexiscope.app.worker.ray_serve import WorkerArguments
 
     with pytest.raises(ValueError, match=re.escape(said)):
         WorkerArguments.model_validate({"model": "gpt2", **wrong})

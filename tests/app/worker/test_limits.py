@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from app.settings import Settings
-from app.worker.limits import Limits
-from app.workers.errors import TooLarge
-from precompute.live.wire.prompt import HeadOff, PromptAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
+from lexiscope.app.settings import Settings
+from lexiscope.app.worker.limits import Limits
+from lexiscope.precompute.live.wire.asks import PromptAsk, RelationAsk, SeedsAsk, ThroughHeadsAsk
+from lexiscope.precompute.live.wire.errors import TooLarge
+from lexiscope.precompute.live.wire.grammar import HeadOff, Term, Word, WordPair
 
 LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3, heads_limit=24))
 PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(layer=0, head=0)
@@ -17,14 +17,13 @@ WORD = Word(word="a")
 
 
 @pytest.mark.parametrize(("ask", "said"), [
-    (SeedsAsk(terms=(TERM,) * 3, kinds=("ff_key",), n=5), None),
-    (SeedsAsk(terms=(TERM,) * 4, kinds=("ff_key",), n=5), "4 words: up to 3 are taken (the setting seeds_limit)"),
-    (SeedsAsk(terms=(TERM,), kinds=("ff_key",) * 100, n=5), "100 kinds"),
+    (SeedsAsk(words=(TERM,) * 3, kind=("ff_key",), k=5), None),
+    (SeedsAsk(words=(TERM,) * 4, kind=("ff_key",), k=5), "4 words: up to 3 are taken (the setting seeds_limit)"),
     (RelationAsk(pairs=(PAIR,) * 3), None),
     (RelationAsk(pairs=(PAIR,) * 4), "4 pairs: up to 3"),
-    (ThroughHeadsAsk(groups=((WORD,) * 2, (WORD,)), layers=(0,)), None),
-    (ThroughHeadsAsk(groups=((WORD,) * 2, (WORD,) * 2), layers=(0,)), "4 words: up to 3"),
-    (PromptAsk(text="a", k=5, interventions=(OFF,) * 4), "4 changes: up to 3"),
+    (ThroughHeadsAsk(words=((WORD,) * 2, (WORD,)), layers=(0,)), None),
+    (ThroughHeadsAsk(words=((WORD,) * 2, (WORD,) * 2), layers=(0,)), "4 words: up to 3"),
+    (PromptAsk(text="a", k=5, off=(OFF,) * 4), "4 changes: up to 3"),
 ])  # fmt: skip
 def test_numbers_of_things(ask: Any, said: str | None) -> None:
     if said is None:
@@ -39,7 +38,7 @@ def test_numbers_of_things(ask: Any, said: str | None) -> None:
     (13, 2, "2 words through 13 heads"),
 ])  # fmt: skip
 def test_words_times_heads(layers: int, head: int | None, said: str | None) -> None:
-    ask = ThroughHeadsAsk(groups=((WORD,), (WORD, WORD)), layers=tuple(range(layers)), head=head)
+    ask = ThroughHeadsAsk(words=((WORD,), (WORD, WORD)), layers=tuple(range(layers)), head=head)
     if said is None:
         LIMITS.check_heads(ask, n_heads=3)
         return
@@ -85,7 +84,7 @@ def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
     def estimate(ask: Any, tokens: int) -> float:
         match ask:
             case PromptAsk():
-                return tokens * (1 + len(ask.panels))
+                return tokens * (1 + len(ask.panel))
             case RelationAsk():
                 return 5 * len(ask.pairs)
             case _:
@@ -94,17 +93,17 @@ def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
     limits = Limits.of(Settings(ask_seconds=15))
     panels = frozenset({"evolution", "coverage"})
     for ask, tokens, said in (
-        (PromptAsk(text="a", panels=panels), 5, None),
-        (PromptAsk(text="a", panels=panels), 6, "a run of 6 tokens with 2 panels (coverage, evolution) would take "
+        (PromptAsk(text="a", panel=panels), 5, None),
+        (PromptAsk(text="a", panel=panels), 6, "a run of 6 tokens with 2 panels (coverage, evolution) would take "
          "about 18 s on this machine: up to 15 s are computed for one request (the setting ask_seconds); up to 5 "
          "tokens would do; without "),
-        (PromptAsk(text="a"), 16, "a run of 16 tokens with no panels would take about 16 s"),
-        (PromptAsk(text="a", panels=frozenset({"neurons"}), interventions=(OFF,)), 9,
+        (PromptAsk(text="a", panel=()), 16, "a run of 16 tokens with no panels would take about 16 s"),
+        (PromptAsk(text="a", panel=("neurons",), off=(OFF,)), 9,
          "9 tokens, once changed and once not, with 1 panel (neurons)"),
         (RelationAsk(pairs=(PAIR,) * 3), 0, None),
         (RelationAsk(pairs=(PAIR,) * 4), 0, "a relation of 4 pairs would take about 20 s"),
         (RelationAsk(pairs=(PAIR,) * 4), 0, "; up to 3 pairs would do"),
-        (SeedsAsk(terms=(TERM,), kinds=("ff_key",), heads=True), 0, "; without heads it takes about 0.5 s"),
+        (SeedsAsk(words=(TERM,), kind=("ff_key",), heads=True), 0, "; without heads it takes about 0.5 s"),
     ):  # fmt: skip
         if said is None:
             limits.check_seconds(ask, tokens, estimate)

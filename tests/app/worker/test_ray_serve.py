@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from app.workers.protocol import VISITOR_HEADER, WEIGHTS_HEADER
+from lexiscope.precompute.live.wire.protocol import VISITOR_HEADER, WEIGHTS_HEADER
 from tests.support.processes import ROOT, alive
 from tests.support.site import GPT2
 from tests.support.workers import PROMPT, SEEDS, HeldEngine, asking_site, in_thread, listening, post, until, worker_app
@@ -33,11 +33,11 @@ ASKS: list[tuple[str, dict[str, Any]]] = [
     ("seeds", SEEDS),
     ("seeds", {**SEEDS, "heads": True}),
     ("relation", {"pairs": [{"source": "dog", "target": "dogs"}]}),
-    ("heads", {"groups": [[{"word": "dog"}]], "layers": [0, 1]}),
+    ("heads", {"words": [[{"word": "dog"}]], "layers": [0, 1]}),
     ("reading", {"kind": "ff_value", "layer": 1, "index": 3, "reading": "norm", "k": 5}),
     ("states", {"text": "the dog", "layer": 0}),
-    ("prompt", {"text": "The dog and the lion", "panels": ["evolution", "attention", "patterns", "neurons"]}),
-    ("prompt", {"text": "The dog", "panels": ["coverage", "attribution"]}),
+    ("prompt", {"text": "The dog and the lion", "panel": ["evolution", "attention", "patterns", "neurons"]}),
+    ("prompt", {"text": "The dog", "panel": ["coverage", "attribution"]}),
 ]
 
 
@@ -146,7 +146,7 @@ def test_progress_arrives_while_it_is_computed(cluster: Cluster) -> None:
 @pytest.mark.parametrize(("path", "ask", "headers", "status", "said"), [
     ("seeds", SEEDS, {}, 401, "LEXISCOPE_WORKER_TOKEN"),
     ("seeds", SEEDS, {**KNOWN, WEIGHTS_HEADER: "0" * 64}, 409, f"the worker has {GPT2} with the weights"),
-    ("seeds", {"terms": "x" * 30_000}, KNOWN, 413, "more than 20000 bytes (the setting body_limit)"),
+    ("seeds", {"words": "x" * 30_000}, KNOWN, 413, "more than 20000 bytes (the setting body_limit)"),
     ("prompt", {**PROMPT, "text": "dog " * 60}, KNOWN, 413, "up to 40 are read (the setting prompt_tokens)"),
     ("prompt/events", {**PROMPT, "text": "dog " * 60}, KNOWN, 413, "up to 40 are read (the setting prompt_tokens)"),
     ("prompt", {"text": 1}, KNOWN, 422, "text"),

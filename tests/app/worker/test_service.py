@@ -1,11 +1,10 @@
 """The worker over HTTP, around a real engine: answers, limits, batches, streams, its end, and all that is malformed.
-What the server makes of it is for workers/test_client.py; the mathematics has tests of its own."""
+What the server makes of it is for live/test_client.py; the mathematics has tests of its own."""
 
 import json
 import logging
 import socket
 import threading
-import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -15,12 +14,11 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
-from app.settings import Settings
-from app.worker.service import create_worker
-from app.workers.protocol import WEIGHTS_HEADER, Fault, Health
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import SeedsAnswer, SeedsAsk
+from lexiscope.app.settings import Settings
+from lexiscope.app.worker.service import create_worker
+from lexiscope.precompute.live.wire.answers import PromptAnswer, SeedsAnswer, StatesAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk, StatesAsk, StatesReadingAsk
+from lexiscope.precompute.live.wire.protocol import WEIGHTS_HEADER, Fault, Health
 from tests.support.site import GPT2
 from tests.support.workers import (
     PROMPT,
@@ -55,7 +53,7 @@ def test_it_answers_as_the_engine_does(worker: str, engine: HeldEngine) -> None:
     run = PromptAnswer.model_validate_json(post(f"{worker}/prompt", PROMPT).content)
     assert [run] == engine.prompts([PromptAsk.model_validate(PROMPT)])
     reading = {"kind": "ff_value", "layer": 1, "index": 3, "reading": "norm", "k": 5}
-    through = {"groups": [[{"word": "dog"}]], "layers": [0, 1]}
+    through = {"words": [[{"word": "dog"}]], "layers": [0, 1]}
     relation = {"pairs": [{"source": "France", "target": "Paris"}]}
     for path, ask in (("relation", relation), ("heads", through), ("reading", reading)):
         assert post(f"{worker}/{path}", ask).status_code == 200
@@ -78,22 +76,22 @@ def test_health(worker: str, loaded: tuple[HeldEngine, str]) -> None:
 LONG = "dog " * 400
 JSON = {"content-type": "application/json"}
 MALFORMED: list[tuple[str, bytes, int, str]] = [
-    ("/seeds", b"", 422, "Field required"),
-    ("/seeds", b"{", 422, "JSON decode error"),
-    ("/seeds", b"[" * 100_000, 400, ""),
-    ("/seeds", b'{"terms": [{"word": ""}], "kinds": ["ff_key"]}', 422, "terms.0.word"),
-    ("/seeds", b'{"terms": [{"word": "   "}], "kinds": ["ff_key"]}', 404, "has no tokens"),
-    ("/seeds", b'{"terms": [{"word": "\\ud800"}], "kinds": ["ff_key"]}', 422, ""),
-    ("/seeds", b'{"terms": [{"word": "dog", "weight": NaN}], "kinds": ["ff_key"]}', 422, "terms.0.weight"),
-    ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["w_z"]}', 404, "w_z"),
-    ("/seeds", b'{"terms": [{"word": "dog"}], "kinds": ["ff_key"], "n": 1000000}', 422, "n: "),
+    ("/seeds", b"", 422, "Invalid JSON"),
+    ("/seeds", b"{", 422, "Invalid JSON"),
+    ("/seeds", b"[" * 100_000, 422, "Invalid JSON"),
+    ("/seeds", b'{"words": [{"word": ""}], "kind": ["ff_key"]}', 422, "words.0.word"),
+    ("/seeds", b'{"words": [{"word": "   "}], "kind": ["ff_key"]}', 404, "has no tokens"),
+    ("/seeds", b'{"words": [{"word": "\\ud800"}], "kind": ["ff_key"]}', 422, ""),
+    ("/seeds", b'{"words": [{"word": "dog", "weight": NaN}], "kind": ["ff_key"]}', 422, "words.0.weight"),
+    ("/seeds", b'{"words": [{"word": "dog"}], "kind": ["w_z"]}', 422, "w_z"),
+    ("/seeds", b'{"words": [{"word": "dog"}], "kind": ["ff_key"], "k": 1000000}', 422, "k: "),
     ("/seeds", b" " * 1_100_000, 413, "1048576 bytes (the setting body_limit)"),
-    ("/seeds", json.dumps({**SEEDS, "terms": [{"word": "dog"}] * 9}).encode(), 413, "9 words: up to 8"),
+    ("/seeds", json.dumps({**SEEDS, "words": [{"word": "dog"}] * 9}).encode(), 413, "9 words: up to 8"),
     ("/prompt", json.dumps({"text": LONG}).encode(), 413, "tokens: up to 60 are read (the setting prompt_tokens)"),
     ("/prompt", b'{"text": "dog", "position": 99}', 404, "99"),
-    ("/prompt", b'{"text": "dog", "layer": 1%s}' % (b"0" * 30), 404, "layer"),
-    ("/prompt", b'{"text": "dog", "panels": ["everything"]}', 422, "panels"),
-    ("/prompt", b'{"text": "dog", "interventions": [{"kind": "head", "layer": 0, "head": 99}]}', 404, "head 99"),
+    ("/prompt", b'{"text": "dog", "layer": 1%s}' % (b"0" * 30), 422, "layer"),
+    ("/prompt", b'{"text": "dog", "panel": ["everything"]}', 422, "panel"),
+    ("/prompt", b'{"text": "dog", "off": "0.h99"}', 404, "head 99"),
     ("/prompt/events", b'{"text": ""}', 422, "text"),
     ("/reading", b'{"kind": "ff_key", "layer": 99, "index": 0, "reading": "norm"}', 404, "99"),
     ("/states", json.dumps({"text": LONG}).encode(), 413, "tokens: up to 60 are read (the setting prompt_tokens)"),
@@ -110,7 +108,7 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
 
 @pytest.mark.parametrize(("path", "body", "status", "said"), MALFORMED)
 def test_malformed(worker: str, path: str, body: bytes, status: int, said: str) -> None:
-    answer = httpx2.post(worker + path, content=body, headers=JSON, timeout=30, verify=False)
+    answer = httpx2.post(worker + path, content=body, headers=JSON, timeout=120, verify=False)
     fault = Fault.model_validate_json(answer.content)
     assert (answer.status_code, fault.status) == (status, status), answer.text
     assert said in fault.detail
@@ -168,15 +166,15 @@ def test_a_failure_hurts_nobody_else_and_tells_no_words(
     def failing(asks: Any) -> Any:
         started.set()
         free.wait(30)
-        if any(term.word == "secret" for ask in asks for term in ask.terms):
+        if any(term.word == "secret" for ask in asks for term in ask.words):
             raise ValueError("secret")
         return real(asks)
 
     monkeypatch.setattr(engine, "seeds", failing)
-    blocker, _ = in_thread(lambda: post(f"{worker}/seeds", {**SEEDS, "n": 1}))
+    blocker, _ = in_thread(lambda: post(f"{worker}/seeds", {**SEEDS, "k": 1}))
     started.wait(30)  # while one is computed, both others wait and share a batch
     good, good_answer = in_thread(lambda: post(f"{worker}/seeds", SEEDS))
-    bad, bad_answer = in_thread(lambda: post(f"{worker}/seeds", {**SEEDS, "terms": [{"word": "secret"}]}))
+    bad, bad_answer = in_thread(lambda: post(f"{worker}/seeds", {**SEEDS, "words": [{"word": "secret"}]}))
     until(lambda: health(worker).queue == 2)
     free.set()
     for thread in (blocker, good, bad):
@@ -191,7 +189,7 @@ def test_a_failure_hurts_nobody_else_and_tells_no_words(
 def test_nothing_typed_is_logged(worker: str, caplog: pytest.LogCaptureFixture) -> None:
     """Though each request is."""
     with caplog.at_level(logging.INFO, "lexiscope"):
-        post(f"{worker}/seeds", {**SEEDS, "terms": [{"word": "zebra"}]})
+        post(f"{worker}/seeds", {**SEEDS, "words": [{"word": "zebra"}]})
         post(f"{worker}/prompt", {"text": "zebra " * 300})
         post(f"{worker}/prompt", {"text": "zebra", "position": 100})
         httpx2.post(f"{worker}/seeds", content=b'{"zebra', headers=JSON, verify=False)
@@ -222,13 +220,11 @@ def test_the_worker_ends_with_its_computing_thread(
 
     monkeypatch.setattr(engine, "seeds", panic)
     failed = threading.Event()
-    with listening(create_worker(engine, GPT2, "", Settings(), failed.set)) as worker:
+    with listening(create_worker(engine, GPT2, "", Settings(request_seconds=3600), failed.set)) as worker:
         assert get(f"{worker}/health").status_code == 200
-        started = time.monotonic()
         guilty = post(f"{worker}/seeds", SEEDS)
-        assert time.monotonic() - started < 25  # and not request_seconds
         assert (guilty.status_code, "retry-after" in guilty.headers) == (500, False)
-        assert failed.wait(30)
+        assert failed.wait(120)
         assert "the computing thread failed: Panic at" in caplog.text
         assert "zebra" not in caplog.text
         health = get(f"{worker}/health")
@@ -244,7 +240,7 @@ def test_a_body_that_never_comes(engine: HeldEngine) -> None:
     app = worker_app(engine, GPT2, "", body_seconds=0.3)
     with listening(app) as worker:
         address = urlsplit(worker)
-        with socket.create_connection((address.hostname, address.port or 80), timeout=20) as connection:
+        with socket.create_connection((address.hostname, address.port or 80), timeout=120) as connection:
             connection.sendall(b"POST /seeds HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
     assert answer.startswith(b"HTTP/1.1 408 ")

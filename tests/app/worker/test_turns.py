@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from app.worker.jobs import Job
-from app.worker.turns import Turns
-from precompute.live.wire.prompt import PromptAsk
+from lexiscope.app.worker.jobs import Job
+from lexiscope.app.worker.turns import Turns
+from lexiscope.precompute.live.wire.asks import PromptAsk
 
 ASK = PromptAsk(text="x", k=5)
 Coming = tuple[str, float]  # a visitor, and what their ask costs

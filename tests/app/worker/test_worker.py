@@ -8,22 +8,30 @@ from typing import Any
 
 import pytest
 
-from app.settings import Settings
-from app.worker.limits import Limits
-from app.worker.worker import Worker
-from app.workers.errors import LiveDown, LiveFull, TimedOut, TooLarge
-from app.workers.protocol import ENDPOINTS, Ask
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
+from lexiscope.app.settings import Settings
+from lexiscope.app.worker.limits import Limits
+from lexiscope.app.worker.worker import Worker
+from lexiscope.precompute.live.wire.asks import (
+    ASKS,
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.errors import LiveDown, LiveFull, TimedOut, TooLarge
+from lexiscope.precompute.live.wire.fields import Ask
+from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from tests.support.site import GPT2
 from tests.support.workers import HeldEngine
 
 pytestmark = pytest.mark.anyio
 
-PROMPT = PromptAsk(text="The dog and the lion", panels=frozenset({"evolution"}))
-SEEDS = SeedsAsk(terms=(Term(word="dog"),), kinds=("ff_value",), n=5)
+PROMPT = PromptAsk(text="The dog and the lion", panel=("evolution",))
+SEEDS = SeedsAsk(words=(Term(word="dog"),), kind=("ff_value",), k=5)
 
 
 @asynccontextmanager
@@ -36,13 +44,13 @@ async def working(engine: HeldEngine, **settings: Any) -> AsyncIterator[Worker]:
             engine.hold.clear()
 
 
-async def ask(worker: Worker, what: Ask, visitor: str = "anybody", report: Any = None) -> bytes:
+async def ask(worker: Worker, what: Ask[Any], visitor: str = "anybody", report: Any = None) -> bytes:
     async with worker.queued(what, visitor, report) as waiter:
         return await worker.answer(waiter)
 
 
 async def until(true: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not true():
             await asyncio.sleep(0.002)
 
@@ -60,7 +68,7 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
             SEEDS,
             ReadingAsk(kind="ff_value", layer=1, index=3, reading="norm"),
             RelationAsk(pairs=(WordPair(source="dog", target="lion"),)),
-            ThroughHeadsAsk(groups=((Word(word="dog"),),), layers=(0,)),
+            ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0,)),
         ):
             assert await ask(worker, quick)
         assert not run.done()
@@ -74,7 +82,7 @@ async def test_what_is_quick_does_not_wait_for_a_run(engine: HeldEngine) -> None
     PairsReadingAsk(matrix="vo", layer=1, head=1, reading="mlp"),
     StatesAsk(text="the dog"), StatesReadingAsk(states=bytes(4 * 32)),
 ])  # fmt: skip
-async def test_one_thread_runs_the_model(engine: HeldEngine, runs: Ask) -> None:
+async def test_one_thread_runs_the_model(engine: HeldEngine, runs: Ask[Any]) -> None:
     engine.hold.set()
     async with working(engine) as worker:
         first = asyncio.create_task(ask(worker, other(1)))
@@ -126,18 +134,25 @@ async def test_who_leaves_takes_nothing_from_others(engine: HeldEngine) -> None:
     assert engine.given_up == [[PROMPT.text]]
 
 
-async def test_everybody_has_their_own_time(engine: HeldEngine) -> None:
+async def test_everybody_has_their_own_time(engine: HeldEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever joins later waits for as long as anybody else."""
+    loop, passed = asyncio.get_running_loop(), [0.0]  # seconds that pass in a moment, by the event loop's clock
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + sum(passed))
     engine.hold.set()
-    async with working(engine, request_seconds=0.4) as worker:
+    async with working(engine, request_seconds=2000) as worker:
         first = asyncio.create_task(ask(worker, PROMPT, "a"))
-        await asyncio.sleep(0.2)
-        second = asyncio.create_task(ask(worker, PROMPT, "b"))
-        with pytest.raises(TimedOut):
-            await first
-        assert not engine.given_up
-        engine.hold.clear()
-        assert await second
+        await until(lambda: engine.batches)
+        passed.append(1000)
+        async with worker.queued(PROMPT, "b") as joined:
+            second = asyncio.create_task(worker.answer(joined))
+            await asyncio.sleep(0)  # its time begins
+            passed.append(1000)
+            with pytest.raises(TimedOut):
+                await first
+            assert not engine.given_up
+            engine.hold.clear()
+            assert await second
 
 
 async def test_so_many_of_one_visitor(engine: HeldEngine) -> None:
@@ -172,7 +187,7 @@ async def test_visitors_take_turns(engine: HeldEngine) -> None:
 
 
 async def test_what_is_too_dear_is_refused_with_its_numbers(engine: HeldEngine) -> None:
-    long = PROMPT.model_copy(update={"text": "dog " * 40, "panels": frozenset({"evolution", "coverage"})})
+    long = PROMPT.model_copy(update={"text": "dog " * 40, "panel": ("evolution", "coverage")})
     seconds = engine.cost(long, engine.token_count(long.text)) / engine.speed
     async with working(engine, ask_seconds=seconds / 2) as worker:
         with pytest.raises(TooLarge) as caught:
@@ -182,7 +197,7 @@ async def test_what_is_too_dear_is_refused_with_its_numbers(engine: HeldEngine) 
             assert said in str(caught.value)
         fewer = int(str(caught.value).split("up to ")[2].split(" tokens")[0])
         assert 0 < fewer < tokens
-        assert await ask(worker, PROMPT.model_copy(update={"panels": frozenset()}))
+        assert await ask(worker, PROMPT.model_copy(update={"panel": ()}))
     assert engine.batches == [[PROMPT.text]]
 
 
@@ -202,7 +217,7 @@ async def test_the_end_of_one_lane_is_that_of_the_worker(
 
     def hold(*_: Any) -> Any:
         started.set()
-        free.wait(30)
+        free.wait(120)
         return []
 
     for name in ("seeds", "prompts"):
@@ -228,4 +243,4 @@ async def test_the_end_of_one_lane_is_that_of_the_worker(
 
 def test_every_ask_can_be_told_from_others() -> None:
     """Which takes a hash."""
-    assert all(ask.__hash__ for ask in ENDPOINTS)
+    assert all(ask.__hash__ for ask in ASKS)

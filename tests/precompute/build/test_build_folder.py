@@ -10,11 +10,18 @@ from typing import Any
 
 import pytest
 
-from precompute.build.build_folder import NEXT
-from precompute.errors import LexiscopeError, ManifestDamaged, NewerFormat, OldFormat, OptionsDiffer, ShardDamaged
-from precompute.index.index import Index
-from precompute.index.layout import shard_file
-from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.build.build_folder import NEXT
+from lexiscope.precompute.errors import (
+    LexiscopeError,
+    ManifestDamaged,
+    NewerFormat,
+    OldFormat,
+    OptionsDiffer,
+    ShardDamaged,
+)
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from tests.support.builds import (
     NEIGHBOURS,
     SHARD,

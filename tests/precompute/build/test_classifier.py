@@ -6,27 +6,23 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from precompute.errors import BadWeights, NotFound, ShardDamaged
-from precompute.index.index import Index
-from precompute.shape import LENSES
-from precompute.verify.sample import check_sample
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.classifier_head import read_head
+from lexiscope.precompute.errors import BadWeights, NotFound, ShardDamaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import LENSES
+from lexiscope.precompute.verify.sample import check_sample
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.classifier_head import read_head
 from tests.support import brute
 from tests.support.builds import K, faults, quick_build, small_gpt2, stamps
 from tests.support.classifiers import HEADS, LABELS, make_classifier
 from tests.support.differences import build_difference, difference_of, nudged, tuned_from
-from tests.support.families import FAMILIES
+from tests.support.families import FAMILIES, family_parameters
 
 FILE = "classifier.safetensors"
-QUICK = ("llama", "bert", "roberta")
-SOME_QUICK = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in HEADS]
 
 
-@pytest.mark.parametrize(
-    "family", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in HEADS]
-)
+@pytest.mark.parametrize("family", family_parameters(*HEADS))
 def test_every_family_has_its_head(tmp_path: Path, family: str) -> None:
     folder = make_classifier(family, tmp_path / "model")
     tensors, names = load_file(folder / "model.safetensors"), HEADS[family]

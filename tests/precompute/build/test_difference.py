@@ -11,16 +11,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from precompute.index.index import Index
-from precompute.index.manifest import Manifest
-from precompute.index.tokens import distinct_classes, token_bytes, whole_words
-from precompute.project.embedding import Embedding
-from precompute.project.vectors import Projector
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
-from precompute.verify.sample import check_sample
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.vectors import Projector
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, SIDES
+from lexiscope.precompute.verify.sample import check_sample
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 from tests.support import brute
 from tests.support.builds import PAIRS, K, Listener, small_gpt2
 from tests.support.differences import (

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from precompute.build.estimate import Work, size_text, smaller, time_text
-from precompute.build.layer import Costs
-from precompute.index.index import Index
-from precompute.index.stored import Stored
-from precompute.shape import LENSES, Shape
+from lexiscope.precompute.build.estimate import Work, size_text, smaller, time_text
+from lexiscope.precompute.build.layer import Costs
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.shape import LENSES, Shape
 from tests.support.builds import PAIRS, K, Listener, quick_build
 
 LLAMA_3_8B = Shape(

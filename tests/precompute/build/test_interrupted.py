@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from precompute.build.build_folder import NEXT
-from precompute.errors import BuildError, DiskFull
-from precompute.files import PARTIAL
-from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.build.build_folder import NEXT
+from lexiscope.precompute.errors import BuildError, DiskFull
+from lexiscope.precompute.files import PARTIAL
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from tests.support.builds import SHARD, SMALL, VOCABULARY, Listener, command, contents, copy, quick_build, small_gpt2
 from tests.support.workers import until
 

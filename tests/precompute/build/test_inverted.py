@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.build.inverted import invert_lists, invert_pairs
+from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
 
 SMALL = st.integers(1, 4)
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from precompute.build.options import BuildOptions, identify
-from precompute.errors import BuildError, IndexMissing, NotFound, OptionsDiffer
-from precompute.index.index import Index
-from precompute.index.layout import shard_size
-from precompute.index.manifest import Manifest
-from precompute.shape import LENSES
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.options import BuildOptions, identify
+from lexiscope.precompute.errors import BuildError, IndexMissing, NotFound, OptionsDiffer
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import shard_size
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.shape import LENSES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, SHARD, K, Listener, contents, copy, faults, quick_build, small_gpt2, stamps
 from tests.support.models import tiny_gpt2, tiny_llama
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.build.inverted import invert_lists, invert_pairs
-from precompute.build.layer import Arrays, BuildContext, Costs, make_layer
-from precompute.index.layout import misfits, shard_layout
-from precompute.index.stored import Stored
-from precompute.index.tokens import distinct_classes, token_bytes, whole_words
-from precompute.project.coherence import FIRST_TOKENS
-from precompute.shape import COMPARED, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
+from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, make_layer
+from lexiscope.precompute.index.layout import misfits, shard_layout
+from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.project.coherence import FIRST_TOKENS
+from lexiscope.precompute.shape import COMPARED, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support import brute
 from tests.support.models import tiny_gpt2, tiny_llama
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute.build.lock import LOCK, build_lock
-from precompute.errors import BuildError, BuildRunning
+from lexiscope.precompute.build.lock import LOCK, build_lock
+from lexiscope.precompute.errors import BuildError, BuildRunning
 from tests.support.builds import forks
 
 

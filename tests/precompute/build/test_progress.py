@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from precompute.build.progress import Progress, duration
+from lexiscope.precompute.build.progress import Progress, duration
 
 
 class Clock:

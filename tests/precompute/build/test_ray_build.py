@@ -25,21 +25,21 @@ from huggingface_hub import constants
 from ray.cluster_utils import Cluster
 from rich.console import Console
 
-from precompute.build.cluster import runner, task, weights
-from precompute.build.cluster.board import Notes
-from precompute.build.cluster.job import NamedModel, build_on_ray
-from precompute.build.cluster.machines import machine_name
-from precompute.build.cluster.progress import ClusterProgress
-from precompute.build.cluster.queue import Order
-from precompute.build.cluster.task import Outcome
-from precompute.build.job import build
-from precompute.build.options import BuildOptions
-from precompute.build.pieces import Piece
-from precompute.errors import BuildError
-from precompute.index.index import Index
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
-from precompute.weights.sources import resolve
+from lexiscope.precompute.build.cluster import runner, task, weights
+from lexiscope.precompute.build.cluster.board import Notes
+from lexiscope.precompute.build.cluster.job import NamedModel, build_on_ray
+from lexiscope.precompute.build.cluster.machines import machine_name
+from lexiscope.precompute.build.cluster.progress import ClusterProgress
+from lexiscope.precompute.build.cluster.queue import Order
+from lexiscope.precompute.build.cluster.task import Outcome
+from lexiscope.precompute.build.job import build
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
+from lexiscope.precompute.weights.sources import resolve
 from tests.precompute.weights.hub_server import Hub
 from tests.support.builds import PAIRS, SMALL, K, Listener, command, contents, small_gpt2
 from tests.support.differences import difference_of, fine_tune, tuned_from
@@ -93,7 +93,7 @@ class Machines:
 
 
 def _load_and_wait() -> str:
-    importlib.import_module("precompute.build.cluster.task")
+    importlib.import_module("lexiscope.precompute.build.cluster.task")
     time.sleep(0.1)
     return str(ray.get_runtime_context().get_node_id())
 
@@ -127,7 +127,7 @@ def machines(hub: tuple[Hub, str]) -> Iterator[Machines]:
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)  # Ray leaves log files and processes to the collector
         patch.setenv("HF_ENDPOINT", hub[1])
-        patch.setenv("RAY_health_check_period_ms", "200")  # five at which nobody answers, and a machine counts as lost
+        patch.setenv("RAY_health_check_period_ms", "1000")  # five at which nobody answers, and a machine counts as lost
         patch.setenv("RAY_idle_worker_killing_time_threshold_ms", "600000")  # another would have to load torch again
         patch.setenv("RAY_memory_monitor_refresh_ms", "0")  # whatever else fills this machine is no fault of ours
         patch.setenv("HF_HUB_CACHE", str(caches[0]))

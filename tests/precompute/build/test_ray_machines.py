@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from precompute.build.cluster.board import Board, Doing
-from precompute.build.cluster.machines import Machine, TaskSize, choose_size
-from precompute.build.cluster.progress import ClusterProgress, work_on_cluster
-from precompute.build.cluster.queue import Order, QueuedBuild
-from precompute.build.estimate import time_text
-from precompute.build.layer import Costs
-from precompute.build.options import BuildOptions
-from precompute.build.prepared import prepare
-from precompute.errors import BuildError
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.cluster.board import Board, Doing
+from lexiscope.precompute.build.cluster.machines import Machine, TaskSize, choose_size
+from lexiscope.precompute.build.cluster.progress import ClusterProgress, work_on_cluster
+from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild
+from lexiscope.precompute.build.estimate import time_text
+from lexiscope.precompute.build.layer import Costs
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.prepared import prepare
+from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, K, Listener
 
 SMALL, LARGE = Machine("small", 8, 0.0, 1 << 34), Machine("large", 64, 0.0, 1 << 38)

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from precompute.build.cluster import task
-from precompute.build.cluster.job import refusal
-from precompute.build.cluster.queue import Order, QueuedBuild, work_off
-from precompute.build.cluster.task import BuildInputs, Outcome, try_piece
-from precompute.build.options import BuildOptions
-from precompute.build.pieces import Piece
-from precompute.build.prepared import prepare
-from precompute.errors import BadWeights
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.cluster import task
+from lexiscope.precompute.build.cluster.job import refusal
+from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild, work_off
+from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, try_piece
+from lexiscope.precompute.build.options import BuildOptions
+from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.build.prepared import prepare
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, K, Listener, copy
 
 Make = Callable[[Piece, int], None]  # by piece and threads; raises what goes wrong

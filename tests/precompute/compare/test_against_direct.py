@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from precompute.compare.common_tokens import CommonTokens, common_tokens
-from precompute.index.comparison import Comparison
-from precompute.index.comparison_record import MATCHES
-from precompute.index.tokens import token_bytes
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.compare.common_tokens import CommonTokens, common_tokens
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.comparison_record import MATCHES
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.comparisons import (
     change_weights,
     correlations,

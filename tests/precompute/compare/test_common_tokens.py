@@ -2,8 +2,8 @@
 
 import pytest
 
-from precompute.compare.common_tokens import check_enough, common_tokens
-from precompute.errors import BuildError
+from lexiscope.precompute.compare.common_tokens import check_enough, common_tokens
+from lexiscope.precompute.errors import BuildError
 
 DOG, CAT, COW, NONE = b" dog", b" cat", b"\xff\xfe", b""
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from precompute.compare import correlate as module
-from precompute.compare.correlate import Vectors, correlate
-from precompute.compare.matches import Matches
+from lexiscope.precompute.compare import correlate as module
+from lexiscope.precompute.compare.correlate import Vectors, correlate
+from lexiscope.precompute.compare.matches import Matches
 
 CPU = torch.device("cpu")
 

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.build.lock import build_lock
-from precompute.compare.job import CompareOptions, compare
-from precompute.errors import BuildError, BuildRunning, DiskFull, OptionsDiffer
-from precompute.files import PARTIAL
-from precompute.index.comparison import Comparison
-from precompute.index.comparison_record import KERNEL, comparison_file
-from precompute.index.stitching import STITCHING
-from precompute.rebuild_command import COMPARISON
-from precompute.shape import DIRECTION_KINDS, SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.compare.job import CompareOptions, compare
+from lexiscope.precompute.errors import BuildError, BuildRunning, DiskFull, OptionsDiffer
+from lexiscope.precompute.files import PARTIAL
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.comparison_record import KERNEL, comparison_file
+from lexiscope.precompute.index.stitching import STITCHING
+from lexiscope.precompute.rebuild_command import COMPARISON
+from lexiscope.precompute.shape import DIRECTION_KINDS, SIDES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 from tests.support.builds import contents, forks, small_gpt2
 from tests.support.comparisons import CompareListener, change_weights, quick_compare
 from tests.support.models import tiny_gpt2, tiny_llama

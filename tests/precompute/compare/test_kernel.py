@@ -8,8 +8,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from precompute.compare.common_tokens import CommonTokens
-from precompute.compare.space import Grams
+from lexiscope.precompute.compare.common_tokens import CommonTokens
+from lexiscope.precompute.compare.space import Grams
 
 Ids = Sequence[int] | NDArray[np.int64]
 

@@ -2,19 +2,18 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from precompute.compare.last_layers import LastLayers
-from precompute.errors import BadRequest
-from precompute.live.load import CLASSIFIER, load_net
-from precompute.live.weights import Weights
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.compare.last_layers import LastLayers
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.load import CLASSIFIER, load_net
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.classifiers import make_classifier
-from tests.support.families import FAMILIES, QUICK
+from tests.support.families import FAMILIES, archetype_parameters, family_parameters
 from tests.support.families import load_net as reference
 from tests.support.models import hf
 from tests.support.tokenizers import TOKENIZERS
@@ -23,10 +22,6 @@ CPU = torch.device("cpu")
 TEXTS = ("The dog and the lion saw the horse in Paris, and the horse ran", "a lion and a horse")
 DECODERS = [name for name, family in FAMILIES.items() if "Masked" not in family.net and family.net != "BertModel"]
 CLASSIFIERS = [name for name in FAMILIES if not name.endswith(("-bare", "-untied"))]
-
-
-def quick(names: list[str]) -> list[Any]:
-    return [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in names]
 
 
 def inputs(family: str, padding: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -39,8 +34,8 @@ def inputs(family: str, padding: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor(tokens), torch.tensor(mask)
 
 
-@pytest.mark.parametrize("last", [1, 2, 3])
-@pytest.mark.parametrize("family", quick(DECODERS))
+@pytest.mark.parametrize("last", [1, 3])
+@pytest.mark.parametrize("family", family_parameters(*DECODERS))
 def test_the_last_layers_of_a_decoder(family: str, last: int, family_folder: Callable[[str], Path]) -> None:
     folder = family_folder(family)
     model = describe(Checkpoint.open(folder))
@@ -65,7 +60,7 @@ def test_the_last_layers_of_a_decoder(family: str, last: int, family_folder: Cal
     assert not torch.allclose(others, stitched, atol=0.1)
 
 
-@pytest.mark.parametrize("family", quick(CLASSIFIERS))
+@pytest.mark.parametrize("family", archetype_parameters(*CLASSIFIERS))
 def test_the_last_layers_of_a_classifier(family: str, tmp_path: Path) -> None:
     folder = make_classifier(family, tmp_path)
     model = describe(Checkpoint.open(folder))

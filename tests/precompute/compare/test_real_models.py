@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from precompute.compare.job import CompareOptions, compare
-from precompute.index.comparison import Comparison
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.compare.job import CompareOptions, compare
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.comparisons import CompareListener
 
 

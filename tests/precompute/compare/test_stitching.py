@@ -11,17 +11,17 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from precompute.compare.common_tokens import CommonTokens
-from precompute.compare.job import CompareOptions, CompareProgress, compare
-from precompute.compare.space import Grams
-from precompute.compare.stitching import stitch
-from precompute.errors import BadRequest
-from precompute.index.comparison import Comparison
-from precompute.index.stitching import StitchingRun
-from precompute.live.texts import Texts
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.compare.common_tokens import CommonTokens
+from lexiscope.precompute.compare.job import CompareOptions, CompareProgress, compare
+from lexiscope.precompute.compare.space import Grams
+from lexiscope.precompute.compare.stitching import stitch
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.comparison import Comparison
+from lexiscope.precompute.index.stitching import StitchingRun
+from lexiscope.precompute.live.texts import Texts
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.classifiers import make_classifier
 from tests.support.models import hf, load, tiny_llama
 from tests.support.tokenizers import gpt2

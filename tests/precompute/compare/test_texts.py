@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from precompute.compare.texts import Cut, Cutter
-from precompute.errors import BadRequest
-from precompute.live.texts import read_texts
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.compare.texts import Cut, Cutter
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.texts import read_texts
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 
 def test_a_text_in_each_line(tmp_path: Path) -> None:

@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from app.cli import main
-from precompute.errors import BuildError, NotFound, ShardDamaged
-from precompute.export import job
-from precompute.export.entries import Entries
-from precompute.export.job import ExportOptions, ExportProgress, export
-from precompute.index.index import Index
-from precompute.shape import ENDS, MATRICES, PRESETS
+from lexiscope.app.cli import main
+from lexiscope.precompute.errors import BuildError, NotFound, ShardDamaged
+from lexiscope.precompute.export import job
+from lexiscope.precompute.export.entries import Entries
+from lexiscope.precompute.export.job import ExportOptions, ExportProgress, export
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
 from tests.support.differences import DIFFERENCE
 from tests.support.synthetic import GPT2, make_manifest, rewrite_shard, stored_arrays, write_index
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
-from precompute.files import write_beside
-from precompute.index.comparison import Comparison, comparison_folders
-from precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file, comparison_folder
-from precompute.index.manifest_entries import FileEntry
-from precompute.index.stitching import STITCHING
-from precompute.index.tensor_file import Array, write_tensors
-from precompute.rebuild_command import COMPARISON
+from lexiscope.precompute.errors import IndexMissing, ManifestDamaged, NewerFormat, NotBuilt, NotFound, ShardDamaged
+from lexiscope.precompute.files import write_beside
+from lexiscope.precompute.index.comparison import Comparison, comparison_folders
+from lexiscope.precompute.index.comparison_record import KERNEL, ComparisonRecord, comparison_file, comparison_folder
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.index.stitching import STITCHING
+from lexiscope.precompute.index.tensor_file import Array, write_tensors
+from lexiscope.precompute.rebuild_command import COMPARISON
 
 KINDS = {"ff_key": 6, "ff_value": 6, "w_q": 4}
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precompute.index.index import Index
-from precompute.index.layout import shard_file
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import shard_file
 from tests.support.site import visit
 from tests.support.synthetic import LLAMA, K, make_manifest, write_index
 

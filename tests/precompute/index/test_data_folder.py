@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from precompute.errors import IndexFault, NotFound
-from precompute.index.data_folder import list_models, open_model
-from precompute.index.index import ranges
-from precompute.index.layout import shard_file
-from precompute.index.manifest import MANIFEST
-from precompute.index.model_names import DEMO_NAME
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.data_folder import list_models, open_model
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.manifest import MANIFEST
+from lexiscope.precompute.index.model_names import DEMO_NAME
 from tests.support.synthetic import make_manifest, write_index
 
 

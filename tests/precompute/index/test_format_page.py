@@ -13,23 +13,23 @@ import pytest
 from pydantic import BaseModel
 from safetensors import safe_open
 
-from precompute.build.build_folder import ARRIVING, NEXT
-from precompute.build.lock import LOCK
-from precompute.files import PARTIAL
-from precompute.index import comparison_record as record
-from precompute.index import hubs, lab_record, layout, tensor_file
-from precompute.index.label_address import KINDS, parse_label_address
-from precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
-from precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TOKENIZER, Manifest
-from precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
-from precompute.index.stitching import STITCHING, StitchingRun
-from precompute.lab import coverage, inverse, similarity
-from precompute.lab.sums import PARTIAL_COVERAGE
-from precompute.project import coherence, readability
-from precompute.rebuild_command import COMPARISON, COMPARISONS
-from precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
-from precompute.travel.pulled_record import PULLED, PulledRecord
-from precompute.verify import brute_coherence, brute_similarity
+from lexiscope.precompute.build.build_folder import ARRIVING, NEXT
+from lexiscope.precompute.build.lock import LOCK
+from lexiscope.precompute.files import PARTIAL
+from lexiscope.precompute.index import comparison_record as record
+from lexiscope.precompute.index import hubs, lab_record, layout, tensor_file
+from lexiscope.precompute.index.label_address import KINDS, parse_label_address
+from lexiscope.precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
+from lexiscope.precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TOKENIZER, Manifest
+from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
+from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
+from lexiscope.precompute.lab import coverage, inverse, similarity
+from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
+from lexiscope.precompute.project import coherence, readability
+from lexiscope.precompute.rebuild_command import COMPARISON, COMPARISONS
+from lexiscope.precompute.shape import ENDS, HUB_FACTOR, LENSES, MATRICES, PRESETS, SIDES, Shape
+from lexiscope.precompute.travel.pulled_record import PULLED, PulledRecord
+from lexiscope.precompute.verify import brute_coherence, brute_similarity
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, raw_tokens, stored_arrays, write_index
 
 PAGE = (Path(__file__).parents[3] / "FORMAT.md").read_text(encoding="utf-8")

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from precompute.build.inverted import invert_lists
-from precompute.build.shard_writer import write_neighbours
-from precompute.errors import NotFound
-from precompute.index.index import Index
-from precompute.index.layout import shard_file
-from precompute.index.manifest import Manifest
-from precompute.shape import Shape
+from lexiscope.precompute.build.inverted import invert_lists
+from lexiscope.precompute.build.shard_writer import write_neighbours
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.shape import Shape
 from tests.support.crowded import BYTE, DOG, WORDS, crowded, make
 from tests.support.synthetic import (
     D_VOCAB,

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from precompute.build.shard_writer import write_shard, write_vocabulary
-from precompute.errors import IndexMissing, NewerFormat, NotBuilt, NotFound, ShardDamaged
-from precompute.index.index import Index
-from precompute.index.index_files import metadata
-from precompute.index.layout import shard_file, vocabulary_file
-from precompute.index.manifest import MANIFEST, Manifest
-from precompute.index.tensor_file import write_tensors
+from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.errors import IndexMissing, NewerFormat, NotBuilt, NotFound, ShardDamaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.index_files import metadata
+from lexiscope.precompute.index.layout import shard_file, vocabulary_file
+from lexiscope.precompute.index.manifest import MANIFEST, Manifest
+from lexiscope.precompute.index.tensor_file import write_tensors
 from tests.support.synthetic import (
     D_VOCAB,
     GPT2,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from precompute.errors import ShardDamaged
-from precompute.index.lab_record import LAB, LabRecord
+from lexiscope.precompute.errors import ShardDamaged
+from lexiscope.precompute.index.lab_record import LAB, LabRecord
 from tests.support.labs import plausible_lab
 from tests.support.synthetic import make_manifest
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precompute.index.label_address import KINDS, LabelAddress, parse_label_address
+from lexiscope.precompute.index.label_address import KINDS, LabelAddress, parse_label_address
 from tests.support.synthetic import GPT2, LLAMA
 
 

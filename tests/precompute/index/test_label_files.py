@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from precompute.index import label_files
-from precompute.index.label_files import label_paths, parse_labels, plain_path, read_label_file
+from lexiscope.precompute.index import label_files
+from lexiscope.precompute.index.label_files import label_paths, parse_labels, plain_path, read_label_file
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "labels" / "smollm2.json"
 GOOD = {"address": "gpt2/vo/1/2", "title": "Geography"}

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from precompute.errors import (
+from lexiscope.precompute.errors import (
     IndexMissing,
     LexiscopeError,
     ManifestDamaged,
@@ -21,12 +21,12 @@ from precompute.errors import (
     OldFormat,
     ShardDamaged,
 )
-from precompute.files import stamp_of
-from precompute.index.index import Index
-from precompute.index.manifest import MANIFEST, Manifest, has_manifest
-from precompute.index.manifest_entries import FileEntry, Minus
-from precompute.index.not_stored import check_kinds
-from precompute.shape import Shape
+from lexiscope.precompute.files import stamp_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import MANIFEST, Manifest, has_manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry, Minus
+from lexiscope.precompute.index.not_stored import check_kinds
+from lexiscope.precompute.shape import Shape
 from tests.support.synthetic import GPT2, LLAMA, make_manifest, write_index
 
 ENTRY = FileEntry(file="vocabulary.safetensors", bytes=100, sha256="a" * 64)

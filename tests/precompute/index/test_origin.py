@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from precompute.index.index import Index
-from precompute.index.origin import origin
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.origin import origin
 from tests.support.site import GPT2, LLAMA
 from tests.support.synthetic import make_manifest
 

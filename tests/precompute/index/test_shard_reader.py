@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precompute.build.shard_writer import write_vocabulary
-from precompute.index.index import Index
-from precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
+from lexiscope.precompute.build.shard_writer import write_vocabulary
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 from tests.support.synthetic import (
     D_VOCAB,
     GPT2,
@@ -122,10 +122,10 @@ def test_the_vocabulary(built: Index) -> None:
 def test_opening_needs_numpy_and_pydantic_alone(built: Index) -> None:
     script = (
         "import sys, pathlib, numpy\n"
-        "from precompute.index.index import Index\n"
+        "from lexiscope.precompute.index.index import Index\n"
         "index = Index.open(pathlib.Path(sys.argv[1]))\n"
         "index.shard(0).vector('ff_key', 0, 'dot')\n"
-        "heavy = {'torch', 'tokenizers', 'rich', 'numba', 'safetensors', 'app'} & sys.modules.keys()\n"
+        "heavy = {'torch', 'tokenizers', 'rich', 'numba', 'safetensors', 'lexiscope.app'} & sys.modules.keys()\n"
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script, str(built.folder)], check=True)

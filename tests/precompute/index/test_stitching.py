@@ -6,8 +6,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from precompute.errors import ShardDamaged
-from precompute.index.stitching import STITCHING, AfterLayer, Measured, StitchingRun, dump_runs, read_runs
+from lexiscope.precompute.errors import ShardDamaged
+from lexiscope.precompute.index.stitching import STITCHING, AfterLayer, Measured, StitchingRun, dump_runs, read_runs
 
 RUN = StitchingRun(
     texts="reviews.csv",

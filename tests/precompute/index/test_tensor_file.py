@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.numpy import save
 
-from precompute.errors import BuildError, DiskFull, LexiscopeError, NewerFormat, ShardDamaged
-from precompute.files import PARTIAL
-from precompute.index import tensor_file
-from precompute.index.tensor_file import DTYPES, MAX_HEADER, TensorFile, write_tensors
+from lexiscope.precompute.errors import BuildError, DiskFull, LexiscopeError, NewerFormat, ShardDamaged
+from lexiscope.precompute.files import PARTIAL
+from lexiscope.precompute.index import tensor_file
+from lexiscope.precompute.index.tensor_file import DTYPES, MAX_HEADER, TensorFile, write_tensors
 from tests.support.small_disk import small_disk
 
 GOLDEN_HEADER = (

@@ -1,6 +1,6 @@
 """Tokenizers as their files describe them."""
 
-from precompute.index.tokenizer import parse_tokenizer
+from lexiscope.precompute.index.tokenizer import parse_tokenizer
 from tests.support.tokenizers import TOKENIZERS
 
 

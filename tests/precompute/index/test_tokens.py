@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
-from precompute.errors import BadWeights, NotFound
-from precompute.index.tokens import (
+from lexiscope.precompute.errors import BadWeights, NotFound
+from lexiscope.precompute.index.tokens import (
     TokenTable,
     distinct_classes,
     is_wordpiece,

@@ -8,15 +8,15 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from precompute.index.index import Index
-from precompute.index.lab_record import Coverages
-from precompute.lab.coverage import CoverageMeasurement, Wanted, coverage_part
-from precompute.lab.inverse import state_samples
-from precompute.lab.runs import TextRuns
-from precompute.lab.sums import CoverageSums
-from precompute.live.texts import Texts
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import Coverages
+from lexiscope.precompute.lab.coverage import CoverageMeasurement, Wanted, coverage_part
+from lexiscope.precompute.lab.inverse import state_samples
+from lexiscope.precompute.lab.runs import TextRuns
+from lexiscope.precompute.lab.sums import CoverageSums
+from lexiscope.precompute.live.texts import Texts
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.lab.conftest import K
 from tests.precompute.lab.direct import FAMILIES, READS, Array, direct
 from tests.support.nets import Net, Run

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precompute.index.lab_record import KeepK
-from precompute.lab.inverse import KeepKScores, ff_value_samples, normal_samples
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.index.lab_record import KeepK
+from lexiscope.precompute.lab.inverse import KeepKScores, ff_value_samples, normal_samples
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.lab.direct import FAMILIES, Array, direct
 
 

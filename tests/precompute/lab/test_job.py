@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from precompute.errors import BadRequest, ShardDamaged
-from precompute.index.lab_record import LAB, LabRecord
-from precompute.lab.sums import PARTIAL_COVERAGE
-from precompute.live.texts import Texts
+from lexiscope.precompute.errors import BadRequest, ShardDamaged
+from lexiscope.precompute.index.lab_record import LAB, LabRecord
+from lexiscope.precompute.lab.sums import PARTIAL_COVERAGE
+from lexiscope.precompute.live.texts import Texts
 from tests.support.labs import LabListener, quick_lab
 from tests.support.site import DIFFERENCE
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from precompute.lab.runs import CHARACTERS, TextRuns
-from precompute.live.texts import Texts
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.lab.runs import CHARACTERS, TextRuns
+from lexiscope.precompute.live.texts import Texts
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 LENGTH = 7
 

@@ -7,10 +7,10 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from precompute.errors import NotStored
-from precompute.index.index import Index
-from precompute.index.lab_record import Similarities
-from precompute.lab.similarity import measure_similarity
+from lexiscope.precompute.errors import NotStored
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import Similarities
+from lexiscope.precompute.lab.similarity import measure_similarity
 from tests.precompute.lab.conftest import K
 from tests.precompute.lab.direct import FAMILIES, READS, direct
 from tests.support.builds import quick_build

@@ -1,4 +1,5 @@
-"""Tests of live computations that take `case` run on a few small models, those that take `every` on all families."""
+"""Tests of live computations that take `case` run on a few small models, those that take `every` on the archetypes of
+families (`make test-all`: on all of them), and those that take `each_family` on all families in every run."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from precompute.live.engine import Engine
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import FEW, Case
-from tests.support.families import family_parameters
+from tests.support.families import archetype_parameters, family_parameters
 from tests.support.nets import Net
 
 
@@ -27,6 +28,11 @@ def case(request: pytest.FixtureRequest, case_of: Callable[[str], Case]) -> Case
     return case_of(request.param)
 
 
-@pytest.fixture(params=family_parameters())
+@pytest.fixture(params=archetype_parameters())
 def every(request: pytest.FixtureRequest, case_of: Callable[[str], Case]) -> Case:
+    return case_of(request.param)
+
+
+@pytest.fixture(params=family_parameters())
+def each_family(request: pytest.FixtureRequest, case_of: Callable[[str], Case]) -> Case:
     return case_of(request.param)

@@ -1,5 +1,6 @@
 """Small random models of every family for tests of live computations, each beside the same one in `transformers`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 from torch import Tensor
 from torch.testing import assert_close
 
-from precompute.live.engine import Engine
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.nets import Net, Run
 
 TEXT = "The dog and the lion saw the horse in Paris"
@@ -39,6 +41,15 @@ class Case:
         (answer,) = self.engine.prompts([PromptAsk(text=text, **fields)])
         assert isinstance(answer, PromptAnswer), answer
         return answer
+
+
+def changed(changes: Iterable[Any]) -> dict[str, Any]:
+    """Changes of a run, given as models or their fields, as the arguments `off` and `set`."""
+    fields = [change if isinstance(change, dict) else change.model_dump() for change in changes]
+    return {
+        "off": [change for change in fields if not change.get("value")],
+        "set": [change for change in fields if change.get("value")],
+    }
 
 
 def close(found: Tensor, expected: Tensor, tolerance: float = 1e-4) -> None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from precompute.live import batches
-from precompute.live.batches import halving, of_like_length
-from precompute.live.faults import NoMemory
+from lexiscope.precompute.live import batches
+from lexiscope.precompute.live.batches import halving, of_like_length
+from lexiscope.precompute.live.wire.errors import NoMemory
 
 
 @pytest.mark.parametrize(("lengths", "groups"), [

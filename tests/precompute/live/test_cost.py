@@ -5,15 +5,23 @@ from collections.abc import Callable
 import pytest
 from torch.utils.flop_counter import FlopCounterMode
 
-from precompute.live.cost import NUMBER_COST, PASS_TOKENS, ask_cost, row_cost, token_cost
-from precompute.live.engine import Engine
-from precompute.live.token_rows import COSINE_ROWS
-from precompute.live.wire.prompt import HeadOff, PromptAsk
-from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
-from precompute.live.wire.shared import Wire
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.live.cost import PASS_TOKENS, ask_cost, row_cost, token_cost
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.panels.attention import NUMBER_COST
+from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.grammar import HeadOff, Term, Word, WordPair
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case
 
 OFF = (HeadOff(layer=0, head=0),)
@@ -28,20 +36,18 @@ def multiplications(work: Callable[[], object]) -> float:
 
 @pytest.mark.parametrize("ask", [
     PromptAsk(text=TEXT),
-    PromptAsk(text=TEXT * 3, panels=frozenset({"evolution"})),
-    PromptAsk(text=TEXT, panels=frozenset({"coverage", "neurons"})),
-    PromptAsk(text=TEXT, panels=frozenset({"attention", "patterns"}), head=1),
-    PromptAsk(text=TEXT, panels=frozenset({"patterns"}), head=1, rows="tokens"),
-    PromptAsk(text=TEXT, panels=frozenset({"patterns"}), lens="cosine", convention="exact"),
-    PromptAsk(text=TEXT, panels=frozenset({"evolution"}), interventions=OFF),
-    PromptAsk(text=TEXT, panels=frozenset({"attribution"})),
+    PromptAsk(text=TEXT * 3, panel=("evolution",)),
+    PromptAsk(text=TEXT, panel=("coverage", "neurons",)),
+    PromptAsk(text=TEXT, panel=("attention", "patterns",), head=1),
+    PromptAsk(text=TEXT, panel=("patterns",), head=1, rows="tokens"),
+    PromptAsk(text=TEXT, panel=("patterns",), lens="cosine", convention="exact"),
+    PromptAsk(text=TEXT, panel=("evolution",), off=OFF),
+    PromptAsk(text=TEXT, panel=("attribution",)),
 ])  # fmt: skip
 def test_a_run(case: Case, ask: PromptAsk) -> None:
     tokens, s = case.engine.token_count(ask.text), case.engine.shape
-    other: float = (
-        (2 if ask.interventions else 1) * s.n_layers * PASS_TOKENS * token_cost(s)
-    )  # what is no multiplication
-    if "attention" in ask.panels:
+    other: float = (2 if ask.changes else 1) * s.n_layers * PASS_TOKENS * token_cost(s)  # what is no multiplication
+    if "attention" in ask.panel:
         other += NUMBER_COST * s.n_layers * s.n_heads * tokens * (tokens + 1) / 2
     if ask.lens == "cosine":  # of all tokens, sums and lengths
         other += COSINE_ROWS * row_cost(s)
@@ -51,8 +57,8 @@ def test_a_run(case: Case, ask: PromptAsk) -> None:
 
 @pytest.mark.parametrize("ask", [
     RelationAsk(pairs=(WordPair(source="dog", target="lion"),) * 3),
-    ThroughHeadsAsk(groups=((Word(word="dog"),), (Word(word="lion"),)), layers=(0, 1)),
-    ThroughHeadsAsk(groups=((Word(word="dog"),),), layers=(1,), head=1),
+    ThroughHeadsAsk(words=((Word(word="dog"),), (Word(word="lion"),)), layers=(0, 1)),
+    ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(1,), head=1),
 ])  # fmt: skip
 def test_heads(case: Case, ask: RelationAsk | ThroughHeadsAsk) -> None:
     def compute() -> object:
@@ -75,8 +81,8 @@ def test_states(case: Case, layer: int | None, layers: int) -> None:
 
 
 @pytest.mark.parametrize(("cheap", "dear"), [
-    (SeedsAsk(terms=DOG, kinds=("ff_value",)), SeedsAsk(terms=DOG, kinds=("ff_value", "w_o"))),
-    (SeedsAsk(terms=DOG, kinds=("w_o",)), SeedsAsk(terms=DOG, kinds=("w_o",), heads=True)),
+    (SeedsAsk(words=DOG, kind=("ff_value",)), SeedsAsk(words=DOG, kind=("ff_value", "w_o"))),
+    (SeedsAsk(words=DOG, kind=("w_o",)), SeedsAsk(words=DOG, kind=("w_o",), heads=True)),
     (ReadingAsk(kind="w_o", layer=0, index=0, reading="norm"), ReadingAsk(kind="w_o", layer=0, index=0, reading="mlp")),
     (PairsReadingAsk(matrix="vo", layer=0, head=0, reading="norm"),
      PairsReadingAsk(matrix="vo", layer=0, head=0, reading="mlp")),
@@ -102,7 +108,7 @@ def test_directions_cost_once(case: Case) -> None:
     """Those of a matrix are made together, and then kept; what a kind costs is that of its signs."""
     engine = Engine.load(Checkpoint.open(case.folder), "cpu")
     w, s = engine.weights, engine.shape
-    ask = SeedsAsk(terms=DOG, kinds=("vo_out", "qk_key"))
+    ask = SeedsAsk(words=DOG, kind=("vo_out", "qk_key"))
     first, one = ask_cost(w, ask), ask_cost(w, ask.model_copy(update={"kinds": ("vo_in",)}))
     counted = multiplications(lambda: [w.vectors("vo_in", layer) for layer in range(s.n_layers)])
     assert 1 <= counted / (s.n_layers * s.n_heads * s.d_head * row_cost(s)) < 2  # decompositions are small beside it

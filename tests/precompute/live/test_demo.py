@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.live.wire.panels import NeuronTerm
-from precompute.live.wire.prompt import Convention, NeuronSet
-from precompute.live.wire.shared import Lens
-from precompute.live.wire.words import SeedsAnswer, SeedsAsk, Term
-from precompute.shape import SIDES
-from precompute.weights.checkpoint import Checkpoint
-from tests.precompute.live import (
+from lexiscope.precompute.live.wire.answers import NeuronTerm, SeedsAnswer
+from lexiscope.precompute.live.wire.asks import Convention, SeedsAsk
+from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.live.wire.grammar import NeuronSet, Term
+from lexiscope.precompute.shape import SIDES
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from tests.precompute.live import test_run
+from tests.precompute.live.panels import (
     test_attribution,
     test_coverage,
     test_evolution,
     test_neurons,
     test_patterns,
-    test_run,
 )
 from tests.precompute.live.reference import Case, make_case
 
@@ -47,7 +47,7 @@ def test_the_last_row_of_the_evolution_holds_the_models_logits(demo: Case) -> No
 
 def test_the_capital_of_france(demo: Case) -> None:
     """Paris leads from the last layer on: after the one before, its rank is still another."""
-    answer = demo.ask(FRANCE, panels={"evolution"})
+    answer = demo.ask(FRANCE, panel=("evolution",))
     text = demo.engine.words.tokenizer.decode
     assert text([answer.prediction[0].id]) == " Paris"
     assert answer.prediction[0].p > 0.5
@@ -86,7 +86,7 @@ def test_attention_of_every_head(demo: Case) -> None:
 
 
 def test_coverage_equals_a_direct_computation(demo: Case) -> None:
-    answer = demo.ask(FRANCE, panels={"coverage"})
+    answer = demo.ask(FRANCE, panel=("coverage",))
     assert answer.coverage is not None
     test_coverage.check(demo, answer.coverage, demo.run(answer.tokens), answer.position)
 
@@ -103,7 +103,13 @@ def test_terms_sum_to_the_models_logit(demo: Case, text: str) -> None:
 def test_a_home_run_is_due_to_one_neuron(demo: Case) -> None:
     """L29N1240 adds most to " run", and without it the model says something else; the neuron that moves the stream
     most adds nothing."""
-    answer = demo.ask(HOME_RUN, panels={"attribution", "neurons"})
+    answer = demo.ask(
+        HOME_RUN,
+        panel=(
+            "attribution",
+            "neurons",
+        ),
+    )
     assert answer.attribution is not None
     assert answer.neurons is not None
     first, second = answer.attribution.raises[:2]
@@ -115,13 +121,13 @@ def test_a_home_run_is_due_to_one_neuron(demo: Case) -> None:
     assert run.p > 0.98
     for neuron, low, high in ((first, 0.0, 0.06), (strongest, 0.98, 1.0)):
         off = NeuronSet(layer=neuron.layer, neuron=neuron.neuron)
-        without = demo.ask(HOME_RUN, interventions=(off,), k=50).prediction
+        without = demo.ask(HOME_RUN, off=(off,), k=50).prediction
         assert low < next(likely.p for likely in without if likely.id == run.id) < high
 
 
 @pytest.mark.parametrize("kind", ["ff_value", "ff_key", "w_o"])
 def test_seeds_find_animals_and_equal_brute_force(demo: Case, kind: str) -> None:
-    ask = SeedsAsk(terms=tuple(Term(word=word) for word in ("horse", "dog", "lion")), kinds=(kind,), n=20)
+    ask = SeedsAsk(words=tuple(Term(word=word) for word in ("horse", "dog", "lion")), kind=(kind,), k=20)
     (found,) = demo.engine.seeds([ask])
     assert isinstance(found, SeedsAnswer)
     W = (demo.model.W_E if SIDES[kind] == "reads" else demo.model.W_U).numpy().astype(np.float64)

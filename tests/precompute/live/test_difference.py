@@ -7,18 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precompute.errors import NotFound
-from precompute.live.engine import Engine
-from precompute.live.wire.prompt import PromptAsk
-from precompute.live.wire.readings import PairsReadingAsk, ReadingAsk
-from precompute.live.wire.states import StatesAsk, StatesReadingAsk
-from precompute.live.wire.words import RelationAsk, SeedsAsk, Term, ThroughHeadsAsk, Word, WordPair
-from precompute.project.embedding import Float64
-from precompute.shape import FACTORS, SIDES
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
+from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.shape import FACTORS, SIDES
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference
 from tests.support.brute import lensed, rounded
 from tests.support.differences import (
     BASE,
@@ -69,7 +76,7 @@ def test_seeds_rank_differences_of_vectors(pair: Pair, lens: str) -> None:
     engine, tuned, base = pair
     kinds = engine.shape.kinds
     (answer,) = engine.seeds(
-        [SeedsAsk.model_validate({"terms": [Term(word="dog")], "kinds": kinds, "n": 9, "lens": lens})]
+        [SeedsAsk.model_validate({"words": [Term(word="dog")], "kind": kinds, "k": 9, "lens": lens})]
     )
     ranked = []
     for kind in kinds:
@@ -92,7 +99,7 @@ def test_words_go_through_the_difference_of_the_matrices(pair: Pair, lens: str) 
     engine, tuned, base = pair
     s = engine.shape
     ask = ThroughHeadsAsk.model_validate(
-        {"groups": ((Word(word="dog"),),), "layers": tuple(range(s.n_layers)), "lens": lens, "k": 5}
+        {"words": ((Word(word="dog"),),), "layers": tuple(range(s.n_layers)), "lens": lens, "k": 5}
     )
     (heads,) = engine.through_heads(ask).heads
     e = dog(engine, lens, base.W_E.double().numpy())
@@ -155,7 +162,7 @@ def did_change(layer: int, head: int) -> bool:
 
 
 def test_heads_that_did_not_change_write_nothing(tuned: Engine) -> None:
-    ask = ThroughHeadsAsk.model_validate({"groups": ((Word(word="dog"),),), "layers": (0, 1), "k": 5})
+    ask = ThroughHeadsAsk.model_validate({"words": ((Word(word="dog"),),), "layers": (0, 1), "k": 5})
     (heads,) = tuned.through_heads(ask).heads
     for head in heads:
         assert bool(head.writes) == bool(head.seeks) == did_change(head.layer, head.head)
@@ -174,7 +181,7 @@ def test_heads_that_did_not_change_carry_no_pair(tuned: Engine, lens: str) -> No
 
 def test_vectors_that_did_not_change_are_about_nothing(tuned: Engine) -> None:
     s = tuned.shape
-    ask = SeedsAsk(terms=(Term(word="dog"),), kinds=("ff_key",), n=s.n_layers * s.d_mlp)
+    ask = SeedsAsk(words=(Term(word="dog"),), kind=("ff_key",), k=s.n_layers * s.d_mlp)
     (answer,) = tuned.seeds([ask])
     assert not isinstance(answer, Exception)
     found = {(result.layer, result.index) for result in answer.results}

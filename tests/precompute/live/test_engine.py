@@ -6,10 +6,10 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
-from precompute.errors import BadRequest, BadWeights, BuildError
-from precompute.live.engine import Engine
-from precompute.live.vocabulary import count_above, top_tokens
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import BadRequest, BadWeights, BuildError
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.vocabulary import count_above, top_tokens
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, make_case
 from tests.support.models import hf, tiny_gpt2
 

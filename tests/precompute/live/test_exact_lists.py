@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from precompute.live.exact_lists import exact_lists
-from precompute.live.wire.shared import End, Lens
-from precompute.live.words import Vocabulary
+from lexiscope.precompute.live.exact_lists import exact_lists
+from lexiscope.precompute.live.wire.fields import End, Lens
+from lexiscope.precompute.live.words import Vocabulary
 from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support.brute import vector_lists
 

@@ -5,11 +5,12 @@ from itertools import product
 
 import pytest
 
-from precompute.live.first_tokens import LENGTH, ListEnd, first_tokens
-from precompute.live.wire.panels import ActiveNeuron
-from precompute.live.wire.shared import End, FirstTokens, Lens, Unbuilt
-from precompute.live.wire.words import SeedsAnswer, SeedsAsk, Term
-from precompute.shape import SIDES
+from lexiscope.precompute.live.first_tokens import LENGTH, ListEnd, first_tokens
+from lexiscope.precompute.live.wire.answers import ActiveNeuron, FirstTokens, SeedsAnswer
+from lexiscope.precompute.live.wire.asks import SeedsAsk
+from lexiscope.precompute.live.wire.fields import End, Lens, Unbuilt
+from lexiscope.precompute.live.wire.grammar import Term
+from lexiscope.precompute.shape import SIDES
 from tests.precompute.live.reference import Case
 from tests.support.brute import vector_lists
 
@@ -46,7 +47,7 @@ def shown_ends(neurons: Iterable[ActiveNeuron]) -> Iterator[tuple[str, int, int,
 
 def test_a_run_carries_those_of_its_neurons(case: Case) -> None:
     unbuilt = Unbuilt(layers=frozenset({0}), lens="cosine")
-    answer = case.ask(panels={"neurons"}, layer=0, neuron=2, unbuilt=unbuilt)
+    answer = case.ask(panel=("neurons",), layer=0, neuron=2, unbuilt=unbuilt)
     assert answer.neurons
     assert answer.neuron
     every = (*answer.neurons, *(answer.activations or ()), *(answer.strongest or ()), answer.neuron)
@@ -55,11 +56,11 @@ def test_a_run_carries_those_of_its_neurons(case: Case) -> None:
         shown |= {("ff_up", 0, 2, "top"), ("ff_up", 0, 2, "bottom")}
     assert {(x.kind, x.layer, x.index, x.end) for x in answer.lists} == shown
     check(case, answer.lists, "cosine")
-    assert case.ask(panels={"neurons"}).lists == ()
+    assert case.ask(panel=("neurons",)).lists == ()
 
 
 def test_a_seed_search_carries_those_of_its_results(case: Case) -> None:
-    ask = SeedsAsk(terms=(Term(word="dog"),), kinds=("ff_value", "w_q"), n=30, unbuilt=Unbuilt(layers=frozenset({1})))
+    ask = SeedsAsk(words=(Term(word="dog"),), kind=("ff_value", "w_q"), k=30, unbuilt=Unbuilt(layers=frozenset({1})))
     (answer,) = case.engine.seeds([ask])
     assert isinstance(answer, SeedsAnswer)
     expected = [(result.kind, result.layer, result.index) for result in answer.results if result.layer == 1]
@@ -70,6 +71,6 @@ def test_a_seed_search_carries_those_of_its_results(case: Case) -> None:
 def test_lists_cost_as_many_rows_as_are_made(case: Case) -> None:
     s = case.engine.shape
     every = Unbuilt(layers=frozenset(range(s.n_layers)))
-    plain = SeedsAsk(terms=(Term(word="dog"),), kinds=("ff_value",), n=7)
+    plain = SeedsAsk(words=(Term(word="dog"),), kind=("ff_value",), k=7)
     cost = case.engine.cost(plain.model_copy(update={"unbuilt": every})) - case.engine.cost(plain)
     assert cost == pytest.approx(7 * s.d_vocab * s.d_model)

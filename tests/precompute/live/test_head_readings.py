@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precompute.errors import NotFound
-from precompute.index.tokens import distinct_classes, token_bytes, whole_words
-from precompute.live import readings
-from precompute.live.faults import Cancelled
-from precompute.live.wire.readings import PairsReadingAsk
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.live import readings
+from lexiscope.precompute.live.wire.asks import PairsReadingAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
 from tests.precompute.live.reference import Case, make_case
 from tests.support import brute
 from tests.support.models import tiny_gpt2

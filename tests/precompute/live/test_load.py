@@ -11,10 +11,11 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from precompute.errors import BadWeights, NoSafetensors
-from precompute.live.engine import Engine
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import BadWeights, NoSafetensors
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close
 from tests.support.families import FAMILIES
 

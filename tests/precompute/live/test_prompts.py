@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from torch.nn.functional import cosine_similarity
 
-from precompute.errors import BadRequest, LexiscopeError, NotFound
-from precompute.live.faults import Cancelled
-from precompute.live.wire.prompt import PromptAnswer, PromptAsk
-from tests.precompute.live.reference import TEXT, Case
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
+from lexiscope.precompute.live.wire.answers import PromptAnswer
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
+from tests.precompute.live.reference import TEXT, Case, changed
 
 PANELS = ("evolution", "attention", "patterns", "neurons", "coverage", "attribution")
 TOUCHES: list[dict[str, Any]] = [
@@ -39,7 +40,7 @@ def same(one: Any, other: Any) -> None:
 def test_company_changes_nothing(every: Case) -> None:
     """Of other lengths, and with interventions of their own."""
     asks = [
-        PromptAsk.model_validate({"text": text, "panels": PANELS, "layer": 0, "interventions": touches})
+        PromptAsk.model_validate({"text": text, "panel": PANELS, "layer": 0, **changed(touches)})
         for text in TEXTS
         for touches in ([], TOUCHES)
     ]
@@ -52,7 +53,7 @@ def test_company_changes_nothing(every: Case) -> None:
 
 def test_interventions_stay_with_their_own_prompt(case: Case) -> None:
     plain = PromptAsk(text=TEXT)
-    touched = PromptAsk.model_validate({"text": TEXT, "interventions": TOUCHES})
+    touched = PromptAsk.model_validate({"text": TEXT, **changed(TOUCHES)})
     alone = case.ask()
     first, second, third = case.engine.prompts([plain, touched, plain])
     assert isinstance(first, PromptAnswer)
@@ -67,7 +68,7 @@ def test_interventions_stay_with_their_own_prompt(case: Case) -> None:
 
 @pytest.mark.parametrize("panel", [None, *PANELS])
 def test_panels_that_nobody_asked_for_are_not_there(case: Case, panel: str | None) -> None:
-    answer = case.ask(panels={panel} if panel else set())
+    answer = case.ask(panel=(panel,) if panel else set())
     for each in PANELS:
         assert (getattr(answer, each) is not None) == (each == panel)
     assert (answer.appears is not None) == (panel == "evolution")
@@ -90,7 +91,7 @@ def test_the_prediction_is_the_models(case: Case) -> None:
 ])  # fmt: skip
 def test_an_encoder_tells_what_stands_at_the_mask(case_of: Callable[[str], Case], family: str, mask: str) -> None:
     case = case_of(family)
-    answer = case.ask(f"The dog saw the {mask} in Paris.", panels={"evolution"}, k=10)
+    answer = case.ask(f"The dog saw the {mask} in Paris.", panel=("evolution",), k=10)
     assert case.engine.words.tokenizer.id_to_token(answer.tokens[answer.position]) == mask
     run = case.run(answer.tokens)
     if run.logits is None:
@@ -112,12 +113,12 @@ def test_an_encoder_tells_what_stands_at_the_mask(case_of: Callable[[str], Case]
         ({"position": 99}, NotFound, "position 99"),
         ({"position": -1}, NotFound, "position -1"),
         ({"layer": 7}, NotFound, "layer 7"),
-        ({"interventions": [{"kind": "head", "layer": 0, "head": 4}]}, NotFound, "head 4"),
-        ({"interventions": [{"kind": "head", "layer": -1, "head": 0}]}, NotFound, "layer -1"),
-        ({"rows_of": [{"layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
-        ({"interventions": [{"kind": "head", "layer": 0, "head": 0, "position": 99}]}, NotFound, "position 99"),
-        ({"interventions": [{"kind": "neuron", "layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
-        ({"interventions": [{"kind": "neuron", "layer": 0, "neuron": 1, "value": 1e38}]}, BadRequest, "overflows"),
+        ({"off": [{"kind": "head", "layer": 0, "head": 4}]}, NotFound, "head 4"),
+        ({"off": [{"kind": "head", "layer": -1, "head": 0}]}, NotFound, "layer -1"),
+        ({"neurons": [{"layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
+        ({"off": [{"kind": "head", "layer": 0, "head": 0, "position": 99}]}, NotFound, "position 99"),
+        ({"off": [{"kind": "neuron", "layer": 0, "neuron": 5000}]}, NotFound, "neuron 5000"),
+        ({"set": [{"kind": "neuron", "layer": 0, "neuron": 1, "value": 1e38}]}, BadRequest, "overflows"),
     ],
     ids=str,
 )
@@ -134,14 +135,14 @@ def test_a_wrong_ask_gets_its_error_and_the_others_their_answers(
 
 def _typed(fields: dict[str, Any]) -> dict[str, Any]:
     """A text that is none cannot be had from JSON; everything else as it is checked."""
-    for name in fields.keys() & {"interventions", "rows_of"}:
+    for name in fields.keys() & {"off", "set", "neurons"}:
         return {name: getattr(PromptAsk.model_validate({"text": "x", **fields}), name)}
     return fields
 
 
 def test_progress_rises_to_the_end(case: Case) -> None:
     steps: list[tuple[str, float]] = []
-    asks = [PromptAsk.model_validate({"text": text, "panels": PANELS, "interventions": TOUCHES}) for text in TEXTS]
+    asks = [PromptAsk.model_validate({"text": text, "panel": PANELS, **changed(TOUCHES)}) for text in TEXTS]
     case.engine.prompts(asks, step=lambda stage, share: steps.append((stage, share)))
     shares = [share for _, share in steps]
     assert shares == sorted(shares)
@@ -153,9 +154,7 @@ def test_progress_rises_to_the_end(case: Case) -> None:
 def test_a_run_ends_when_nobody_waits(case: Case, after: int) -> None:
     asked = iter(range(10_000))
     with pytest.raises(Cancelled):
-        case.engine.prompts(
-            [PromptAsk(text=TEXT, panels=frozenset({"evolution"}))], cancelled=lambda: next(asked) >= after
-        )
+        case.engine.prompts([PromptAsk(text=TEXT, panel=("evolution",))], cancelled=lambda: next(asked) >= after)
     assert next(asked) == after + 1
 
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from precompute.errors import NotFound
-from precompute.live.wire.readings import Reading, ReadingAnswer, ReadingAsk
-from precompute.project.embedding import Float64
-from precompute.shape import SIDES
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.live.wire.answers import ReadingAnswer
+from lexiscope.precompute.live.wire.asks import Reading, ReadingAsk
+from lexiscope.precompute.project.embedding import Float64
+from lexiscope.precompute.shape import SIDES
 from tests.precompute.live.reference import Case
 
 

@@ -10,13 +10,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from precompute.errors import BadWeights
-from precompute.live.engine import Engine
-from precompute.live.faults import Cancelled
-from precompute.live.run import Rotation, Watcher, run
-from precompute.live.wire.prompt import HeadOff, NeuronSet, PromptAsk
-from precompute.weights.checkpoint import Checkpoint
-from tests.precompute.live.reference import TEXT, Case, close, make_case
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.run import Rotation, Watcher, run
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
+from lexiscope.precompute.live.wire.grammar import HeadOff, NeuronSet
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from tests.precompute.live.reference import TEXT, Case, changed, close, make_case
 from tests.support.models import tiny_gpt2, tiny_llama
 from tests.support.nets import Net
 
@@ -55,9 +56,9 @@ def check_logits(case: Case) -> None:
         close(w.logits(last[0]), expected)
 
 
-def test_everything_equals_transformers(every: Case) -> None:
-    tokens = every.engine.words.prompt(TEXT)
-    expected, seen, w = every.run(tokens), Everything(), every.engine.weights
+def test_everything_equals_transformers(each_family: Case) -> None:
+    tokens = each_family.engine.words.prompt(TEXT)
+    expected, seen, w = each_family.run(tokens), Everything(), each_family.engine.weights
     with torch.inference_mode():
         last = run(w, torch.tensor([tokens]), [len(tokens)], [()], seen)
         if expected.logits is not None:
@@ -116,9 +117,9 @@ def touched(net: Net, touches: Sequence[HeadOff | NeuronSet]) -> Iterator[None]:
             hook.remove()
 
 
-def test_interventions_equal_transformers_with_the_same_changes(every: Case) -> None:
+def test_interventions_equal_transformers_with_the_same_changes(each_family: Case) -> None:
     """Each prompt of a batch has its own, and texts are of different lengths."""
-    w, words = every.engine.weights, every.engine.words
+    w, words = each_family.engine.weights, each_family.engine.words
     prompts = [words.prompt(TEXT), words.prompt("The dog"), words.prompt(TEXT), words.prompt("a lion and a horse")]
     changes: list[Sequence[HeadOff | NeuronSet]] = [TOUCHES, AT_ONE_POSITION, (), TOUCHES[2:]]
     T = max(map(len, prompts))
@@ -126,8 +127,8 @@ def test_interventions_equal_transformers_with_the_same_changes(every: Case) -> 
     with torch.inference_mode():
         last = run(w, padded, [len(tokens) for tokens in prompts], changes, Watcher())
     for found, tokens, change in zip(last, prompts, changes, strict=True):
-        with touched(every.net, sorted(change, key=lambda touch: touch.position is not None)):
-            expected = every.net.run(tokens)
+        with touched(each_family.net, sorted(change, key=lambda touch: touch.position is not None)):
+            expected = each_family.net.run(tokens)
         close(found[: len(tokens)], expected.streams[w.shape.n_layers - 1, "ff"])
     assert not torch.allclose(last[0], last[2], atol=1e-2)
 
@@ -169,7 +170,15 @@ def test_a_run_leaves_no_hook_behind(every: Case) -> None:
     w, tokens = every.engine.weights, every.engine.words.prompt(TEXT)
     before = hooks_of(w.net)
     every.ask(
-        panels={"evolution", "attention", "patterns", "neurons", "coverage", "attribution"}, interventions=TOUCHES
+        panel=(
+            "evolution",
+            "attention",
+            "patterns",
+            "neurons",
+            "coverage",
+            "attribution",
+        ),
+        **changed(TOUCHES),
     )
     assert hooks_of(w.net) == before
     for where in ("layer", "attention", "ff"):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, decoders, models, normalizers
 
-from precompute.errors import BadRequest, NotFound
-from precompute.live.seed_ranking import Seed, find_seed, query, rank_by_seeds
-from precompute.weights.architectures import describe
-from precompute.weights.architectures.base import Model
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.seed_ranking import Seed, find_seed, query, rank_by_seeds
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.architectures.base import Model
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2, tiny_llama
 from tests.support.tokenizers import TOKENIZERS, tokenizer_json
 

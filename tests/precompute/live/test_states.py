@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from precompute.errors import BadRequest, NotFound
-from precompute.live.engine import Engine
-from precompute.live.faults import Cancelled
-from precompute.live.wire.shared import Likely
-from precompute.live.wire.states import StatesAnswer, StatesAsk, StatesReadingAsk
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import Likely, StatesAnswer
+from lexiscope.precompute.live.wire.asks import StatesAsk, StatesReadingAsk
+from lexiscope.precompute.live.wire.errors import Cancelled
 from tests.precompute.live.reference import TEXT, Case, close
 
 

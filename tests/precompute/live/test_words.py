@@ -8,8 +8,8 @@ import pytest
 import torch
 import transformers
 
-from precompute.errors import BadRequest, NotFound
-from precompute.live.words import Vocabulary, Words
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.words import Vocabulary, Words
 from tests.support.tokenizers import TEXT, TOKENIZERS, SmallTokenizer
 
 hf: Any = transformers  # most of its functions carry no types

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-from precompute.live.seed_ranking import find_seed
-from precompute.paper import lists
+from lexiscope.precompute.live.seed_ranking import find_seed
+from lexiscope.precompute.paper import lists
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 """The printed lists as labels: all of them, at the parameters they are of, without what is doubtful."""
 
-from precompute.index.label_files import Label
-from precompute.paper import lists
-from precompute.paper.labels import paper_labels
+from lexiscope.precompute.index.label_files import Label
+from lexiscope.precompute.paper import lists
+from lexiscope.precompute.paper.labels import paper_labels
 
 
 def labels_at(address: str) -> list[Label]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from precompute.paper import lists
+from lexiscope.precompute.paper import lists
 
 FOLDER = Path(lists.__file__).parent
 LAYERS, HEADS, NEURONS = 24, 16, 4096  # of GPT-2 medium

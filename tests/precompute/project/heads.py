@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from precompute.project import exact
-from precompute.project.embedding import Embedding
-from precompute.project.pairs.factor import Factor
-from precompute.project.pairs.head_pairs import Matrix
-from precompute.project.pairs.leaderboard import Leaderboard, PairList
-from precompute.project.pairs.masks import Masks
+from lexiscope.precompute.project import exact
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.pairs.factor import Factor
+from lexiscope.precompute.project.pairs.head_pairs import Matrix
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard, PairList
+from lexiscope.precompute.project.pairs.masks import Masks
 from tests.precompute.project.vocabularies import vocabulary
 from tests.support import brute
 

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.project.coherence import (
+from lexiscope.precompute.project.coherence import (
     FIRST_TOKENS,
     Directions,
     coherence,
     hubs,
     pair_coherence,
 )
-from precompute.project.embedding import Embedding
-from precompute.shape import HUB_FACTOR
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.shape import HUB_FACTOR
 from tests.precompute.project.vocabularies import vocabulary
 from tests.support import brute
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from precompute.project.compiled import KERNEL_FOLDERS, PACKAGE, digest, first_writable
+from lexiscope.precompute.project.compiled import KERNEL_FOLDERS, PACKAGE, digest, first_writable
 
 pytestmark = pytest.mark.slow
 
 SMALL = """
-from precompute.project.compiled import kernel
+from lexiscope.precompute.project.compiled import kernel
 @kernel()
 def double(x):
     return 2 * x

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.errors import BadWeights
-from precompute.project.embedding import Embedding
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.project.embedding import Embedding
 from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support import brute
 

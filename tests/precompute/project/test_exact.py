@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.embedding import Embedding
-from precompute.project.exact import LANES, dot, pair_scores
-from precompute.shape import LENSES
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.exact import LANES, dot, pair_scores
+from lexiscope.precompute.shape import LENSES
 from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support import brute
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.errors import NotFound, ShardDamaged
-from precompute.index.index import Index
-from precompute.index.layout import NEAREST
-from precompute.project.embedding import Embedding
-from precompute.project.nearest_tokens import nearest_tokens
+from lexiscope.precompute.errors import NotFound, ShardDamaged
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import NEAREST
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.nearest_tokens import nearest_tokens
 from tests.support.builds import NEIGHBOURS, copy
 from tests.support.models import load
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.project.embedding import Embedding
-from precompute.project.readability import readability
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.readability import readability
 from tests.precompute.project.vocabularies import vocabulary
 from tests.support import brute
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.similarity import jaccard, partners, similarities
+from lexiscope.precompute.project.similarity import jaccard, partners, similarities
 
 
 def lists(random: np.random.Generator, *sizes: int, d_vocab: int) -> np.ndarray[tuple[int, ...], np.dtype[np.uint32]]:

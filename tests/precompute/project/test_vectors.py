@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.errors import BadWeights
-from precompute.project.embedding import Embedding
-from precompute.project.vector_kernel import GROUP, kth_largest
-from precompute.project.vectors import BLOCK, MARGIN, Lists, Projector
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.vector_kernel import GROUP, kth_largest
+from lexiscope.precompute.project.vectors import BLOCK, MARGIN, Lists, Projector
 from tests.precompute.project.vocabularies import KINDS, vocabulary
 from tests.support import brute
 

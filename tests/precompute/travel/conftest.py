@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.cli import main
-from precompute.build.lock import LOCK
-from precompute.travel import on_web
-from precompute.travel.pulled_record import PULLED
+from lexiscope.app.cli import main
+from lexiscope.precompute.build.lock import LOCK
+from lexiscope.precompute.travel.pulled_record import PULLED
 from tests.support.dataset_hub import TOKEN, DatasetHub, logged_in
 from tests.support.static_server import StaticServer
 from tests.support.synthetic import make_manifest, write_index
@@ -49,9 +48,8 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[DatasetHub]:
 
 
 @pytest.fixture
-def web(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[StaticServer, str]]:
+def web(tiny: Path) -> Iterator[tuple[StaticServer, str]]:
     """A static server, and the address of the index there."""
-    monkeypatch.setattr(on_web, "PAUSE", 0.0)
     site = StaticServer(tiny.parent)
     with site.serve() as url:
         yield site, f"{url}/{tiny.name}"

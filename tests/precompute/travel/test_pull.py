@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.addresses import is_reserved
-from precompute.build.build_folder import ARRIVING, NEXT
-from precompute.build.lock import build_lock
-from precompute.files import PARTIAL
-from precompute.index.index import Index
-from precompute.index.lab_record import LAB, LabRecord
-from precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
-from precompute.travel.in_folder import IndexInFolder
-from precompute.travel.published import open_published
-from precompute.travel.pull import PullOptions, PullProgress, pull
-from precompute.travel.pulled_record import PULLED
+from lexiscope.app.addresses import is_reserved
+from lexiscope.precompute.build.build_folder import ARRIVING, NEXT
+from lexiscope.precompute.build.lock import build_lock
+from lexiscope.precompute.files import PARTIAL
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lab_record import LAB, LabRecord
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.travel.in_folder import IndexInFolder
+from lexiscope.precompute.travel.published import open_published
+from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull
+from lexiscope.precompute.travel.pulled_record import PULLED
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.support.builds import faults
 from tests.support.dataset_hub import DatasetHub
@@ -322,10 +322,8 @@ def test_what_is_no_index_is_refused(trouble: str, tiny: Path, tmp_path: Path, r
     (lambda folder: (folder / SHARD).unlink(), r"layer-2\.safetensors"),
 ])  # fmt: skip
 def test_a_file_that_is_not_the_published_one(
-    where: str, change: Callable[[Path], None], said: str, tiny: Path, hub: DatasetHub, tmp_path: Path, run: Run,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("precompute.travel.on_web.PAUSE", 0)
+    where: str, change: Callable[[Path], None], said: str, tiny: Path, hub: DatasetHub, tmp_path: Path, run: Run
+) -> None:
     source, data = Path(shutil.copytree(tiny, tmp_path / "source" / "tiny")), tmp_path / "data"
     change(source)
     publish(hub, source)

@@ -11,11 +11,11 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
-from precompute.index.lab_record import LAB, LabRecord
-from precompute.index.manifest import MANIFEST, Manifest
-from precompute.index.manifest_entries import FileEntry
-from precompute.travel import push as push_job
-from precompute.travel.card import BEGIN, END
+from lexiscope.precompute.index.lab_record import LAB, LabRecord
+from lexiscope.precompute.index.manifest import MANIFEST, Manifest
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.travel import push as push_job
+from lexiscope.precompute.travel.card import BEGIN, END
 from tests.precompute.travel.conftest import REPOSITORY, Run, files, publish
 from tests.support.dataset_hub import DatasetHub, Files
 from tests.support.synthetic import make_manifest, write_index

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from precompute.index.index import Index
-from precompute.verify.sample import check_sample
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.verify.sample import check_sample
 from tests.support.differences import BASE, DIFFERENCE, TUNED, UNCHANGED_HEAD, UNCHANGED_NEURONS, difference_of
 from tests.support.synthetic import rewrite_shard
 

@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from precompute.build.shard_writer import write_neighbours
-from precompute.index.index import Index
-from precompute.index.manifest import TOKENIZER
-from precompute.index.tensor_file import TensorFile
-from precompute.verify.sample import check_sample, new_seed
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.build.shard_writer import write_neighbours
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.manifest import TOKENIZER
+from lexiscope.precompute.index.tensor_file import TensorFile
+from lexiscope.precompute.verify.sample import check_sample, new_seed
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, copy, faults, quick_build, small_gpt2
 from tests.support.synthetic import rewrite_shard
 

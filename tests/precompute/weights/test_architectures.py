@@ -14,10 +14,10 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import linear
 
-from precompute.errors import BadWeights, NotFound, UnsupportedArchitecture
-from precompute.weights.architectures import Model, describe, model_class, names, supported
-from precompute.weights.checkpoint import Checkpoint
-from tests.support.families import FAMILIES, family_parameters
+from lexiscope.precompute.errors import BadWeights, NotFound, UnsupportedArchitecture
+from lexiscope.precompute.weights.architectures import Model, describe, model_class, names, supported
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from tests.support.families import ARCHETYPES, FAMILIES, family_parameters
 from tests.support.models import tiny_gpt2, tiny_llama
 from tests.support.nets import LAYOUTS, Net, Run
 
@@ -182,6 +182,7 @@ def same_vectors(found: Model, expected: Model, dtype: torch.dtype = torch.float
         assert found.vectors(1, kind).equal(expected.vectors(1, kind).to(dtype).float())
 
 
+@pytest.mark.parametrize("family", ARCHETYPES)
 def test_several_files_and_half_the_bytes(case: Case, tmp_path: Path) -> None:
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         folder = tmp_path / str(dtype)
@@ -230,6 +231,7 @@ def changed(folder: Path, tmp_path: Path, **fields: Any) -> Path:
     return copy
 
 
+@pytest.mark.parametrize("family", ARCHETYPES)
 @pytest.mark.parametrize("kind", ["w_o", "ff_key", "ff_value"])
 def test_a_tensor_that_is_missing_or_does_not_fit(case: Case, tmp_path: Path, kind: str) -> None:
     (name,) = (name for name, module in case.net.body.named_modules() if module is case.net.module(1, kind))

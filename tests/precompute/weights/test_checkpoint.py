@@ -9,8 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from precompute.errors import BadWeights, NoSafetensors, SourceNotFound, WeightsError
-from precompute.weights.checkpoint import Checkpoint, safe_name
+from lexiscope.precompute.errors import BadWeights, NoSafetensors, SourceNotFound, WeightsError
+from lexiscope.precompute.weights.checkpoint import Checkpoint, safe_name
 from tests.support.models import load, tiny_gpt2, tiny_llama
 
 WTE = "transformer.wte.weight"

@@ -10,8 +10,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from precompute.errors import BadWeights
-from precompute.shape import MATRICES
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.shape import MATRICES
 from tests.support.differences import difference_of, nudged, tuned_from
 from tests.support.models import tiny_gpt2, tiny_llama
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from precompute.shape import DIRECTIONS, MATRICES
-from precompute.weights import directions
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.difference import Difference, Parameters
-from precompute.weights.directions import Directions, find_directions
+from lexiscope.precompute.shape import DIRECTIONS, MATRICES
+from lexiscope.precompute.weights import directions
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.difference import Difference, Parameters
+from lexiscope.precompute.weights.directions import Directions, find_directions
 from tests.support.differences import UNCHANGED_HEAD, UNCHANGED_LAYER, difference_of, fine_tune, nudged, tuned_from
 from tests.support.directions import Float64, by_full_svd
 from tests.support.models import tiny_gpt2, tiny_llama

@@ -17,11 +17,11 @@ from transformers import LlamaConfig
 from transformers import modeling_gguf_pytorch_utils as gguf_utils
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
-from precompute.errors import BadWeights, DiskFull, UnsupportedArchitecture, WeightsError
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.gguf.convert import convert
-from precompute.weights.sources import resolve
+from lexiscope.precompute.errors import BadWeights, DiskFull, UnsupportedArchitecture, WeightsError
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.gguf.convert import convert
+from lexiscope.precompute.weights.sources import resolve
 from tests.precompute.weights.gguf_files import write_gguf
 from tests.support.families import FAMILIES
 from tests.support.models import load, tiny_gpt2, tiny_llama

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, pre_tokenizers
 from transformers.convert_slow_tokenizer import bytes_to_unicode as untyped_bytes_to_unicode
 
-from precompute.errors import BadWeights
-from precompute.weights.gguf.tokenizer import write_tokenizer
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.gguf.tokenizer import write_tokenizer
 from tests.support.tokenizers import TEXT, tokenizer_json
 
 bytes_to_unicode: Any = untyped_bytes_to_unicode

@@ -8,8 +8,15 @@ import huggingface_hub
 import pytest
 from huggingface_hub import constants
 
-from precompute.errors import BadWeights, DiskFull, NoSafetensors, Offline, SourceNotFound, UnsupportedArchitecture
-from precompute.weights.sources import resolve
+from lexiscope.precompute.errors import (
+    BadWeights,
+    DiskFull,
+    NoSafetensors,
+    Offline,
+    SourceNotFound,
+    UnsupportedArchitecture,
+)
+from lexiscope.precompute.weights.sources import resolve
 from tests.precompute.weights.hub_server import Hub
 from tests.support.models import tiny_gpt2, tiny_llama
 from tests.support.small_disk import small_disk

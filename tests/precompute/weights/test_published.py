@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
-from precompute.index.origin import PUBLISHED
-from precompute.weights import published
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.sources import resolve
+from lexiscope.precompute.errors import DiskFull, Offline, SourceNotFound, WrongHash
+from lexiscope.precompute.index.origin import PUBLISHED
+from lexiscope.precompute.weights import published
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.sources import resolve
 from tests.support.small_disk import small_disk
 
 pytestmark = pytest.mark.slow

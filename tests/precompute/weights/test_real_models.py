@@ -7,9 +7,9 @@ import pytest
 import torch
 import transformers
 
-from precompute.index.tokens import token_bytes
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.index.tokens import token_bytes
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 hf: Any = transformers  # most of its functions carry no types
 ALIKE = ("A man is eating food.", "Someone eats a meal.")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from precompute.errors import BadWeights
-from precompute.shape import Shape
-from precompute.weights.architectures import describe
-from precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.shape import Shape
+from lexiscope.precompute.weights.architectures import describe
+from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.families import FAMILIES
 
 pytestmark = pytest.mark.slow

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from precompute.errors import BadWeights, NoSafetensors, SourceNotFound, WeightsError
-from precompute.weights.sources import ALIASES, resolve
+from lexiscope.precompute.errors import BadWeights, NoSafetensors, SourceNotFound, WeightsError
+from lexiscope.precompute.weights.sources import ALIASES, resolve
 from tests.precompute.weights.gguf_files import write_gguf
 from tests.support.models import tiny_gpt2, tiny_llama
 

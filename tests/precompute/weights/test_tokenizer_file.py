@@ -10,9 +10,9 @@ import pytest
 import transformers
 from tokenizers import Tokenizer
 
-from precompute.errors import BadWeights
-from precompute.weights.checkpoint import Checkpoint
-from precompute.weights.tokenizer_file import find_tokenizer
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from lexiscope.precompute.weights.tokenizer_file import find_tokenizer
 from tests.support.models import tiny_gpt2
 from tests.support.tokenizers import TEXT, TOKENIZERS, tokenizer_json
 

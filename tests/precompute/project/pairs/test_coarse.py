@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.pairs.coarse import (
+from lexiscope.precompute.project.pairs.coarse import (
     LARGEST_BYTE,
     LARGEST_D,
     coarse_columns,
@@ -17,8 +17,8 @@ from precompute.project.pairs.coarse import (
     multiply_bytes,
     relative_cost,
 )
-from precompute.project.pairs.coordinates import suffix_norms
-from precompute.project.pairs.strips import STRIP
+from lexiscope.precompute.project.pairs.coordinates import suffix_norms
+from lexiscope.precompute.project.pairs.strips import STRIP
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.errors import BadWeights
-from precompute.project.pairs.head_pairs import top_pairs
-from precompute.project.pairs.masks import LARGE_GROUP, Masks
-from precompute.shape import LENSES, PRESETS
+from lexiscope.precompute.errors import BadWeights
+from lexiscope.precompute.project.pairs.head_pairs import top_pairs
+from lexiscope.precompute.project.pairs.masks import LARGE_GROUP, Masks
+from lexiscope.precompute.shape import LENSES, PRESETS
 from tests.precompute.project.heads import SMALL_WEIGHTS, Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from precompute.project.pairs.leaderboard import MOST_INTERVALS, Leaderboard, nth_bounds
+from lexiscope.precompute.project.pairs.leaderboard import MOST_INTERVALS, Leaderboard, nth_bounds
 from tests.precompute.project.heads import same
 from tests.support import brute
 

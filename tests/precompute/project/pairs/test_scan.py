@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.pairs.coordinates import as_columns, as_rows, balance
-from precompute.project.pairs.scan import strips_within_reach
-from precompute.project.pairs.strips import STRIP
-from precompute.shape import LENSES
+from lexiscope.precompute.project.pairs.coordinates import as_columns, as_rows, balance
+from lexiscope.precompute.project.pairs.scan import strips_within_reach
+from lexiscope.precompute.project.pairs.strips import STRIP
+from lexiscope.precompute.shape import LENSES
 from tests.precompute.project.heads import Head
 from tests.precompute.project.vocabularies import KINDS
 

@@ -11,15 +11,15 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from precompute.project.embedding import Embedding
-from precompute.project.pairs.coarse import relative_cost
-from precompute.project.pairs.coordinates import SearchSide, as_columns, as_rows, balance, shells
-from precompute.project.pairs.factor import Factor
-from precompute.project.pairs.leaderboard import Leaderboard
-from precompute.project.pairs.plan import COARSE, SCAN
-from precompute.project.pairs.search import Search
-from precompute.project.pairs.strips import PREFIXES, Columns, Rows
-from precompute.shape import LENSES
+from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.pairs.coarse import relative_cost
+from lexiscope.precompute.project.pairs.coordinates import SearchSide, as_columns, as_rows, balance, shells
+from lexiscope.precompute.project.pairs.factor import Factor
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
+from lexiscope.precompute.project.pairs.plan import COARSE, SCAN
+from lexiscope.precompute.project.pairs.search import Search
+from lexiscope.precompute.project.pairs.strips import PREFIXES, Columns, Rows
+from lexiscope.precompute.shape import LENSES
 from tests.precompute.project.heads import Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute

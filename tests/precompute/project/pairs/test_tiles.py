@@ -6,12 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precompute.project.pairs.factor import Factor
-from precompute.project.pairs.head_pairs import search_on_device
-from precompute.project.pairs.leaderboard import Leaderboard
-from precompute.project.pairs.same_surface import search_large_groups_on_device
-from precompute.project.pairs.tiles import MOST_HITS, TILE_ROWS, search_tiles
-from precompute.shape import LENSES
+from lexiscope.precompute.project.pairs.factor import Factor
+from lexiscope.precompute.project.pairs.head_pairs import search_on_device
+from lexiscope.precompute.project.pairs.leaderboard import Leaderboard
+from lexiscope.precompute.project.pairs.same_surface import search_large_groups_on_device
+from lexiscope.precompute.project.pairs.tiles import MOST_HITS, TILE_ROWS, search_tiles
+from lexiscope.precompute.shape import LENSES
 from tests.precompute.project.heads import SMALL_WEIGHTS, Head, same
 from tests.precompute.project.vocabularies import KINDS
 from tests.support import brute

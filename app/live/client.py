@@ -1,0 +1,220 @@
+"""What live pages ask a worker: `await live.ask(model, SeedsAsk(...), request)` gives the answer or raises an error.
+A model's worker is run by this server, or stands at an address that the setting worker_url names."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from hashlib import blake2b
+from importlib.util import find_spec
+from ipaddress import IPv6Address, ip_address
+from typing import Any
+
+from starlette.requests import Request
+
+from lexiscope.app.library.library import Library
+from lexiscope.app.live.connections import Connections, WorkerAddress, parse_worker_urls
+from lexiscope.app.live.disconnect import cancel_on_disconnect
+from lexiscope.app.live.exchange import Exchange
+from lexiscope.app.live.keeper import Keeper, Supervisor
+from lexiscope.app.settings import Settings
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.errors import (
+    LiveDown,
+    LiveOff,
+    NotAWorker,
+    OtherWeights,
+    TimedOut,
+    TokenRefused,
+    WorkerGone,
+)
+from lexiscope.precompute.live.wire.fields import A, Ask
+from lexiscope.precompute.live.wire.protocol import (
+    VISITOR_HEADER,
+    WEIGHTS_HEADER,
+    Progress,
+    token_header,
+    weights_name_of,
+)
+
+START_WAIT = 8.0  # seconds that a page waits for a worker to load its model, before it says so
+OWN_RETRY_SECONDS = 2  # after which a worker that has died may be there again
+MARGIN = 2.0  # seconds that a worker has to say itself that it took too long
+VISITOR_KEY = secrets.token_bytes(16)  # of this process: no list of addresses gives the visitors' names
+IPV6_HOST_BITS = 64  # one visitor has them all
+
+logger = logging.getLogger("lexiscope")
+
+
+class LiveClient:
+    def __init__(self, settings: Settings, library: Library) -> None:
+        self._settings = settings
+        self._library = library
+        self._elsewhere = parse_worker_urls(settings.worker_url)  # by model; "" stands for every model
+        self._last_end = dict.fromkeys(self._elsewhere, "unchecked")  # how the last ask of each ended
+        self.supervisor = Supervisor(settings)
+        self._connections = Connections(settings.request_seconds + MARGIN)
+        self._has_torch = bool(find_spec("torch"))
+
+    def serves(self, model: str) -> bool:
+        """Return True if there are live pages of this model, and links to them."""
+        if self._settings.worker == "off":
+            return False
+        if self._elsewhere:
+            return model in self._elsewhere or "" in self._elsewhere
+        return self._has_torch
+
+    def why_off(self, model: str) -> str:
+        if self._settings.worker == "off":
+            return "live pages are off: start the server with LEXISCOPE_WORKER=auto to turn them on"
+        if self._elsewhere:
+            return f"no worker is named for {model}: add {model}=http://host:port to LEXISCOPE_WORKER_URL"
+        return "live pages need torch, which is not installed: pip install 'lexiscope[precompute]'"
+
+    async def ask(self, model: str, ask: Ask[A], visitor: Request | None = None) -> A:
+        """Ask a worker; given the visitor's request, cancel the work when the visitor leaves (VisitorGone)."""
+        work = self._answer(model, ask, visitor)
+        return await (cancel_on_disconnect(visitor, work) if visitor else work)
+
+    def stream(self, model: str, ask: Ask[Any], visitor: Request | None = None) -> AsyncGenerator[Any]:
+        """Yield Progress, again and again, and the answer at last; closing this cancels the work.
+        The share falls back where a worker has died and the ask begins anew."""
+        return self._reports(model, ask, visitor, with_events=True)
+
+    def worker_states(self) -> dict[str, str]:
+        """Return by model how its worker is; of a worker elsewhere, how the last ask of it ended."""
+        states = {model: keeper.state.word for model, keeper in self.supervisor.running().items()}
+        return states | {model or "every model": word for model, word in self._last_end.items()}
+
+    def prepare(self, model: str) -> None:
+        """Start the model's worker, if this server runs it, without waiting: it will be asked soon."""
+        if self.serves(model) and not self._elsewhere:
+            self.supervisor.keeper(model)
+
+    def start(self) -> None:
+        """Start the workers that are to run from the beginning."""
+        if self._settings.worker == "start":
+            for model in self._library.names()[: self._settings.workers]:
+                self.prepare(model)
+
+    async def close(self) -> None:
+        """End the workers that this server started, and wait until they are gone."""
+        await self._connections.close()
+        await asyncio.to_thread(self.supervisor.close)
+
+    async def _answer(self, model: str, ask: Ask[A], visitor: Request | None) -> A:
+        async with aclosing(self._reports(model, ask, visitor, with_events=False)) as reports:
+            answer: A = await anext(reports)
+            return answer
+
+    async def _reports(
+        self, model: str, ask: Ask[Any], visitor: Request | None, *, with_events: bool
+    ) -> AsyncGenerator[Any]:
+        manifest = self._library.index(model).manifest
+        if not self.serves(model):
+            raise LiveOff(self.why_off(model))
+        headers = {WEIGHTS_HEADER: weights_name_of(manifest)}
+        if visitor:
+            headers[VISITOR_HEADER] = visitor_name(visitor)
+        if self._elsewhere:
+            headers |= token_header(self._settings.worker_token)
+        exchange = Exchange(self._connections, model, ask, headers, with_events, self._settings.request_seconds)
+        asked = self._ask_elsewhere(exchange) if self._elsewhere else _ask_own(self.supervisor.keeper(model), exchange)
+        async with aclosing(asked) as reports:
+            async for report in reports:
+                yield report
+
+    async def _ask_elsewhere(self, exchange: Exchange) -> AsyncGenerator[Any]:
+        """Yield reports and the answer of the worker at the model's address, and note how the ask ended."""
+        name = exchange.model if exchange.model in self._elsewhere else ""
+        try:
+            async with aclosing(_ask_twice(self._elsewhere[name], exchange)) as reports:
+                async for report in reports:
+                    if not isinstance(report, Progress):
+                        self._note_end(name, "ready")
+                    yield report
+        except LexiscopeError as error:
+            self._note_end(name, _state_after(error))
+            raise
+
+    def _note_end(self, name: str, state: str) -> None:
+        before, self._last_end[name] = self._last_end[name], state
+        if state != before and (before, state) != ("unchecked", "ready"):
+            logger.warning("the worker at %s is %s", self._elsewhere[name].url, state)
+
+
+async def _ask_twice(address: WorkerAddress, exchange: Exchange) -> AsyncGenerator[Any]:
+    """Yield reports and the answer of the worker at the address. Ask once more if the connection broke before the
+    answer, or a proxy says that the worker did: behind the address another one may take its place."""
+    for last_try in (False, True):
+        try:
+            async with aclosing(exchange.reports(address)) as reports:
+                async for report in reports:
+                    yield report
+            return
+        except WorkerGone as gone:
+            if last_try or not gone.answered:
+                raise
+
+
+def _state_after(error: LexiscopeError) -> str:
+    """Return how a worker is, by the error in which an ask of it ended."""
+    match error:
+        case TokenRefused():
+            return "refused"
+        case TimedOut():
+            return "timed out"
+        case WorkerGone() | NotAWorker():
+            return "down"
+        case _:
+            return "ready"
+
+
+async def _ask_own(keeper: Keeper, exchange: Exchange) -> AsyncGenerator[Any]:
+    """Yield reports and the answer of the worker that this server runs."""
+    keeper.users += 1
+    try:
+        address = await _wait_until_ready(keeper)
+        async with aclosing(exchange.reports(address)) as reports:
+            async for report in reports:
+                yield report
+    except OtherWeights:
+        keeper.restart(address)
+        raise
+    except WorkerGone as gone:
+        raise WorkerGone(str(gone), OWN_RETRY_SECONDS) from None
+    finally:
+        keeper.users -= 1
+
+
+async def _wait_until_ready(keeper: Keeper) -> WorkerAddress:
+    """Wait a little while the worker loads its model."""
+    patience = time.monotonic() + START_WAIT
+    while (state := keeper.state).address is None:
+        now = time.monotonic()
+        if now >= patience or state.failed or state.retry_at > patience:
+            raise LiveDown(state.reason, max(2, round(state.retry_at - now) + 1))
+        await asyncio.sleep(0.02)
+    return state.address
+
+
+def visitor_name(request: Request) -> str:
+    """Name a visitor without telling the address, for a worker that is fair between visitors. A visitor is an address
+    as uvicorn sees it: that of the connection, or the one that a trusted proxy names."""
+    host = request.client.host if request.client else ""
+    return blake2b(_network(host).encode(), key=VISITOR_KEY, digest_size=12).hexdigest()
+
+
+def _network(host: str) -> str:
+    """Return what a visitor cannot choose: an IPv4 address, or the first half of an IPv6 one."""
+    try:
+        address = ip_address(host)
+    except ValueError:  # a name, such as test clients have
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return f"{int(address) >> IPV6_HOST_BITS:x}"

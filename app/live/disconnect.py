@@ -1,0 +1,40 @@
+"""Work for somebody who may hang up: it is cancelled as soon as nobody waits for it.
+The server uses it for its visitors, the worker for the server."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+
+from lexiscope.precompute.live.wire.errors import VisitorGone
+
+T = TypeVar("T")
+
+
+async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """The work's result; VisitorGone, and the work cancelled, if the other end of the request hangs up before.
+
+    The body of the request must have been read, if it has one that matters.
+    """
+    working, leaving = asyncio.create_task(work), asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        leaving.result()  # raises what is wrong with the body of the request
+        raise VisitorGone("nobody waits for this answer")
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _disconnected(request: Request) -> None:
+    body_ended = False
+    while (message := await request.receive())["type"] != "http.disconnect":
+        if body_ended:  # Starlette's test client ends the body again and again and never says who leaves
+            await asyncio.Event().wait()
+        body_ended = not message.get("more_body", False)

@@ -1,0 +1,170 @@
+"""One request to one worker: what it reports and answers. Every way to have no answer is an error of ours, and what a
+worker sends has a limit of bytes and of time, because a worker that means harm must not fill the server."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from lexiscope.app.live.connections import Connections, WorkerAddress
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.errors import LiveFull, NotAWorker, TimedOut, TokenRefused, WorkerGone, error_of
+from lexiscope.precompute.live.wire.fields import Ask
+from lexiscope.precompute.live.wire.protocol import EVENTS, Fault, Progress
+
+if TYPE_CHECKING:
+    import httpx2
+
+UNKNOWN = 401  # the status where a worker does not know who asks
+RETRY_SECONDS = 10  # after which a visitor may find a worker again
+GONE = "cannot be reached, or stopped before it had an answer. Stored pages work; this one will when the worker is back"
+REFUSED = "does not know this server: LEXISCOPE_WORKER_TOKEN must be the same for the server and for its workers"
+TIMED_OUT = (408, 504)  # statuses by which a proxy before a worker may answer in its place
+MOST_ANSWER_BYTES = 1 << 28  # the longest is a prompt's attention: 2,000,000 weights of some 20 digits each
+MOST_FAULT_BYTES = 1 << 20
+MOST_RETRY_SECONDS = 3600
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """`with_events`: the worker also reports how far it has come. `patience`: seconds, for people."""
+
+    connections: Connections
+    model: str
+    ask: Ask[Any]
+    headers: Mapping[str, str]
+    with_events: bool
+    patience: float
+
+    async def reports(self, address: WorkerAddress) -> AsyncGenerator[Any]:
+        """Yield Progress, any number of times if with events, and the answer at last."""
+        deadline = asyncio.get_running_loop().time() + self.connections.patience
+        async with self._post(await self.connections.client(address), deadline) as response:
+            if not self.with_events:
+                async with asyncio.timeout_at(deadline):
+                    body = await _read_body(response, MOST_ANSWER_BYTES)
+                yield _parse(self.ask.answer, body)
+                return
+            async with aclosing(_events(response, self.connections.patience)) as events:
+                async for event, data in events:
+                    if event == "fault":
+                        raise error_of(_parse(Fault, data))
+                    if event == "result":
+                        yield _parse(self.ask.answer, data)
+                        return
+                    yield _parse(Progress, data)
+            raise self._gone(answered=True)
+
+    @asynccontextmanager
+    async def _post(self, client: "httpx2.AsyncClient", deadline: float) -> AsyncIterator["httpx2.Response"]:
+        """Yield the worker's answer as soon as it begins."""
+        import httpx2
+
+        path = self.ask.path + (EVENTS if self.with_events else "")
+        headers = {"content-type": "application/json", **self.headers}
+        try:
+            async with asyncio.timeout_at(deadline):
+                request = client.build_request("POST", path, content=self.ask.model_dump_json(), headers=headers)
+                response = await client.send(request, stream=True)
+            async with aclosing(response):
+                if response.status_code != 200:
+                    async with asyncio.timeout_at(deadline):
+                        raise await self._refusal(response)
+                yield response
+        except (httpx2.ReadTimeout, httpx2.WriteTimeout, TimeoutError):
+            raise TimedOut(
+                f"the worker of {self.model} gave no answer within {self.patience:g} seconds (the setting "
+                "request_seconds)",
+                RETRY_SECONDS,
+            ) from None
+        except httpx2.PoolTimeout:
+            raise LiveFull(f"too many wait for the worker of {self.model}") from None
+        except httpx2.TransportError as error:
+            raise self._gone(answered=not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout)) from None
+
+    async def _refusal(self, response: "httpx2.Response") -> LexiscopeError:
+        """Return what the worker, or a proxy in its place, says is wrong."""
+        if response.status_code == UNKNOWN:
+            return TokenRefused(f"the worker of {self.model} {REFUSED}", RETRY_SECONDS)
+        try:
+            fault = _parse(Fault, await _read_body(response, MOST_FAULT_BYTES))
+        except NotAWorker as stranger:
+            if response.status_code in TIMED_OUT:
+                return TimedOut(f"the worker of {self.model} had no answer in time", RETRY_SECONDS)
+            return self._gone(answered=True) if response.is_server_error else stranger
+        return error_of(fault, _retry_seconds(response.headers.get("retry-after", "")))
+
+    def _gone(self, *, answered: bool) -> WorkerGone:
+        return WorkerGone(f"the worker of {self.model} {GONE}", RETRY_SECONDS, answered=answered)
+
+
+_adapter = cache(TypeAdapter)
+
+
+def _parse(shape: Any, body: bytes | str) -> Any:
+    try:
+        return _adapter(shape).validate_json(body)
+    except ValidationError:
+        raise NotAWorker from None
+
+
+async def _events(response: "httpx2.Response", patience: float) -> AsyncGenerator[tuple[str, str]]:
+    """Yield server-sent events as the worker writes them: one line `event`, one line `data`."""
+    event = ""
+    async with aclosing(_read_lines(response, MOST_ANSWER_BYTES, patience)) as lines:
+        async for line in lines:
+            field, _, value = line.partition(": ")
+            if field == "event":
+                event = value
+            elif field == "data":
+                yield event, value
+
+
+def _check_encoding(response: "httpx2.Response") -> None:
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise NotAWorker
+
+
+async def _read_body(response: "httpx2.Response", most_bytes: int) -> bytes:
+    """Raise NotAWorker if the body is longer; the caller says how long it may take."""
+    _check_encoding(response)
+    body = bytearray()
+    async with aclosing(response.aiter_raw()) as pieces:
+        async for piece in pieces:
+            body += piece
+            if len(body) > most_bytes:
+                raise NotAWorker
+    return bytes(body)
+
+
+async def _read_lines(response: "httpx2.Response", most_bytes: int, patience: float) -> AsyncGenerator[str]:
+    """Yield lines as they come, of `most_bytes` altogether; TimeoutError if one takes more than `patience` seconds."""
+    _check_encoding(response)
+    clock = asyncio.get_running_loop().time
+    line, n_bytes, deadline = bytearray(), 0, clock() + patience
+    async with aclosing(response.aiter_raw()) as pieces:
+        while True:
+            async with asyncio.timeout_at(deadline):
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
+            n_bytes += len(piece)
+            if n_bytes > most_bytes:
+                raise NotAWorker
+            for part in piece.splitlines(keepends=True):
+                line += part
+                if line.endswith(b"\n"):
+                    yield line.decode(errors="replace").rstrip("\r\n")
+                    line.clear()
+                    deadline = clock() + patience
+
+
+def _retry_seconds(header: str) -> int | None:
+    """Return a Retry-After in seconds, an hour at most; None if it is no number."""
+    if not (header.isascii() and header.isdecimal()):
+        return None
+    return min(int(header[:6]), MOST_RETRY_SECONDS)

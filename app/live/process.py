@@ -1,0 +1,170 @@
+"""Child processes of this program, which end when their parent does; and one of them, the worker of a model: what it
+prints, whether it is well, and its end."""
+
+import contextlib
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from lexiscope.app.live.connections import UNIX, WorkerAddress, plain_client
+from lexiscope.app.settings import PREFIX, Settings
+from lexiscope.precompute.live.wire.protocol import Health
+
+READY, LOADING = "lexiscope worker is ready", "lexiscope worker is loading"  # what a worker prints about itself
+LOADING_SILENCE = 60.0  # seconds; importing torch may keep a busy machine from all else
+GRACE = 3.0  # seconds that a worker has to end by itself
+PASSED_ON = (
+    "prompt_tokens",
+    "seeds_limit",
+    "queue",
+    "visitor_queue",
+    "request_seconds",
+    "ask_seconds",
+    "batch_wait_ms",
+    "batch_size",
+    "body_limit",
+    "body_seconds",
+    "log_level",
+    "access_log",
+)  # settings of the server that are the worker's as well
+LAST_LINES = 20
+COMPLAINT = "lexiscope: "  # how the line begins in which a command says why it gives up
+
+logger = logging.getLogger("lexiscope")
+
+
+def lexiscope_command(words: Sequence[str]) -> list[str]:
+    """Return the command `lexiscope WORDS` with the packages of this process, whatever folder it is started in."""
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from lexiscope.app.cli import main; sys.exit(main({list(words)!r}))"
+    )
+    return [sys.executable, "-c", code]
+
+
+def when_parent_ends(action: Callable[[], None]) -> None:
+    """Call the action, in a thread, when standard input ends: the parent holds its other side and never writes."""
+
+    def wait() -> None:
+        while os.read(sys.stdin.fileno(), 1024):
+            pass
+        action()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+class WorkerProcess:
+    """`on_change` is called, from another thread, when the worker is ready and when it closes its output."""
+
+    def __init__(self, model: str, settings: Settings, socket: Path, on_change: Callable[[], None]) -> None:
+        self._model = model
+        self._settings = settings
+        self._socket = socket
+        self._on_change = on_change
+        self.ready = False
+        self._closed_output = False
+        self._last_heard = time.monotonic()
+        self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
+        self._process = subprocess.Popen(
+            lexiscope_command(self._words()),
+            stdin=subprocess.PIPE,  # when it ends, so does the worker
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="backslashreplace",
+            env={**os.environ, **self._environment()},
+            start_new_session=True,  # Ctrl-C is for the server
+        )
+        self._reader = threading.Thread(target=self._read_output, daemon=True)
+        self._reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def ending(self) -> bool:
+        """The worker has closed its output, so it will not answer any more."""
+        return self._closed_output
+
+    def is_well(self) -> bool:
+        """Return True if the worker gave a sign of life lately and does not compute for longer than anybody waits."""
+        silence = self._settings.worker_silence
+        if not self.ready:
+            return time.monotonic() - self._last_heard < max(silence, LOADING_SILENCE)
+        health = check_health(self._socket, silence)
+        return health is not None and not is_stuck(health, self._settings)
+
+    def terminate(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def end(self, grace: float) -> None:
+        """Wait until the process has ended by itself; kill it after the grace."""
+        try:
+            self._process.wait(grace)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def close(self) -> None:
+        """Read what the process printed last, after its end."""
+        self._reader.join(GRACE)
+        assert self._process.stdin
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+    def why_it_ended(self) -> str:
+        complaints = [line.removeprefix(COMPLAINT) for line in self._last_lines if line.startswith(COMPLAINT)]
+        return f": {complaints[-1]}" if complaints else f" (code {self._process.returncode})"
+
+    def _words(self) -> list[str]:
+        words = ["worker", "--child", "--model", self._model, "--data", str(self._settings.data)]
+        return [*words, "--device", self._settings.device, "--socket", str(self._socket)]
+
+    def _environment(self) -> dict[str, str]:
+        passed_on = {PREFIX + name.upper(): str(getattr(self._settings, name)) for name in PASSED_ON}
+        # Nobody but this user reaches the socket: the token is for workers elsewhere.
+        return {**passed_on, f"{PREFIX}WORKER_TOKEN": "", "PYTHONUNBUFFERED": "1"}
+
+    def _read_output(self) -> None:
+        assert self._process.stdout
+        with self._process.stdout as output:
+            for line in map(str.strip, output):
+                self._last_heard = time.monotonic()
+                if line == READY:
+                    self.ready = True
+                    self._on_change()
+                elif line and line != LOADING:
+                    self._last_lines.append(line)
+                    logger.warning("worker of %s: %s", self._model, line)
+        self._closed_output = True
+        self._on_change()
+
+
+def is_stuck(health: Health, settings: Settings) -> bool:
+    """Return True if a worker computes for longer than anybody waits."""
+    return health.busy_seconds >= 2 * settings.request_seconds + settings.worker_silence
+
+
+def check_health(socket: Path, timeout: float) -> Health | None:
+    """Ask a worker how it is; None if it does not answer in time, or says that it is not well."""
+    import httpx2
+
+    try:
+        with plain_client(WorkerAddress(f"{UNIX}{socket}"), timeout) as client:
+            response = client.get("/health")
+            return Health.model_validate_json(response.content) if response.is_success else None
+    except (httpx2.HTTPError, ValidationError):
+        return None

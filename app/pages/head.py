@@ -1,0 +1,482 @@
+"""A head's page: its two matrices as pairs that people can read, the paper's list beside them, its subheads, and its
+singular directions: which of them read best, and whether they read better than the subheads."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, NotRequired
+
+import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.formats.pair_tables import pair_tables
+from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
+from lexiscope.app.html.glossary import tip
+from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.views.checks import check_number, finite
+from lexiscope.app.views.difference import Change, matrix_change, minus_of, vector_changes
+from lexiscope.app.views.direction_coherence import BEST, direction_coherence, subhead_coherence
+from lexiscope.app.views.hubs import LOOKED_AT, first_kept
+from lexiscope.app.views.label_copy import LabelEntry, pairs_entry
+from lexiscope.app.views.labels import LABELS, ShownLabel, labels_of
+from lexiscope.app.views.notes import head_note
+from lexiscope.app.views.pair_lists import COLUMNS, Hidden, stored_pairs
+from lexiscope.app.views.similarity import (
+    End,
+    EndSimilarities,
+    OfMatrices,
+    Shuffled,
+    both_shuffled,
+    subhead_similarities,
+)
+from lexiscope.app.views.tokens import (
+    HUBS_HIDDEN,
+    NOTE,
+    OF_DIFFERENCE,
+    OMIT_NONE,
+    PAGE_ONLY,
+    Token,
+    TokenPair,
+    ViewOfModel,
+    tokens_of,
+)
+from lexiscope.app.views.vectors import NOT_STORED, SHARE, SIDE_KINDS, SINGULAR, SUBHEAD_KINDS, shares
+from lexiscope.app.views.worth_reading import HEAD_PRESET, head_lens
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES, PRESETS, Preset
+
+PAIRS, TOKENS = 20, 4  # of each end of a matrix, of each vector of a subhead or a direction
+PAPER_LENS, PAPER_PRESET = "dot", "all"  # a score and a choice of pairs as in the paper
+NAMED = 5  # directions that read best
+# By how much one must read better: turned at random, the axes of subheads give figures that spread by .003 to .009.
+ALIKE = 0.025
+# What random vectors give, too: the mean of the ten best is .083 ± .005 on MiniLM, .119 ± .016 on SmolLM2 (cosine).
+NOISE = 0.12
+
+
+CHANGES: Any = Field(description="Only of a difference: |Δ| / |base|, null where the base is 0")
+READABLE: Any = Field(
+    description="The pairs as people read them best: of words, lens cosine; null where there are none"
+)
+END: Any = Field(description="The end at which both sides read best together; the tokens are of that end")
+COHERENCE: Any = Field(
+    description="The mean of its two sides' at that end, where one whose first tokens are no words counts as 0; null "
+    "where a side is not stored"
+)
+SIDES_TOKENS: Any = Field(
+    description="The first of each side, `in` and `out` or `query` and `key`; null where the index was built without it"
+)
+READS: Any = Field(description=f"The mean coherence of the {BEST} that read best; null where there are none")
+
+
+class HeadAt(Address):
+    pattern = "head/{layer:number}/{head:number}"
+    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+
+
+class HeadArguments(LensArguments):
+    preset: Annotated[
+        Preset,
+        Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
+    ] = "all"
+
+
+class SubheadRow(TypedDict):
+    subhead: int
+    q: Annotated[list[Token] | None, NOT_STORED]
+    k: Annotated[list[Token] | None, NOT_STORED]
+    v: Annotated[list[Token] | None, NOT_STORED]
+    o: Annotated[list[Token] | None, NOT_STORED]
+    similarity: OfMatrices[EndSimilarities]
+    change: Annotated[NotRequired[dict[str, float | None]], CHANGES]  # by vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixGlance:
+    top: list[TokenPair]
+    bottom: list[TokenPair]
+    coherence: float | None
+    readability: float | None
+    columns: Annotated[tuple[str, str], PAGE_ONLY] = ("from", "to")
+    hidden: Hidden
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadPairs:
+    """Both matrices under one lens and preset."""
+
+    lens: str
+    preset: str
+    vo: MatrixGlance
+    qk: MatrixGlance
+
+    @property
+    def as_in_the_paper(self) -> bool:
+        return (self.lens, self.preset) == (PAPER_LENS, PAPER_PRESET)
+
+
+class DirectionRow(TypedDict):
+    direction: int
+    singular: Annotated[float, SINGULAR]
+    share: Annotated[float | None, SHARE]
+    end: Annotated[End, END]
+    coherence: Annotated[float | None, COHERENCE]
+    tokens: Annotated[dict[str, list[Token] | None], SIDES_TOKENS]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatrixDirections:
+    """Of one of a head's matrices."""
+
+    best: Annotated[
+        list[int],
+        Field(description=f"The {NAMED} that read best, best first, of those above {NOISE}, as of noise"),
+    ]
+    reads: Annotated[float | None, READS]
+    subheads_read: Annotated[float | None, Field(description="The same of the head's subheads")]
+    rows: list[DirectionRow]
+
+    @property
+    def better(self) -> str:
+        """Which of them read better, for people: directions, subheads, or neither; noise: random vectors would do."""
+        if self.reads is None or self.subheads_read is None:
+            return ""
+        if max(self.reads, self.subheads_read) < NOISE:
+            return "noise"
+        if abs(self.reads - self.subheads_read) < ALIKE:
+            return "neither"
+        return "directions" if self.reads > self.subheads_read else "subheads"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeadView(ViewOfModel):
+    layer: int
+    head: int
+    lens: str
+    preset: str
+    vo: Annotated[MatrixGlance | None, NOT_STORED]
+    qk: Annotated[MatrixGlance | None, NOT_STORED]
+    readable: Annotated[HeadPairs | None, READABLE]
+    paper: Annotated[HeadPairs | None, OMIT_NONE] = None  # dot, all pairs, if the page shows them and vo, qk are others
+    subheads: Annotated[list[SubheadRow] | None, NOT_STORED]
+    shuffled: OfMatrices[Shuffled]
+    directions: Annotated[OfMatrices[MatrixDirections] | None, NOT_STORED]
+    change: Annotated[dict[str, Change] | None, OF_DIFFERENCE] = None  # by matrix
+    shown: Annotated[tuple[HeadPairs, ...], PAGE_ONLY] = ()  # `shown_pairs`
+    labels: Annotated[list[ShownLabel] | None, LABELS] = None
+    note: Annotated[str, NOTE] = ""
+
+    def label_entries(self) -> list[LabelEntry]:
+        glances = {"vo": self.vo, "qk": self.qk}
+        entries = [
+            pairs_entry(f"{matrix}/{self.layer}/{self.head}", self.lens, self.preset, of.top)
+            for matrix, of in glances.items()
+            if of
+        ]
+        return entries or [LabelEntry(f"head/{self.layer}/{self.head}", self.lens)]
+
+    def about(self) -> dict[str, Any]:
+        of_head = {"layer": self.layer, "head": self.head}
+        return {"model": self.model, **of_head, "lens": self.lens, "preset": self.preset}
+
+    def tables(self) -> list[Table]:
+        name = f"{self.model}, layer {self.layer}, head {self.head}"
+        return [
+            *_change_tables(self, name),
+            *(table for matrix in MATRICES for pairs in self.shown for table in _glance_tables(name, matrix, pairs)),
+            *_subhead_tables(self, name),
+            *_direction_tables(self, name),
+        ]
+
+
+def head(site: Site, at: HeadAt, ask: HeadArguments) -> HeadView:
+    """A head at a glance: its first pairs, and the first tokens of its subheads and singular directions."""
+    index, layer, head, lens, preset = site.index, at.layer, at.head, ask.lens, ask.preset
+    hubs = site.hubs(lens)  # skipped among the first tokens of subheads and directions
+    check_lens(index, lens)
+    check_kinds(index, *MATRICES, *SUBHEAD_KINDS.values(), *DIRECTION_KINDS)
+    check_number(index, "head", head, index.shape.n_heads)
+    asked = _pairs(index, layer, head, lens, preset) if index.stored.pairs else None
+    words = _other_pairs(index, layer, head, asked, head_lens(index), HEAD_PRESET)
+    asks_for_list = preset != PAPER_PRESET and words is not asked
+    beside = asked if asks_for_list else _other_pairs(index, layer, head, asked, index.stored.lens, PAPER_PRESET)
+    return HeadView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        layer=layer,
+        head=head,
+        lens=lens,
+        preset=preset,
+        vo=asked.vo if asked else None,
+        qk=asked.qk if asked else None,
+        readable=words,
+        paper=None if beside is asked else beside,
+        subheads=_subheads(index, layer, head, lens, hubs),
+        shuffled=both_shuffled(index, index.shard(layer), lens),
+        directions=_directions(index, layer, head, lens, hubs),
+        change={matrix: matrix_change(index.shard(layer), matrix, head) for matrix in MATRICES}
+        if index.stored.difference
+        else None,
+        shown=shown_pairs(words, beside),
+        labels=labels_of(index, site.library.labels(index).of_head(layer, head, *MATRICES)),
+        note=head_note(index.shape, head),
+    )
+
+
+def shown_pairs(readable: HeadPairs | None, beside: HeadPairs | None) -> tuple[HeadPairs, ...]:
+    """What a page shows of them: the readable pairs, then the paper's or those of the preset."""
+    return tuple(pairs for pairs in (readable, beside) if pairs)
+
+
+def _pairs(index: Index, layer: int, head: int, lens: str, preset: str) -> HeadPairs:
+    vo, qk = (_glance(index, matrix, layer, head, lens, preset) for matrix in MATRICES)
+    return HeadPairs(lens=lens, preset=preset, vo=vo, qk=qk)
+
+
+def _other_pairs(
+    index: Index, layer: int, head: int, asked: HeadPairs | None, lens: str, preset: str
+) -> HeadPairs | None:
+    """The pairs under another lens and preset than those asked for, unless these are the same. None where none are
+    stored, or where they are damaged, which is no reason to miss the page."""
+    if asked is None or (lens, preset) == (asked.lens, asked.preset):
+        return asked
+    try:
+        return _pairs(index, layer, head, lens, preset)
+    except IndexFault:
+        return None
+
+
+def _glance(index: Index, matrix: str, layer: int, head: int, lens: str, preset: str) -> MatrixGlance:
+    pairs = stored_pairs(index, matrix, layer, head, lens, preset, PAIRS)
+    return MatrixGlance(
+        top=pairs.top,
+        bottom=pairs.bottom,
+        coherence=pairs.coherence[0],
+        readability=finite(index.shard(layer).heads.readabilities(matrix, head, lens, preset)[0]),
+        columns=COLUMNS[matrix],
+        hidden=pairs.hidden,
+    )
+
+
+def _subheads(index: Index, layer: int, head: int, lens: str, hubs: frozenset[int]) -> list[SubheadRow] | None:
+    shard, shape = index.shard(layer), index.shape
+    if not index.stored.subheads:
+        return None
+    numbers = np.arange(shape.d_head)
+    lists = [
+        first_kept(
+            shard.first_ids(kind, shape.row(kind, head, 0) + numbers, lens, LOOKED_AT if hubs else TOKENS).tolist(),
+            hubs,
+            TOKENS,
+        )
+        if kind in index.stored.kinds
+        else [None] * shape.d_head
+        for kind in SUBHEAD_KINDS.values()
+    ]
+    changes = _changes(index, shard, head)
+    rows: list[SubheadRow] = []
+    similarities = subhead_similarities(index, shard, head, lens)
+    for subhead, ids in enumerate(zip(*lists, strict=True)):
+        unchanged = {name for name, of_vectors in changes.items() if of_vectors[subhead] == 0}
+        q, k, v, o = (
+            None if first is None else [] if name in unchanged else tokens_of(index.tokens, first)
+            for name, first in zip(SUBHEAD_KINDS, ids, strict=True)
+        )
+        row: SubheadRow = {"subhead": subhead, "q": q, "k": k, "v": v, "o": o, "similarity": similarities[subhead]}
+        if changes:
+            row["change"] = {name: finite(of_vectors[subhead]) for name, of_vectors in changes.items()}
+        rows.append(row)
+    return rows
+
+
+def _changes(index: Index, shard: Shard, head: int) -> dict[str, list[float]]:
+    """Of a difference: how much each subhead's vectors changed, by vector."""
+    if not index.stored.difference:
+        return {}
+    shape = index.shape
+    numbers = np.arange(shape.d_head)
+    kinds = {name: kind for name, kind in SUBHEAD_KINDS.items() if kind in index.stored.kinds}
+    return {
+        name: vector_changes(shard, kind)[shape.row(kind, head, 0) + numbers].tolist() for name, kind in kinds.items()
+    }
+
+
+def _directions(
+    index: Index, layer: int, head: int, lens: str, hubs: frozenset[int]
+) -> OfMatrices[MatrixDirections] | None:
+    """Return the directions of both matrices, or None where the index stores none; skip hubs among first tokens."""
+    matrices, shard = index.stored.directions, index.shard(layer)
+    if not matrices:
+        return None
+    vo, qk = (
+        _matrix_directions(index, shard, matrix, head, lens, hubs) if matrix in matrices else None
+        for matrix in DIRECTIONS
+    )
+    return {"vo": vo, "qk": qk}
+
+
+def _matrix_directions(
+    index: Index, shard: Shard, matrix: str, head: int, lens: str, hubs: frozenset[int]
+) -> MatrixDirections:
+    d_head = index.shape.d_head
+    coherence = direction_coherence(index, shard, matrix, head, lens)
+    of_subheads = subhead_coherence(index, shard, matrix, head, lens)
+    ends = coherence.ends if coherence else np.zeros(d_head, np.intp)
+    numbers: list[float | None] = coherence.numbers.tolist() if coherence else [None] * d_head
+    first = {
+        side: _first_tokens(index, shard, kind, head, lens, ends, hubs)
+        for side, kind in SIDE_KINDS.items()
+        if kind in DIRECTIONS[matrix]
+    }
+    values, of_whole = shard.heads.all_singular(matrix)[head].tolist(), shares(index, shard, matrix, head)
+    return MatrixDirections(
+        best=[at for at in coherence.best if coherence.numbers[at] > NOISE][:NAMED] if coherence else [],
+        reads=coherence.reads if coherence else None,
+        subheads_read=of_subheads.reads if of_subheads else None,
+        rows=[
+            {
+                "direction": at,
+                "singular": values[at],
+                "share": of_whole[at],
+                "end": "bottom" if ends[at] else "top",
+                "coherence": numbers[at],
+                "tokens": {side: of_side[at] for side, of_side in first.items()},
+            }
+            for at in range(d_head)
+        ],
+    )
+
+
+def _first_tokens(
+    index: Index, shard: Shard, kind: str, head: int, lens: str, ends: Any, hubs: frozenset[int]
+) -> list[list[Token] | None]:
+    """Of every direction of a head, at its own end; nothing where there is no direction."""
+    d_head = index.shape.d_head
+    if kind not in index.stored.kinds:
+        return [None] * d_head
+    rows = index.shape.row(kind, head, 0) + np.arange(d_head)
+    looked_at = LOOKED_AT if hubs else TOKENS
+    at_ends = [shard.first_ids(kind, rows, lens, looked_at, end).tolist() for end in ENDS]
+    norms = shard.all_norms(kind)[rows]
+    kept = first_kept((at_ends[end][at] for at, end in enumerate(ends)), hubs, TOKENS)
+    return [tokens_of(index.tokens, ids) if norm else [] for ids, norm in zip(kept, norms, strict=True)]
+
+
+def _change_tables(view: HeadView, name: str) -> list[Table]:
+    """How much each matrix changed; none of a model."""
+    if not view.change:
+        return []
+    columns = (MATRIX, Column("norm", "number"), Column("base_norm", "number"), CHANGE)
+    rows = [{"matrix": matrix, **change} for matrix, change in view.change.items()]
+    return [Table(f"{name}, change of its matrices", columns, rows, says_nothing_of=("lens", "preset"))]
+
+
+def _glance_tables(name: str, matrix: str, pairs: HeadPairs) -> list[Table]:
+    under = (constant("lens", pairs.lens), constant("preset", pairs.preset))
+    glance = pairs.vo if matrix == "vo" else pairs.qk
+    return pair_tables(name, matrix, f"{pairs.lens}, {pairs.preset}", glance.top, glance.bottom, under)
+
+
+def _subhead_tables(view: HeadView, name: str) -> list[Table]:
+    """The first tokens of each subhead; in CSV a row for each token, and one for each end's similarity."""
+    rows = view.subheads or ()
+    changed = rows[0].get("change", {}) if rows else {}
+    first_tokens = (Column(vector, "tokens", count=TOKENS) for vector in SUBHEAD_KINDS)
+    changes = (_entry("change", vector, f"{vector} change") for vector in changed)
+    columns = (Column("subhead", "number"), *first_tokens, *_similarity_columns(view), *changes)
+    by_token = (
+        Column("end"), Column("rank"), Column("subhead"), Column("vector"), Column("token", "token"),
+    )  # fmt: skip
+    tokens = [
+        {"end": "top", "rank": rank, "subhead": row["subhead"], "vector": vector, "token": token}
+        | ({"change": row["change"].get(vector)} if "change" in row else {})
+        for row in rows
+        for vector, of_vector in (("q", row["q"]), ("k", row["k"]), ("v", row["v"]), ("o", row["o"]))
+        for rank, token in enumerate(of_vector or (), 1)
+    ]
+    similarities = [
+        {"compared": matrix, "end": end, "subhead": row["subhead"], "similarity": number}
+        for row in rows
+        for matrix, of in (("vo", row["similarity"]["vo"]), ("qk", row["similarity"]["qk"]))
+        if of
+        for end, number in (("top", of["top"]), ("bottom", of["bottom"]))
+    ]
+    by_end = (Column("compared"), Column("end"), Column("subhead"), Column("similarity", "number"))
+    return [
+        Table(f"{name}, subheads ({view.lens})", columns, rows, "people"),
+        Table("", (*by_token, Column("change")) if view.minus else by_token, tokens, "programs", ("preset",)),
+        Table("", by_end, similarities, "programs", ("preset",)),
+    ]
+
+
+def _similarity_columns(view: HeadView) -> list[Column]:
+    """The similarities of v and o, q and k, with both ends, for people."""
+
+    def column(matrix: str, end: str) -> Column:
+        return Column(f"{matrix} {end}", "ratio", get=lambda row: row["similarity"][matrix][end])
+
+    compared = [matrix for matrix in MATRICES if view.shuffled["vo" if matrix == "vo" else "qk"]]
+    return [column(matrix, end) for matrix in compared for end in ENDS]
+
+
+def _entry(field: str, key: str, name: str) -> Column:
+    return Column(name, "number", get=lambda row: row[field][key])
+
+
+DIRECTION_NUMBERS = (
+    Column("direction", "number"),
+    Column("singular", "number"),
+    Column("share", "ratio"),
+    Column("coherence", "ratio"),
+    Column("end"),
+)
+DIRECTIONS_BY_TOKEN = (
+    Column("end"), Column("rank"), Column("direction"), Column("vector"), Column("token", "token"),
+    Column("singular"), Column("share"), Column("coherence"),
+)  # fmt: skip
+
+
+def _direction_tables(view: HeadView, name: str) -> list[Table]:
+    """For people a table of each matrix; in CSV token by token."""
+    tables = []
+    directions = view.directions or {"vo": None, "qk": None}
+    for matrix, of in (("vo", directions["vo"]), ("qk", directions["qk"])):
+        if of is None:
+            continue
+        title = f"{name}, directions of {matrix} ({view.lens}){_reads(of)}"
+        tables.append(Table(title, (*DIRECTION_NUMBERS, *map(_side, DIRECTIONS[matrix])), of.rows, "people"))
+        tables.append(Table("", DIRECTIONS_BY_TOKEN, list(_by_token(matrix, of)), "programs", ("preset",)))
+    return tables
+
+
+def _reads(of: MatrixDirections) -> str:
+    """Say how well the directions read, and subheads beside them."""
+    if of.reads is None:
+        return ""
+    beside = "" if of.subheads_read is None else f", of subheads {of.subheads_read:.2f}"
+    return f"; coherence of the ten best {of.reads:.2f}{beside}"
+
+
+def _side(kind: str) -> Column:
+    side = kind.partition("_")[2]
+    return Column(side, "tokens", get=lambda row: row["tokens"][side], count=TOKENS)
+
+
+def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:
+    """A row for each token of each side."""
+    for row in of.rows:
+        numbers = {name: row[name] for name in ("direction", "end", "singular", "share", "coherence")}
+        for side, tokens in row["tokens"].items():
+            for rank, token in enumerate(tokens or (), 1):
+                yield {"vector": f"{matrix}_{side}", "rank": rank, "token": token, **numbers}
+
+
+HEAD = Page(
+    name="head", title="Head {head} of layer {layer}", at=HeadAt, arguments=HeadArguments, view=HeadView, make=head
+)

@@ -1,0 +1,195 @@
+"""A head's token pairs: what W_V W_O maps to what, or which query looks for which key."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from lexiscope.app.formats.difference_tables import change_columns
+from lexiscope.app.formats.pair_tables import pair_tables
+from lexiscope.app.formats.table import Table, constant
+from lexiscope.app.html.glossary import tip
+from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.views.checks import list_length
+from lexiscope.app.views.difference import check_can_run, minus_of, size_text
+from lexiscope.app.views.label_copy import LabelEntry, pairs_entry
+from lexiscope.app.views.labels import LABELS, ShownLabel, labels_of
+from lexiscope.app.views.lengths import PAIR_ENTRIES
+from lexiscope.app.views.notes import pairs_note
+from lexiscope.app.views.pair_lists import COLUMNS, Hidden, pair_ids, stored_pairs
+from lexiscope.app.views.tokens import (
+    HUBS_HIDDEN,
+    NOTE,
+    OF_DIFFERENCE,
+    OMIT_NONE,
+    PAGE_ONLY,
+    TokenPair,
+    ViewOfModel,
+    token_pairs,
+)
+from lexiscope.app.views.vectors import CHANGE, UNCHANGED, Coherence
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import PairsReadingAnswer
+from lexiscope.precompute.live.wire.asks import PairsReadingAsk
+from lexiscope.precompute.shape import PRESETS, Preset
+
+MOST_READ_AGAIN = 1000  # pairs that a worker reads in another way
+
+
+class PairsAt(Address):
+    pattern = "head/{layer:number}/{head:number}/{matrix:matrix}"
+    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+    matrix: Annotated[Literal["vo", "qk"], Field(description="W_V W_O, or W_Q W_Kᵀ", examples=["vo"])]
+
+
+class PairsArguments(LensArguments):
+    preset: Annotated[
+        Preset,
+        Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
+    ] = "all"
+    k: Annotated[
+        int | None,
+        Field(ge=1, description=f"Entries per list, up to what the index stores; {PAIR_ENTRIES} if not given"),
+    ] = None
+    group: Annotated[
+        Literal["from"] | None, Field(description="In the page for people: pairs grouped by first token")
+    ] = None
+    reading: Annotated[
+        Literal["norm", "mlp"] | None,
+        Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
+    ] = None
+    usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": PAIR_ENTRIES}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsReading:
+    """A head's pairs as a worker reads them: with norms folded in, or with tokens after the first MLP."""
+
+    name: str  # norm, mlp
+    top: list[TokenPair]
+    bottom: list[TokenPair]
+    overlap: float  # Jaccard of this top with the stored one of the same length, preset and lens
+    kept: Annotated[frozenset[tuple[int, int]], PAGE_ONLY] = frozenset()  # pairs that the stored end has, too
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsView(ViewOfModel):
+    layer: int
+    head: int
+    matrix: str
+    lens: str
+    preset: str
+    top: list[TokenPair]
+    bottom: list[TokenPair]
+    reading: Annotated[PairsReading | None, OMIT_NONE] = None  # if asked for
+    coherence: Coherence
+    hidden: Hidden
+    norm: Annotated[float | None, OF_DIFFERENCE] = None  # of the head's matrix, Frobenius'
+    base_norm: Annotated[float | None, OF_DIFFERENCE] = None
+    change: Annotated[float | None, CHANGE] = None
+    unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
+    labels: Annotated[list[ShownLabel] | None, LABELS] = None
+    note: Annotated[str, NOTE] = ""
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+
+    @property
+    def columns(self) -> tuple[str, str]:
+        return COLUMNS[self.matrix]
+
+    def label_entries(self) -> list[LabelEntry]:
+        return [pairs_entry(f"{self.matrix}/{self.layer}/{self.head}", self.lens, self.preset, self.top)]
+
+    def about(self) -> dict[str, Any]:
+        of_head = {"layer": self.layer, "head": self.head}
+        return {"model": self.model, **of_head, "lens": self.lens, "preset": self.preset}
+
+    def tables(self) -> list[Table]:
+        """The stored pairs, then those of another reading, if there is one."""
+        readings: list[tuple[str, PairsView | PairsReading]] = [("", self)]
+        if self.reading:
+            readings.append((self.reading.name, self.reading))
+        tables = []
+        head = f"{self.model}, layer {self.layer}, head {self.head}"
+        for name, lists in readings:
+            how = f"{self.lens}, {self.preset}" + (f", reading {name}" if name else "")
+            columns = [constant("reading", name or "stored")] if self.reading else []
+            if self.norm is not None:
+                how += f"; {size_text(self.norm, self.change)}"
+                columns += change_columns(self)
+            tables += pair_tables(head, self.matrix, how, lists.top, lists.bottom, columns)
+        if self.unchanged:
+            tables.append(Table("", (constant("matrix", self.matrix), *change_columns(self)), [{}], "programs"))
+        return tables
+
+
+def pairs(site: Site, at: PairsAt, ask: PairsArguments) -> PairsView:
+    """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
+    index = site.index
+    stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask))
+    change = stored.change
+    reading = _reading(index, at, ask, site.answers[0]) if ask.reading and site.answers else None
+    return PairsView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        layer=at.layer,
+        head=at.head,
+        matrix=at.matrix,
+        lens=ask.lens,
+        preset=ask.preset,
+        top=stored.top,
+        bottom=stored.bottom,
+        reading=reading,
+        coherence=stored.coherence,
+        hidden=stored.hidden,
+        norm=change and change["norm"],
+        base_norm=change and change["base_norm"],
+        change=change and change["change"],
+        unchanged=True if stored.unchanged else None,
+        labels=labels_of(index, site.library.labels(index).of_head(at.layer, at.head, at.matrix)),
+        note=pairs_note(index.shape, at.matrix, at.head),
+    )
+
+
+def readings(site: Site, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
+    """What a worker is asked where the pairs are to be read in another way; NotFound of a difference."""
+    if not ask.reading:
+        return []
+    stored_pairs(site.index, at.matrix, at.layer, at.head, ask.lens, ask.preset, 1)  # NotFound, NotStored
+    check_can_run(site.index)
+    asked = {**dict(at), "reading": ask.reading, "lens": ask.lens, "preset": ask.preset}
+    return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_READ_AGAIN)})]
+
+
+def _length(site: Site, ask: PairsArguments) -> int:
+    return list_length(site.index, ask.k, PAIR_ENTRIES, site.index.manifest.pairs)
+
+
+def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadingAnswer) -> PairsReading:
+    """The head's pairs in another reading, compared with as many stored ones."""
+    heads, place = index.shard(at.layer).heads, (at.matrix, at.head, ask.lens, ask.preset)
+    top, bottom = (
+        token_pairs(index.tokens, ((pair.source, pair.target) for pair in pairs), (pair.score for pair in pairs))
+        for pairs in (answer.top, answer.bottom)
+    )
+    stored_top, stored_bottom = (
+        {(a, b) for a, b in heads.pairs(*place, end).ids[: len(pairs)].tolist()}
+        for end, pairs in (("top", top), ("bottom", bottom))
+    )
+    either = pair_ids(top) | stored_top
+    return PairsReading(
+        name=ask.reading or "",
+        top=top,
+        bottom=bottom,
+        overlap=len(pair_ids(top) & stored_top) / len(either) if either else 1.0,
+        kept=frozenset((pair_ids(top) & stored_top) | (pair_ids(bottom) & stored_bottom)),
+    )
+
+
+PAIRS = Page(
+    name="pairs", title="{MATRIX} of head {head} of layer {layer}", at=PairsAt, arguments=PairsArguments,
+    view=PairsView, make=pairs, asks=readings,
+)  # fmt: skip

@@ -1,0 +1,433 @@
+"""Neurons, subheads and directions of heads: parameters whose vectors are words.
+
+A neuron reads its key (and up, where neurons are gated) and writes its value. A subhead is one channel of a head, its
+column of W_Q, W_K and W_V and its row of W_O. A direction is one singular direction of a head's two matrices:
+M = Σ_j σ_j in_jᵀ out_j, so that VO's direction j reads `in` and writes `out`, σ_j times as long; QK's has a query and a
+key. The two matrices have nothing to do with each other: their directions share a page because they share a number."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.formats.difference_tables import change_columns
+from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, constant, ranked
+from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.views.checks import check_number, list_length
+from lexiscope.app.views.difference import check_can_run, minus_of, size_text
+from lexiscope.app.views.label_copy import LabelEntry, vector_entry
+from lexiscope.app.views.labels import LABELS, ShownLabel, labels_of
+from lexiscope.app.views.lengths import VECTOR_ENTRIES
+from lexiscope.app.views.matches import Matches, matches_of, version_of_matches
+from lexiscope.app.views.notes import direction_note, neuron_note, subhead_note
+from lexiscope.app.views.similarity import Agreement, End, OfMatrices, Shuffled, agreement
+from lexiscope.app.views.tokens import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
+from lexiscope.app.views.vectors import (
+    NOT_STORED,
+    SHARE,
+    SIDE_KINDS,
+    SINGULAR,
+    SUBHEAD_KINDS,
+    Reading,
+    Vector,
+    VectorReading,
+    shares,
+    stored_vectors,
+    vector_reading,
+)
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.live.wire.asks import ReadingAsk
+from lexiscope.precompute.shape import FACTORS
+
+MOST_READ_AGAIN = 100  # tokens of a list that a worker reads in another way
+NEARLY = 0.01  # relative: singular values as near as this, and their directions, are easily mixed
+
+AGREES: Any = Field(description="The end of the value that is more similar to the key's top; null where neither is")
+
+
+class VectorArguments(LensArguments):
+    k: Annotated[
+        int | None,
+        Field(ge=1, description=f"Entries per list, up to what the index stores; {VECTOR_ENTRIES} if not given"),
+    ] = None
+    reading: Annotated[
+        Literal["norm", "mlp"] | None,
+        Field(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
+    ] = None
+    usual: ClassVar[Mapping[str, Any]] = {"lens": "dot", "k": VECTOR_ENTRIES}
+
+
+class ParameterAt(Address):
+    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+
+    def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
+        """The kind and row of each vector of the parameter that is stored, by its name on the page; NotFound or
+        NotStored if there is none."""
+        raise NotImplementedError
+
+
+class NeuronAt(ParameterAt):
+    pattern = "ff/{layer:number}/{neuron:number}"
+    neuron: Annotated[int, Field(description="A neuron of the layer, from 0", examples=[432])]
+
+    def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
+        of_model = {name: f"ff_{name}" for name in ("key", "up", "value") if f"ff_{name}" in index.shape.kinds}
+        check_kinds(index, *of_model.values())
+        index.shard(self.layer)
+        check_number(index, "neuron", self.neuron, index.shape.d_mlp)
+        return {name: (kind, self.neuron) for name, kind in of_model.items() if kind in index.stored.kinds}
+
+
+class OfHeadAt(ParameterAt):
+    head: Annotated[int, Field(description="A head of the layer, from 0", examples=[2])]
+
+    def rows(self, index: Index, kinds: Mapping[str, str], what: str, number: int) -> dict[str, tuple[str, int]]:
+        """The vectors of a number of the head, a subhead or a direction."""
+        check_kinds(index, *kinds.values())
+        index.shard(self.layer)
+        check_number(index, "head", self.head, index.shape.n_heads)
+        check_number(index, what, number, index.shape.d_head)
+        stored = {name: kind for name, kind in kinds.items() if kind in index.stored.kinds}
+        return {name: (kind, index.shape.row(kind, self.head, number)) for name, kind in stored.items()}
+
+
+class SubheadAt(OfHeadAt):
+    pattern = "head/{layer:number}/{head:number}/sub/{subhead:number}"
+    subhead: Annotated[int, Field(description="A subhead of the head, from 0", examples=[3])]
+
+    def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
+        return self.rows(index, SUBHEAD_KINDS, "subhead", self.subhead)
+
+
+class DirectionAt(OfHeadAt):
+    pattern = "head/{layer:number}/{head:number}/svd/{direction:number}"
+    direction: Annotated[int, Field(description="A singular direction of the head, from 0", examples=[0])]
+
+    def vectors(self, index: Index) -> dict[str, tuple[str, int]]:
+        return self.rows(index, SIDE_KINDS, "direction", self.direction)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterView(ViewOfModel):
+    """What the three views share: a table of each vector, made from what `vectors` and `place` give."""
+
+    layer: int
+    lens: str
+    reading: Annotated[Reading | None, OMIT_NONE] = None  # if asked for
+    matches: Annotated[Matches | None, OMIT_NONE] = None  # in models that it is compared with
+    labels: Annotated[list[ShownLabel] | None, LABELS] = None
+    note: Annotated[str, NOTE] = ""
+
+    @property
+    def vectors(self) -> Mapping[str, Vector | None]:
+        """The vectors by their names on the page."""
+        raise NotImplementedError
+
+    @property
+    def place(self) -> dict[str, int]:
+        """Which parameter it is: {"layer": 10, "neuron": 2361}."""
+        raise NotImplementedError
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, **self.place, "lens": self.lens}
+
+    def singular(self) -> Mapping[str, tuple[float, float | None]]:
+        """The singular value and its share by vector, of a direction."""
+        return {}
+
+    def tables(self) -> list[Table]:
+        """The stored lists, then those of another reading, if there is one."""
+        what = ", ".join(f"{name} {number}" for name, number in self.place.items())
+        readings: list[tuple[str, str, Vector | VectorReading]] = [
+            ("", name, vector) for name, vector in self.vectors.items() if vector
+        ]
+        if self.reading:
+            readings += [(self.reading.name, *vector) for vector in self.reading.vectors.items()]
+        singular = self.singular()
+        tables = []
+        for reading, name, lists in readings:
+            how = f"{self.lens}, reading {reading}" if reading else self.lens
+            numbers: list[Column] = []
+            if isinstance(lists, Vector) and lists.base_norm is not None:
+                numbers = change_columns(lists)
+                how += f"; {size_text(lists.norm, lists.change)}"
+                if lists.unchanged:
+                    tables.append(Table("", (constant("vector", name), *numbers), [{}], "programs"))
+            if name in singular:
+                value, share = singular[name]
+                numbers = [constant("singular", value), constant("share", share)]
+                how += f"; singular value {value:.4g}" if value else "; no direction"
+            columns, rows = beside(TOKEN_COLUMNS, lists.top, lists.bottom)
+            tables.append(Table(f"{self.model}, {what}, {name} ({how})", columns, rows, "people"))
+            of_reading = [constant("reading", reading or "stored")] if self.reading else []
+            for end, entries in (("top", lists.top), ("bottom", lists.bottom)):
+                which = (*of_reading, constant("vector", name), constant("end", end))
+                tables.append(Table("", (*which, *TOKEN_COLUMNS, *numbers), ranked(entries), "programs"))
+        return tables
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeuronView(ParameterView):
+    neuron: int
+    key: Annotated[Vector | None, NOT_STORED]
+    value: Annotated[Vector | None, NOT_STORED]
+    up: Annotated[Vector | None, OMIT_NONE] = None  # only where neurons are gated, and it is stored
+    similarity: Annotated[float | None, NOT_STORED]  # of the key's top with the value's top
+    similarity_bottom: Annotated[float | None, NOT_STORED]  # and with its bottom
+    agrees: Annotated[End | None, AGREES]
+    shared: Annotated[list[Token], Field(description="At the key's top and that end of the value, of all stored")]
+    along: Annotated[list[Token], Field(description="Of these, at the top of up")]
+    opposed: Annotated[list[Token], Field(description="Of these, at the bottom of up")]
+    shuffled: Annotated[Shuffled | None, NOT_STORED]
+    telling: Annotated[bool, PAGE_ONLY] = False  # whether the similarity is large enough to say what it means
+
+    @property
+    def vectors(self) -> Mapping[str, Vector | None]:
+        return {"key": self.key, "up": self.up, "value": self.value}
+
+    @property
+    def place(self) -> dict[str, int]:
+        return {"layer": self.layer, "neuron": self.neuron}
+
+    def label_entries(self) -> list[LabelEntry]:
+        return [vector_entry(f"ff/{self.layer}/{self.neuron}", self.lens, self.value or self.key or self.up)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubheadView(ParameterView):
+    head: int
+    subhead: int
+    q: Annotated[Vector | None, NOT_STORED]
+    k: Annotated[Vector | None, NOT_STORED]
+    v: Annotated[Vector | None, NOT_STORED]
+    o: Annotated[Vector | None, NOT_STORED]
+    similarity: OfMatrices[Agreement]
+
+    @property
+    def vectors(self) -> Mapping[str, Vector | None]:
+        return {"q": self.q, "k": self.k, "v": self.v, "o": self.o}
+
+    @property
+    def place(self) -> dict[str, int]:
+        return {"layer": self.layer, "head": self.head, "subhead": self.subhead}
+
+    def label_entries(self) -> list[LabelEntry]:
+        path = f"sub/{self.layer}/{self.head}/{self.subhead}"
+        return [vector_entry(path, self.lens, self.o or self.v or self.q or self.k)]
+
+
+VoDirection = TypedDict(
+    "VoDirection",
+    {
+        "singular": Annotated[float, SINGULAR],
+        "share": Annotated[float | None, SHARE],
+        "in": Annotated[Vector | None, NOT_STORED],
+        "out": Annotated[Vector | None, NOT_STORED],
+    },
+)
+
+
+class QkDirection(TypedDict):
+    singular: Annotated[float, SINGULAR]
+    share: Annotated[float | None, SHARE]
+    query: Annotated[Vector | None, NOT_STORED]
+    key: Annotated[Vector | None, NOT_STORED]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectionView(ParameterView):
+    head: int
+    direction: int
+    vo: Annotated[VoDirection | None, NOT_STORED]
+    qk: Annotated[QkDirection | None, NOT_STORED]
+    # Directions whose singular values are nearly the same, by matrix.
+    near: Annotated[dict[str, list[int]], PAGE_ONLY] = field(default_factory=dict)
+
+    @property
+    def vectors(self) -> Mapping[str, Vector | None]:
+        vo, qk = self.vo, self.qk
+        return {
+            "in": vo["in"] if vo else None,
+            "out": vo["out"] if vo else None,
+            "query": qk["query"] if qk else None,
+            "key": qk["key"] if qk else None,
+        }
+
+    @property
+    def place(self) -> dict[str, int]:
+        return {"layer": self.layer, "head": self.head, "direction": self.direction}
+
+    def singular(self) -> Mapping[str, tuple[float, float | None]]:
+        sides = {"in": self.vo, "out": self.vo, "query": self.qk, "key": self.qk}
+        return {name: (of["singular"], of["share"]) for name, of in sides.items() if of}
+
+    def label_entries(self) -> list[LabelEntry]:
+        path, written = f"{self.layer}/{self.head}/{self.direction}", {"vo_out": "out", "qk_key": "key"}
+        vectors = {kind: self.vectors[side] for kind, side in written.items()}
+        entries = [vector_entry(f"{kind}/{path}", self.lens, vector) for kind, vector in vectors.items() if vector]
+        return entries or [LabelEntry(f"svd/{path}", self.lens)]
+
+
+def neuron(site: Site, at: NeuronAt, ask: VectorArguments) -> NeuronView:
+    """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
+    index, shard = site.index, site.index.shard(at.layer)
+    lists, all_ids = _lists(site, at, ask)
+    ids = dict(zip(lists, all_ids, strict=True))  # (E, K) each
+    agreed = None
+    if index.stored.similarity and not (lists["key"].unchanged or lists["value"].unchanged):
+        similarity = shard.similarity(at.neuron, ask.lens)
+        agreed = agreement(index, shard, "ff", similarity, ask.lens, ids["key"], ids["value"])
+    shared = agreed.shared if agreed else []
+    in_up = [set(end.tolist()) for end in ids["up"]] if "up" in ids else [set(), set()]
+    along, opposed = ([token for token in shared if token["id"] in end] for end in in_up)
+    return NeuronView(
+        **_common(site, at, ask),
+        neuron=at.neuron,
+        key=lists.get("key"),
+        value=lists.get("value"),
+        up=lists.get("up"),
+        similarity=agreed.top if agreed else None,
+        similarity_bottom=agreed.bottom if agreed else None,
+        agrees=agreed.end if agreed else None,
+        shared=shared,
+        along=along,
+        opposed=opposed,
+        shuffled=agreed.shuffled if agreed else None,
+        telling=agreed is not None and agreed.is_telling,
+        labels=labels_of(index, site.library.labels(index).of_neuron(at.layer, at.neuron)),
+        note=neuron_note(index.shape),
+    )
+
+
+def subhead(site: Site, at: SubheadAt, ask: VectorArguments) -> SubheadView:
+    """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
+    index, shard = site.index, site.index.shard(at.layer)
+    lists, all_ids = _lists(site, at, ask)
+    ids = {SUBHEAD_KINDS[name]: of_vector for name, of_vector in zip(lists, all_ids, strict=True)}  # (E, K) each
+
+    def agreed(matrix: str) -> Agreement | None:
+        first, second = FACTORS[matrix]
+        unchanged = [SUBHEAD_KINDS[name] for name, vector in lists.items() if vector.unchanged]
+        if matrix not in index.stored.compared or first in unchanged or second in unchanged:
+            return None
+        of = shard.subhead_similarity(matrix, at.head, at.subhead, ask.lens)
+        return agreement(index, shard, matrix, of, ask.lens, ids[first], ids[second])
+
+    return SubheadView(
+        **_common(site, at, ask),
+        head=at.head,
+        subhead=at.subhead,
+        q=lists.get("q"),
+        k=lists.get("k"),
+        v=lists.get("v"),
+        o=lists.get("o"),
+        similarity={"vo": agreed("vo"), "qk": agreed("qk")},
+        labels=labels_of(index, site.library.labels(index).of_subhead(at.layer, at.head, at.subhead)),
+        note=subhead_note(index.shape, at.head, at.subhead),
+    )
+
+
+def direction(site: Site, at: DirectionAt, ask: VectorArguments) -> DirectionView:
+    """A singular direction of a head, as words: what VO reads and writes along it, and what QK matches, query and key.
+
+    W_V W_O is the sum of σ_j in_jᵀ out_j, and W_Q W_Kᵀ of σ_j query_jᵀ key_j. The directions of the two are numbered
+    alike, and have nothing else in common."""
+    index, shard = site.index, site.index.shard(at.layer)
+    lists, _ = _lists(site, at, ask)
+    values = {matrix: shard.heads.all_singular(matrix)[at.head] for matrix in index.stored.directions}
+
+    def of_matrix(matrix: str, *sides: str) -> Any:
+        if matrix not in values:
+            return None
+        share = shares(index, shard, matrix, at.head)[at.direction]
+        vectors = {side: lists.get(side) for side in sides}
+        return {"singular": float(values[matrix][at.direction]), "share": share, **vectors}
+
+    return DirectionView(
+        **_common(site, at, ask),
+        head=at.head,
+        direction=at.direction,
+        vo=of_matrix("vo", "in", "out"),
+        qk=of_matrix("qk", "query", "key"),
+        near={matrix: _near(of_head.tolist(), at.direction) for matrix, of_head in values.items()},
+        labels=labels_of(index, site.library.labels(index).of_direction(at.layer, at.head, at.direction)),
+        note=direction_note(index.shape),
+    )
+
+
+def readings(site: Site, at: ParameterAt, ask: VectorArguments) -> list[ReadingAsk]:
+    """What a worker is asked where the vectors are to be read in another way; NotFound of a difference."""
+    if not ask.reading:
+        return []
+    check_lens(site.index, ask.lens)
+    vectors = at.vectors(site.index)
+    check_can_run(site.index)
+    common = {
+        "layer": at.layer,
+        "reading": ask.reading,
+        "lens": ask.lens,
+        "k": min(_length(site, ask), MOST_READ_AGAIN),
+    }
+    return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
+
+
+def _lists(site: Site, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
+    """The lists of each vector by its name, and all ids that are stored, (V, E, K)."""
+    check_lens(site.index, ask.lens)
+    vectors = at.vectors(site.index)
+    shard = site.index.shard(at.layer)
+    lists, ids = stored_vectors(site.index, shard, [*vectors.values()], ask.lens, _length(site, ask))
+    return dict(zip(vectors, lists, strict=True)), ids
+
+
+def _length(site: Site, ask: VectorArguments) -> int:
+    return list_length(site.index, ask.k, VECTOR_ENTRIES, site.index.manifest.k)
+
+
+def _common(site: Site, at: ParameterAt, ask: VectorArguments) -> dict[str, Any]:
+    """The fields that the three views share, but for labels and notes."""
+    index, lens, vectors = site.index, ask.lens, at.vectors(site.index)
+    reading = None
+    if ask.reading and site.answers:
+        again = {
+            name: vector_reading(index, kind, at.layer, row, lens, answer)
+            for (name, (kind, row)), answer in zip(vectors.items(), site.answers, strict=True)
+        }
+        reading = Reading(name=ask.reading, vectors=again)
+    return {
+        "model": index.manifest.model,
+        "build": index.manifest.build,
+        "minus": minus_of(index),
+        "layer": at.layer,
+        "lens": lens,
+        "reading": reading,
+        "matches": matches_of(site.library, index, at.layer, vectors, lens, site.hide_hubs),
+    }
+
+
+def _near(values: list[float], direction: int) -> list[int]:
+    """The other directions whose singular values are nearly the same as this one's."""
+    own = values[direction]
+    return [at for at, value in enumerate(values) if at != direction and own and abs(value - own) <= NEARLY * own]
+
+
+def _matches_version(site: Site) -> str:
+    return version_of_matches(site.library, site.index)
+
+
+NEURON = Page(
+    name="neuron", title="Neuron {neuron} of layer {layer}", at=NeuronAt, arguments=VectorArguments, view=NeuronView,
+    make=neuron, asks=readings, version=_matches_version,
+)  # fmt: skip
+SUBHEAD = Page(
+    name="subhead", title="Subhead {subhead} of head {head} of layer {layer}", at=SubheadAt, arguments=VectorArguments,
+    view=SubheadView, make=subhead, asks=readings, version=_matches_version,
+)  # fmt: skip
+DIRECTION = Page(
+    name="direction", title="Direction {direction} of head {head} of layer {layer}", at=DirectionAt,
+    arguments=VectorArguments, view=DirectionView, make=direction, asks=readings, version=_matches_version,
+)  # fmt: skip

@@ -1,0 +1,264 @@
+"""Prints views as tables for a terminal, with tokens that show what they hold and can do no harm."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import islice
+
+from rich import box
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from lexiscope.app.formats.pair_tables import pair_columns
+from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Row, Table, beside, ranked, token_texts
+from lexiscope.app.library.comparisons import ComparisonCard
+from lexiscope.app.pages.pairs import PairsView
+from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.views.difference import size_text
+from lexiscope.app.views.seeds import SeedRankingView
+from lexiscope.app.views.similarity import Shuffled
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import View, ViewOfModel
+from lexiscope.app.views.vectors import Vector
+from lexiscope.precompute.index.data_folder import ModelSummary
+from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.plain_text import file_size, plain
+from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, Shape
+
+
+def isolated(text: str) -> str:
+    """A token as one can see it, with text of other directions contained."""
+    shown = visible(text)
+    if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in shown):
+        return f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
+    return shown
+
+
+def print_view(console: Console, view: View, rows: int | None = None) -> None:
+    """`rows`: of each table, at most, where the view does not know how many are wanted (that of a head)."""
+    match view:
+        case NeuronView():
+            _print_ff(console, view)
+        case PairsView():
+            _print_pairs(console, view)
+        case SubheadView():
+            _print_subhead(console, view)
+        case DirectionView():
+            _print_direction(console, view)
+        case _:
+            _print_tables(console, view, rows)
+
+
+def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
+    """The tables that other pages have for people."""
+    from lexiscope.app.formats.tables import tables
+
+    if isinstance(view, ViewOfModel):
+        _print_difference(console, view)
+    shown = [table for table in tables(view) if table.audience != "programs"]
+    print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
+
+
+def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str] = ()) -> None:
+    """Tables for people, and what stands below them."""
+    for table in tables:
+        console.print(Text(), Text(plain(table.title), style="bold"), _table(table.columns_for("people"), table.rows))
+    for note in notes:
+        console.print(Text(plain(note)))
+
+
+def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
+    used = ", ".join(
+        f"{'' if seed.weight == 1 else f'{seed.weight:+.4g} × '}{isolated(seed.word)}: "
+        f"{' + '.join(isolated(token['token']) for token in seed.tokens)}"
+        for seed in view.seeds
+    )
+    _print_heading(console, f"{view.model}  {view.kind} by seed words, lens {view.lens}", used)
+    columns = (
+        Column("kind"), Column("layer"), Column("index", get=lambda row: _index(row, shape)), Column("score", "number"),
+        Column("top", "words"),
+    )  # fmt: skip
+    table = RichTable(*(column.title for column in columns), box=box.SIMPLE_HEAD)
+    for result in view.results:
+        unread = "(not stored in this index)" if result["top"] is None else "(layer not built yet)"
+        table.add_row(*(Text(_text(column, result) or unread) for column in columns))
+    console.print(table)
+    if computed := sorted({result["layer"] for result in view.results if result["computed"]}):
+        layers = f"{'layers' if len(computed) > 1 else 'layer'} {', '.join(map(str, computed))}"
+        console.print(Text(f"Tokens of {layers} are computed now: the index does not have {layers} yet."))
+
+
+def _index(row: Row, shape: Shape) -> str:
+    if row["kind"].startswith("ff_"):
+        return str(row["index"])
+    what = "direction" if row["kind"] in DIRECTION_KINDS else "subhead"
+    head, number = shape.head_and_subhead(row["kind"], row["index"])
+    return f"head {head} {what} {number}"
+
+
+def _print_ff(console: Console, view: NeuronView) -> None:
+    _print_heading(console, f"{view.model}  layer {view.layer}  neuron {view.neuron}", f"lens {view.lens}")
+    _print_difference(console, view)
+    vectors = {"key: reads": view.key, "value: writes": view.value}
+    if view.up:
+        vectors = {
+            "key (the gate): reads": view.key,
+            "up: sets strength and sign": view.up,
+            "value: writes": view.value,
+        }
+    _print_vectors(console, vectors)
+    if view.similarity is not None:
+        numbers = f"{view.similarity:.3f} with its top, {view.similarity_bottom:.3f} with its bottom"
+        console.print(Text(f"Similarity of the key's top and the value: {numbers}{_by_chance(view.shuffled)}"))
+
+
+def _print_subhead(console: Console, view: SubheadView) -> None:
+    heading = f"{view.model}  layer {view.layer}  head {view.head}  subhead {view.subhead}"
+    _print_heading(console, heading, f"lens {view.lens}")
+    _print_difference(console, view)
+    names = {"q: query, reads": view.q, "k: key, reads": view.k, "v: reads": view.v, "o: writes": view.o}
+    _print_vectors(console, names)
+    for what, agreed in (("v's top and o", view.similarity["vo"]), ("q's top and k", view.similarity["qk"])):
+        if agreed:
+            numbers = f"{agreed.top:.3f} with its top, {agreed.bottom:.3f} with its bottom"
+            console.print(Text(f"Similarity of {what}: {numbers}{_by_chance(agreed.shuffled)}"))
+    if view.note:
+        console.print(Text(view.note))
+
+
+def _print_direction(console: Console, view: DirectionView) -> None:
+    heading = f"{view.model}  layer {view.layer}  head {view.head}  direction {view.direction}"
+    _print_heading(console, heading, f"lens {view.lens}")
+    _print_difference(console, view)
+    for matrix, of, names in (
+        ("VO", view.vo, {"in": "in: reads", "out": "out: writes"}),
+        ("QK", view.qk, {"query": "query: reads", "key": "key: reads"}),
+    ):
+        if of:
+            share = "" if of["share"] is None else f", {of['share']:.1%} of the matrix"
+            console.print(Text(f"{matrix}: singular value {of['singular']:.4g}{share}", style="bold"))
+            _print_vectors(console, {title: view.vectors[name] for name, title in names.items()}, of_length_one=True)
+    console.print(Text(f"The sign of a direction is a convention: both sides may be turned round. {view.note}".strip()))
+
+
+def _by_chance(shuffled: Shuffled | None) -> str:
+    if not shuffled:
+        return ""
+    return f" (shuffled: {shuffled['similarity']:.3f} and {shuffled['similarity_bottom']:.3f})"
+
+
+def _print_pairs(console: Console, view: PairsView) -> None:
+    heading = f"{view.model}  layer {view.layer}  head {view.head}  {view.matrix}"
+    _print_heading(console, heading, f"lens {view.lens}, preset {view.preset}")
+    _print_difference(console, view)
+    if view.norm is not None:
+        console.print(Text(size_text(view.norm, view.change), style="dim"))
+    lists = {"top": (view.top, view.coherence[0]), "bottom": (view.bottom, view.coherence[1])}
+    tables = [
+        _titled(f"{end}: {' -> '.join(view.columns)}", _coherence(coherence), _pairs_table(view.matrix, pairs))
+        for end, (pairs, coherence) in lists.items()
+    ]
+    _print_side_by_side(console, tables)
+    if view.note:
+        console.print(Text(view.note))
+
+
+def print_models(console: Console, models: Sequence[ModelSummary]) -> None:
+    table = _blank_table()
+    for heading in ("model", "layers ready", "size"):
+        table.add_column(heading, justify="right" if heading == "size" else "left", overflow="fold")
+    for model in models:
+        ready = f"{len(model.layers)} of {model.n_layers}"
+        if 0 < len(model.layers) < model.n_layers:
+            ready += f" ({ranges(model.layers)})"
+        unusable = not model.n_layers
+        name = (
+            Text.assemble(model.name, (plain(f"  {model.difference}"), "dim")) if model.difference else Text(model.name)
+        )
+        table.add_row(name, "unusable" if unusable else ready, "" if unusable else file_size(model.n_bytes))
+    console.print(table)
+    for model in models:
+        for fault in model.faults:
+            console.print(Text(plain(f"{model.name}: {fault}"), style="red"), soft_wrap=True)
+
+
+def print_comparisons(console: Console, cards: Sequence[ComparisonCard]) -> None:
+    table = _blank_table()
+    for heading in ("compared", "with", "common tokens", "kinds"):
+        table.add_column(heading, justify="right" if heading == "common tokens" else "left", overflow="fold")
+    for card in cards:
+        table.add_row(
+            Text(card.a), Text(card.b), "unusable" if card.fault else f"{card.tokens:,}", ", ".join(card.kinds)
+        )
+    console.print(table)
+    for card in cards:
+        if card.fault:
+            console.print(Text(plain(f"{card.a} with {card.b}: {card.fault}"), style="red"), soft_wrap=True)
+
+
+def _print_heading(console: Console, what: str, how: str) -> None:
+    console.print(Text.assemble((what, "bold"), "  ", (how, "dim")))
+
+
+def _print_difference(console: Console, view: ViewOfModel) -> None:
+    if view.minus:
+        console.print(Text(plain(f"difference: {view.minus}"), style="dim"))
+
+
+def _print_vectors(console: Console, vectors: dict[str, Vector | None], of_length_one: bool = False) -> None:
+    tables = []
+    for title, vector in vectors.items():
+        if vector is None:
+            tables.append(Group(Text(), Text(title, style="bold"), Text("not stored in this index", style="dim")))
+            continue
+        details = [f"norm {vector.norm:.3g}" if vector.base_norm is None else size_text(vector.norm, vector.change)]
+        if of_length_one:
+            details = [] if vector.norm else ["no direction"]
+        details += [f"{end} {_coherence(c)}" for end, c in zip(ENDS, vector.coherence, strict=True) if c is not None]
+        tables.append(_titled(title, ", ".join(details), _table(*beside(TOKEN_COLUMNS, vector.top, vector.bottom))))
+    _print_side_by_side(console, tables)
+
+
+def _print_side_by_side(console: Console, tables: Sequence[RenderableType]) -> None:
+    """Prints as many tables in a row as the terminal is wide."""
+    console.print(Columns(tables, padding=(0, 3)))
+
+
+def _titled(title: str, details: str, table: RichTable) -> Group:
+    return Group(Text(), Text(title, style="bold"), Text(details, style="dim"), table)
+
+
+def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
+    table = _table(pair_columns(matrix), ranked(pairs))
+    if not pairs:
+        table.add_row("", "no pairs", "", "")
+    return table
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
+    table = _blank_table()
+    for column in columns:
+        number = column.kind == "number"
+        table.add_column(Text(column.title), justify="right" if number else "left", no_wrap=number, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_text(column, row), "cyan" if column.kind == "token" else "") for column in columns))
+    return table
+
+
+def _blank_table() -> RichTable:
+    return RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _text(column: Column, row: Row) -> str:
+    value = column.value(row)
+    if value is None:
+        return ""
+    if column.kind in ("text", "number", "ratio"):
+        return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return "  ".join(" → ".join(map(isolated, group)) for group in token_texts(column, value))
+
+
+def _coherence(value: float | None) -> str:
+    return "" if value is None else f"coherence {value:.2f}"

@@ -1,0 +1,5 @@
+"""Read an index with numpy and pydantic alone: `Index.open("data/gpt2")`. FORMAT.md says what each array is."""
+
+from lexiscope.precompute.index.index import Index
+
+__all__ = ["Index"]

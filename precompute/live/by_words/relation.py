@@ -1,0 +1,173 @@
+"""Pairs to heads: which heads turn a source word into its target, by the target's rank among all tokens.
+Exact: float32 products count, and whatever is too close to tell is counted in float64.
+
+For each head, source W_V W_O is compared with the vocabulary, as the stored VO lists compare pairs; for `qk`, source
+W_Q W_Kᵀ: the source is the query's word, the target the key's. A source of several pieces is the mean of their
+embeddings, a target is its first piece. Lens cosine: embeddings centred and normalised on both sides (a source of
+several pieces after taking the mean).
+
+A small rank says little by itself. Beside each head's mean rank stand
+- shuffled: the same sources with other pairs' targets (SHUFFLES at most, the next ones in the list; equal targets are
+  no others), on average. A head that promotes all targets for every source has a small one, too. Where no pair has
+  another's target, with RANDOM_WORDS words that are drawn once and for all.
+- identity: the source itself, its first piece, as target. A head that copies everything carries every pair.
+- chance: how many heads would reach such a mean rank if ranks were drawn at random (the module chance).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lexiscope.precompute.live import token_kernel
+from lexiscope.precompute.live.by_words.chance import expected_heads
+from lexiscope.precompute.live.by_words.through_heads import head_outputs
+from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.live.proposals import error_of_products
+from lexiscope.precompute.live.vocabulary import BLOCK, count_around
+from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
+from lexiscope.precompute.live.wire.asks import RelationAsk
+from lexiscope.precompute.live.words import Vocabulary, Words
+from lexiscope.precompute.project.embedding import Float64
+
+SHUFFLES = 10  # other pairs' targets that a source is compared with
+RANDOM_WORDS = 20  # that stand for them where there are none
+OWN, ITSELF, OTHERS = 0, 1, 2  # columns of the targets of a source; others from there on
+
+Ids = NDArray[np.int64]
+
+
+def relation(
+    w: LoadedParameters, words: Words, ask: RelationAsk, word_tokens: Ids, check: Callable[[], None] = lambda: None
+) -> RelationAnswer:
+    """`word_tokens` are the tokens that are words; `check` is called between products, and what it raises ends it."""
+    used = tuple(
+        PairUsed(
+            source=pair.source,
+            source_tokens=words.tokens(pair.source),
+            target=pair.target,
+            target_tokens=words.tokens(pair.target),
+        )
+        for pair in ask.pairs
+    )
+    sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
+    targets = Targets.of(used, word_tokens)
+    outputs = torch.from_numpy(
+        np.concatenate([head_outputs(w, ask.matrix, layer, sources) for layer in range(w.shape.n_layers)])
+    )  # (all heads, pairs, d_model)
+    vocabulary = words.writes if ask.matrix == "vo" else words.reads
+    ids = torch.from_numpy(targets.ids).repeat(len(outputs), 1)
+    scores, above, below = (
+        column.view(len(outputs), len(used), -1).numpy()
+        for column in _ranks(vocabulary, outputs.flatten(0, 1), ids, ask.lens, check)
+    )  # (all heads, pairs, targets) each
+    silent = ~outputs.any(dim=-1).numpy()  # a head that gives 0 for a source, such as an unchanged one of a difference
+    above[silent] = below[silent] = (len(vocabulary.W) - 1) // 2  # all tokens tie: each is in the middle
+    heads = [
+        _head(*divmod(n, w.shape.n_heads), scores[n, :, OWN], 1 + above[n], 1 + below[n], targets, w)
+        for n in range(len(outputs))
+    ]
+    heads.sort(key=lambda head: (head.rank, -head.score, head.layer, head.head))
+    return RelationAnswer(pairs=used, heads=tuple(heads), shuffled_with=targets.shuffled_with)
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The tokens whose ranks count for each source."""
+
+    ids: Ids  # (pairs, targets): its own, the source itself, others
+    counted: NDArray[np.bool_]  # (pairs, others): the rest fills up
+    shuffled_with: Baseline
+
+    @classmethod
+    def of(cls, pairs: tuple[PairUsed, ...], word_tokens: Ids) -> "Targets":
+        own = [pair.target_tokens[0] for pair in pairs]
+        n, shuffled_with = len(own), "pairs"
+        others = [[own[(at + step) % n] for step in range(1, n) if own[(at + step) % n] != own[at]] for at in range(n)]
+        others = [tokens[:SHUFFLES] for tokens in others]
+        if not all(others):
+            drawn = np.random.default_rng(0).permutation(word_tokens).tolist()
+            known = {token for pair in pairs for token in (*pair.source_tokens, *pair.target_tokens)}
+            others, shuffled_with = [[token for token in drawn if token not in known][:RANDOM_WORDS]] * n, "words"
+        longest = max(map(len, others))
+        rows = [
+            [own[at], pairs[at].source_tokens[0], *tokens, *[own[at]] * (longest - len(tokens))]
+            for at, tokens in enumerate(others)
+        ]
+        counted = np.array([[column < len(tokens) for column in range(longest)] for tokens in others])
+        return cls(np.array(rows, np.int64), counted, "pairs" if shuffled_with == "pairs" else "words")
+
+    def shuffled(self, ranks: NDArray[np.int64]) -> float:
+        """The mean over sources of the mean rank of others' targets; ranks (pairs, targets)."""
+        return float(((ranks[:, OTHERS:] * self.counted).sum(axis=1) / self.counted.sum(axis=1)).mean())
+
+
+def _head(
+    layer: int, head: int, scores: Float64, ranks: NDArray[np.int64], from_bottom: NDArray[np.int64], targets: Targets,
+    w: LoadedParameters,
+) -> HeadRelation:  # fmt: skip
+    """scores (pairs,), ranks from the top and from the bottom (pairs, targets)."""
+    n_heads, d_vocab = w.shape.n_layers * w.shape.n_heads, w.shape.d_vocab
+    own, own_from_bottom = ranks[:, OWN].tolist(), from_bottom[:, OWN].tolist()
+    return HeadRelation(
+        layer=layer,
+        head=head,
+        rank=float(np.mean(own)),
+        score=float(scores.mean()),
+        ranks=tuple(own),
+        scores=tuple(scores.tolist()),
+        rank_from_bottom=float(np.mean(own_from_bottom)),
+        shuffled=targets.shuffled(ranks),
+        identity=float(ranks[:, ITSELF].mean()),
+        chance=expected_heads(own, d_vocab, n_heads),
+        shuffled_from_bottom=targets.shuffled(from_bottom),
+        identity_from_bottom=float(from_bottom[:, ITSELF].mean()),
+        chance_from_bottom=expected_heads(own_from_bottom, d_vocab, n_heads),
+    )
+
+
+def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
+    word = words.reads.word(pair.source_tokens)
+    return word if lens == "dot" else words.reads.direction(word, pair.source)
+
+
+def _ranks(
+    vocabulary: Vocabulary, outputs: Tensor, targets: Tensor, lens: str, check: Callable[[], None]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """outputs (n, d_model) float64, targets (n, m) -> each target's score, and how many tokens have more and less."""
+    W, device = vocabulary.W, vocabulary.W.device
+    inverse = torch.from_numpy(vocabulary.exact_inverse)
+    share, least = error_of_products(W.shape[1])
+    mean_norm = float(np.linalg.norm(vocabulary.mean))
+    slack = (vocabulary.norm + mean_norm + least) * share
+    if lens == "cosine":
+        slack = slack * vocabulary.inverse
+
+    def exact(rows: Tensor, tokens: Tensor) -> Tensor:
+        products = torch.from_numpy(
+            token_kernel.dots(outputs.numpy(), vocabulary.embedding.rows, rows.numpy(), tokens.numpy())
+        )
+        return (products - shifts[rows]) * inverse[tokens] if lens == "cosine" else products
+
+    n, m = targets.shape
+    shifts = outputs @ torch.from_numpy(vocabulary.mean)  # (n,)
+    scores = exact(torch.arange(n).repeat_interleave(m), targets.flatten()).view(n, m)
+    above, below = torch.zeros(n, m, dtype=torch.long), torch.zeros(n, m, dtype=torch.long)
+    for start in range(0, n, BLOCK):
+        check()
+        some = slice(start, start + BLOCK)
+        product = outputs[some].float().to(device) @ W.T  # (block, d_vocab)
+        if lens == "cosine":
+            product.sub_(shifts[some, None].float().to(device)).mul_(vocabulary.inverse)
+        lengths = torch.linalg.vector_norm(outputs[some], dim=1) + least
+        error = (2 * lengths * float(slack.max()))[:, None]
+        more, close, several = count_around(product, scores[some] - error, scores[some] + error)
+        above[some], below[some] = more, product.shape[1] - more - close  # a single close one is the target itself
+        rows, columns, tokens = (part.contiguous() for part in several.T)
+        difference = exact(rows + start, tokens) - scores[rows + start, columns]  # of the target itself exactly 0
+        above[some].index_put_((rows, columns), (difference > 0).long(), accumulate=True)
+        below[some].index_put_((rows, columns), (difference < 0).long(), accumulate=True)
+    return scores, above, below

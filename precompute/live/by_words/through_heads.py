@@ -1,0 +1,98 @@
+"""Words through heads: what a head looks for with a word (e W_Q W_Kᵀ), and writes having attended to it (e W_V W_O).
+
+e is the embedding of the word, the mean of its pieces; of a group of words, the mean of theirs. No norm, no bias, no
+position. Lens cosine: embeddings centred and normalised on both sides, as in the lists of pairs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+from torch import Tensor
+
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.live.exact_lists import Tokens, exact_lists
+from lexiscope.precompute.live.parameters import LoadedParameters
+from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed
+from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk
+from lexiscope.precompute.live.wire.fields import End, Lens
+from lexiscope.precompute.live.wire.grammar import Word
+from lexiscope.precompute.live.words import Vocabulary, Words
+from lexiscope.precompute.project.embedding import Float64
+
+
+def through_heads(
+    w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
+) -> ThroughHeadsAnswer:
+    """`check` is called between products; what it raises ends the work."""
+    for what, numbers, count in (
+        ("layer", ask.layers, w.shape.n_layers),
+        ("head", () if ask.head is None else (ask.head,), w.shape.n_heads),
+    ):
+        if wrong := [number for number in numbers if not 0 <= number < count]:
+            raise NotFound(f"{what} {wrong[0]} does not exist here: 0 to {count - 1} do")
+    groups = tuple(tuple(_used(words, word) for word in group) for group in ask.words)
+    x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
+    heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
+    readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check)
+    return ThroughHeadsAnswer(groups=groups, heads=readings)
+
+
+def head_readings(
+    w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
+    end: End = "top", check: Callable[[], None] = lambda: None,
+) -> tuple[tuple[HeadReading, ...], ...]:  # fmt: skip
+    """For each of x (n, d_model): the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, of the heads; none
+    where that is 0, as for an unchanged head of a difference."""
+
+    def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[Tokens]:
+        outputs = []
+        for layer in layers:
+            check()
+            outputs.append(head_outputs(w, matrix, layer, x)[heads.start : heads.stop])
+        vectors = np.concatenate(outputs).swapaxes(0, 1).reshape(-1, w.shape.d_model)  # (n * layers * heads, d_model)
+        found = exact_lists(vocabulary, vectors, lens, k, end, check)
+        return iter([tokens if vector.any() else () for tokens, vector in zip(found, vectors, strict=True)])
+
+    writes, seeks = lists("vo", words.writes), lists("qk", words.reads)
+
+    def reading(layer: int, head: int) -> HeadReading:
+        written, sought = next(writes), next(seeks)
+        return HeadReading(
+            layer=layer,
+            head=head,
+            writes=written,
+            seeks=sought,
+            writes_alike=words.writes.alike([token.id for token in written]),
+            seeks_alike=words.reads.alike([token.id for token in sought]),
+        )
+
+    return tuple(tuple(reading(layer, head) for layer in layers for head in heads) for _ in x)
+
+
+def head_outputs(w: LoadedParameters, matrix: str, layer: int, x: Float64) -> Float64:
+    """x (n, d_model) through W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the CPU."""
+    terms = [sign * _through(left, right, w.shape.n_heads, x) for sign, left, right in w.factors(matrix, layer)]
+    return np.asarray(np.sum(terms, axis=0))
+
+
+def _through(left: Tensor, right: Tensor, n_heads: int, x: Float64) -> Float64:
+    """x (n, d_model) through left[h]ᵀ right[h] of each head; grouped ones share a left or a right."""
+    first, second = (factor.cpu().numpy().astype(np.float64) for factor in (left, right))
+    z = np.split(x @ first.reshape(-1, first.shape[2]).T, len(first), axis=1)  # (n, d_head) each
+    return np.stack([z[h * len(first) // n_heads] @ second[h * len(second) // n_heads] for h in range(n_heads)])
+
+
+def _used(words: Words, word: Word) -> WordUsed:
+    if word.token is None:
+        return WordUsed(word=word.word, tokens=words.tokens(word.word))
+    if word.token >= len(words.reads.W):
+        raise NotFound(f"token {word.token} does not exist here: 0 to {len(words.reads.W) - 1} do")
+    return WordUsed(word=word.word, tokens=(word.token,))
+
+
+def _embedding(words: Words, group: Sequence[WordUsed], lens: Lens) -> Float64:
+    """(d_model,), centred and normalised under cosine."""
+    e = np.mean([words.reads.word(word.tokens) for word in group], axis=0)
+    if lens == "dot":
+        return np.asarray(e)
+    return words.reads.direction(e, " + ".join(word.word for word in group))

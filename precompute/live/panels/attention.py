@@ -1,0 +1,32 @@
+"""The panel `attention`: how much every head looked from each position at each other."""
+
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.records import Record, attention_layers
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import HeadAttention
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.shape import Shape
+
+NUMBER_COST = 7000  # multiplications that take as long as a weight, which becomes text and is multiplied with nothing
+
+
+def attentions(shape: Shape, record: Record) -> tuple[HeadAttention, ...]:
+    """The weights of every head of the layers that were kept."""
+    heads = []
+    for layer, weights in record.weights.items():
+        for head, rows in enumerate(weights.tolist()):
+            upto = [row[: query + 1] for query, row in enumerate(rows)] if shape.causal else rows
+            heads.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
+    return tuple(heads)
+
+
+def _answer(run: PanelRun) -> Fields:
+    return {"attention": attentions(run.w.shape, run.record)}
+
+
+def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+    heads = len(attention_layers(w.shape, tokens, 0)) * w.shape.n_heads
+    return NUMBER_COST * heads * tokens * (tokens + 1) / 2
+
+
+PANEL = Panel(name="attention", keeps=frozenset({"weights"}), answer=_answer, cost=_cost)

@@ -1,0 +1,209 @@
+"""The panel `attribution`: what every head and every neuron added to one token's logit, at one position of a run.
+
+A logit is a sum over all that was written into the stream, if every norm on the way keeps the scale that it has in
+this run; taking the mean away, as a LayerNorm does, is linear already. So with g the row of W_U, carried back through
+the norms behind a layer:
+
+    logit = g · embedding + Σ heads g · z_h W_O^h + Σ neurons coefficient (g · value) + the biases' terms
+
+- Of most decoders only the final norm is on the way. Where what attention or FF writes is normed before it is added
+  (Gemma 2), that norm's scale is fixed as well; in an encoder every later norm's.
+- An encoder's head has an activation before W_U: what it multiplies each of its inputs with (activation / input) is
+  fixed like a scale.
+- A soft cap of logits comes after the sum.
+
+These are direct effects: what a head or neuron changes in later layers is part of those layers' terms.
+A number that is added to all logits changes no prediction: unless asked otherwise, the row of W_U has the mean row
+taken away, so that terms sum to the logit less the mean of all logits.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.first_tokens import ListEnd
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.records import Record
+from lexiscope.precompute.live.weights import Norm, Weights
+from lexiscope.precompute.live.wire.answers import Attribution, HeadTerm, LayerTerms, Look, NeuronTerm
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.grammar import ComparedWith, Word
+from lexiscope.precompute.live.words import Words
+from lexiscope.precompute.weights.architectures.family import Part
+
+LISTED = 25  # heads and neurons that raise the logit most, and as many that lower it most
+ATTENDED = 3  # positions of each head
+
+
+def target(words: Words, word: Word) -> int:
+    """The one token that is meant."""
+    d_vocab = len(words.writes.W)
+    if word.token is not None:
+        if word.token >= d_vocab:
+            raise NotFound(f"token {word.token} does not exist here: 0 to {d_vocab - 1} do")
+        return word.token
+    tokens = words.tokens(word.word)
+    if len(tokens) > 1:
+        pieces = ", ".join(f"{words.tokenizer.decode([token])!r} ({token})" for token in tokens)
+        raise BadRequest(f"{word.word!r} is {len(tokens)} tokens, {pieces}: give one of them, by its id")
+    return tokens[0]
+
+
+@dataclass
+class Reader:
+    """A number read off a state x: direction · x. What norms before x add to that number is returned by `through`."""
+
+    direction: Tensor  # (d_model,)
+
+    def through(self, norm: Norm, x: Tensor) -> float:
+        """From the output of a norm back to its input x (d_model,), the scale fixed; gives the bias's term."""
+        centred = x - x.mean() if norm.centres else x
+        bias = 0.0 if norm.bias is None else float(self.direction @ norm.bias)
+        direction = self.direction * norm.gain
+        direction = direction - direction.mean() if norm.centres else direction
+        self.direction = direction * (centred.square().mean() + norm.eps).rsqrt()
+        return bias
+
+
+def attribution(w: Weights, record: Record, token: int, against: int | ComparedWith) -> Attribution:
+    last = record.steps[-1]
+    reader, final_bias, unembedding_bias = _unembedding(w, last, token, against)
+    total = float(reader.direction @ last) + final_bias + unembedding_bias
+    baseline = 0.0
+    if against != "none":
+        plain, *biases = _unembedding(w, last, token, "none")
+        baseline = float(plain.direction @ last) + sum(biases) - total
+    heads, neurons, layers = [], [], []
+    for layer in reversed(range(w.shape.n_layers)):
+        before = record.steps[2 * layer : 2 * layer + 2]  # before attention, before FF
+        of_neurons, ff_bias = _part_terms(w, reader, layer, "ff", record.coefficients[layer], before[1])
+        channels, attention_bias = _part_terms(w, reader, layer, "attention", record.mixed[layer].flatten(), before[0])
+        of_heads = channels.view(w.shape.n_heads, w.shape.d_head).sum(dim=1)
+        heads.append(of_heads)
+        neurons.append(of_neurons)
+        row = {"layer": layer, "heads": of_heads.tolist(), "attention_bias": attention_bias}
+        layers.append(LayerTerms.model_validate(row | {"neurons": float(of_neurons.sum()), "ff_bias": ff_bias}))
+    embedded, positions = float(reader.direction @ record.steps[0]), None
+    if w.shape.causal and w.shape.positions == "learned":
+        of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.embedding_scale
+        embedded, positions = of_token, embedded - of_token
+    raises, lowers = (_largest(record, torch.stack(heads[::-1]), torch.stack(neurons[::-1]), sign) for sign in (1, -1))
+    return Attribution(
+        token=token,
+        against=against,
+        logit=total + baseline,
+        baseline=baseline,
+        embedding=embedded,
+        positions=positions,
+        layers=tuple(layers[::-1]),
+        final_bias=final_bias,
+        unembedding_bias=unembedding_bias,
+        raises=raises,
+        lowers=lowers,
+    )
+
+
+def _unembedding(w: Weights, x: Tensor, token: int, against: int | ComparedWith) -> tuple[Reader, float, float]:
+    """What reads the logit off the last layer's stream x (d_model,), and the terms of the biases on the way: those
+    before W_U, and W_U's own."""
+    row, bias = w.unembedding(token)
+    if against != "none":
+        other, its_bias = w.mean_unembedding if against == "mean" else w.unembedding(against)
+        row, bias = row - other, bias - its_bias
+    reader, transform = Reader(row), w.transform()
+    if not w.model.predicts:
+        reader.direction = row / torch.linalg.vector_norm(x).clamp(min=1e-30)
+        return reader, 0.0, bias
+    if transform is None:
+        return reader, reader.through(w.norm_numbers("final"), x), bias
+    linear, activation, norm = transform
+    read = linear(x)
+    active = activation(read)
+    before = reader.through(norm, active)
+    gated = reader.direction * torch.where(read == 0, 0.0, active / read)
+    reader.direction = gated @ linear.weight
+    return reader, before + float(gated @ linear.bias), bias
+
+
+def _part_terms(
+    w: Weights, reader: Reader, layer: int, part: Part, weights: Tensor, before: Tensor
+) -> tuple[Tensor, float]:
+    """The terms of what attention's channels or FF's neurons wrote (count,), with `weights` (count,), and the term of
+    biases. `before` (d_model,) is the stream it was added to. Norms turn the reader.
+    """
+    kind = "ff_value" if part == "ff" else "w_o"
+    vectors, bias = w.vectors(kind, layer), w.bias(kind, layer)
+    after_sum, of_written = w.norm_of_sum(layer, part), w.norm_of_written(layer, part)
+    written = torch.empty(0)
+    if after_sum or of_written:
+        written = weights @ vectors if bias is None else weights @ vectors + bias
+    constant = reader.through(after_sum, before + written) if after_sum else 0.0
+    local = Reader(reader.direction)
+    if of_written:
+        constant += local.through(of_written, written)
+    if bias is not None:
+        constant += float(local.direction @ bias)
+    return weights * (vectors @ local.direction), constant
+
+
+def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int) -> tuple[HeadTerm | NeuronTerm, ...]:
+    """The heads (n_layers, n_heads) and neurons (n_layers, d_mlp) with the largest terms, or the most negative."""
+    every: list[HeadTerm | NeuronTerm] = []
+    every += [_head_term(record, *term) for term in _largest_terms(heads, sign)]
+    every += [_neuron_term(record, *term) for term in _largest_terms(neurons, sign)]
+    return tuple(sorted(every, key=lambda each: -sign * each.term)[:LISTED])
+
+
+def _largest_terms(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]:
+    """Layer, number and term of those with the largest terms (n_layers, count) of this sign."""
+    best = (sign * terms.flatten()).topk(min(LISTED, terms.numel()))
+    for size, position in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        if size > 0:
+            layer, number = divmod(position, terms.shape[1])
+            yield layer, number, sign * size
+
+
+def _head_term(record: Record, layer: int, head: int, term: float) -> HeadTerm:
+    weights = record.looks[layer][head]
+    best = weights.topk(min(ATTENDED, len(weights)))
+    looks = zip(best.indices.tolist(), best.values.tolist(), strict=True)
+    attends = tuple(Look(position=position, weight=weight) for position, weight in looks if weight > 0)
+    return HeadTerm(layer=layer, head=head, term=term, attends=attends)
+
+
+def _neuron_term(record: Record, layer: int, neuron: int, term: float) -> NeuronTerm:
+    return NeuronTerm(
+        layer=layer,
+        neuron=neuron,
+        term=term,
+        coefficient=float(record.coefficients[layer][neuron]),
+        first_only=bool(record.first_only(layer)[neuron]),
+    )
+
+
+def _answer(run: PanelRun) -> Fields:
+    return {"attribution": attribution(run.w, run.record, run.token, run.against)}
+
+
+def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+    """Every writing vector is multiplied once."""
+    return w.shape.n_layers * (w.shape.count("w_o") + w.shape.count("ff_value")) * w.shape.d_model
+
+
+def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
+    found: Attribution = answer["attribution"]
+    for part in (*found.raises, *found.lowers):
+        if isinstance(part, NeuronTerm):
+            yield ListEnd("ff_value", part.layer, part.neuron, "top" if part.coefficient >= 0 else "bottom")
+
+
+PANEL = Panel(
+    name="attribution",
+    keeps=frozenset({"steps", "mixed", "looks", "coefficients", "peaks"}),
+    answer=_answer,
+    cost=_cost,
+    vectors=_vectors,
+)

@@ -1,0 +1,121 @@
+"""The panel `coverage`: the paper's R_k (section 4.2) for one position of a run, and what is left of it when shuffled.
+
+For every layer, and for each of the kinds ff_key, ff_value, w_v and w_o by itself, as in the paper:
+
+    R_k = |first k tokens of the hidden state, among the first k tokens of at least one active vector| / k
+
+- hidden state: the stream after the layer at the position, through the final norm (an encoder's is normed already) and
+  W_U.
+- active vectors: the key and the value of the m neurons, and w_v and w_o of the m subheads, whose coefficients at the
+  position are largest in size. The coefficient is what the model multiplies the neuron's value, or the subhead's w_o,
+  with. One that is 0 makes nothing active.
+- first tokens of a vector: of its list with W_E if it reads, with W_U if it writes, at the end to which it points in
+  this run: the bottom one where its coefficient is negative, for a key where what it reads, bias included, is.
+- shuffled: the same active vectors against the hidden states of other positions after the same layer, on average over
+  all of them. The paper's code draws one; nothing is drawn here. A text of one token has no such figure. Beside it: the
+  standard deviation over these positions (n - 1 in the divisor), and how many of them are covered at least as much: if
+  it is many, the vectors say nothing about this position.
+
+k = 100, as stored lists and Sim_k have it, m = 10; the paper's code takes 5 vectors, with 15 of their tokens and 3 of
+the hidden state's.
+"""
+
+from statistics import fmean
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.records import Record
+from lexiscope.precompute.live.vocabulary import Tick, blocks, top_tokens
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import CoverageRow
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.shape import SIDES
+
+K = 100
+ACTIVE = 10
+KINDS = ("ff_key", "ff_value", "w_v", "w_o")
+OfLayer = tuple[str, int]  # a kind, or "hidden" for the hidden states, and a layer
+
+
+def rows_of_products(w: Weights, tokens: int) -> int:
+    """How many rows are multiplied with the vocabulary."""
+    return w.shape.n_layers * (tokens + len(KINDS) * ACTIVE)
+
+
+def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
+    n_layers = w.shape.n_layers
+    states = w.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
+    active = [active_vectors(w, record, layer) for layer in range(n_layers)]
+    vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
+    vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}
+    first = _first_tokens(w, vectors, tick)
+    rows = []
+    for kind in KINDS:
+        for layer in range(n_layers):
+            listed = torch.zeros(w.shape.d_vocab, dtype=torch.bool, device=w.device)
+            listed[first[kind, layer].flatten()] = True
+            shares = listed[first["hidden", layer]].double().mean(dim=1).tolist()  # by position
+            covered = shares.pop(record.position)
+            rows.append(
+                CoverageRow(
+                    layer=layer,
+                    kind=kind,
+                    covered=covered,
+                    shuffled=fmean(shares) if shares else None,
+                    shuffled_sd=float(np.std(shares, ddof=1)) if len(shares) > 1 else None,
+                    others=len(shares),
+                    as_covered=sum(share >= covered for share in shares),
+                )
+            )
+    return tuple(rows)
+
+
+def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
+    """Vectors by kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
+    coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
+    neurons, channels = _largest(coefficients), _largest(subheads)
+    keys, values = (w.vectors(kind, layer)[neurons] for kind in ("ff_key", "ff_value"))
+    read = record.keys[layer][neurons]
+    w_v, w_o = (w.every_head(kind, layer).flatten(0, 1)[channels] for kind in ("w_v", "w_o"))
+    written, mixed = coefficients[neurons].sign()[:, None], subheads[channels].sign()[:, None]
+    return {"ff_key": read.sign()[:, None] * keys, "ff_value": written * values, "w_v": mixed * w_v, "w_o": mixed * w_o}
+
+
+def _largest(coefficients: Tensor) -> Tensor:
+    """Numbers of up to ACTIVE of (n,)."""
+    largest = most_active(coefficients, ACTIVE)
+    return largest[coefficients[largest] != 0]
+
+
+def most_active(coefficients: Tensor, m: int) -> Tensor:
+    """(..., n) -> (..., m): numbers of the largest in size, which may still be 0. At the first position heads that
+    share values have equal ones: the first then counts."""
+    return coefficients.abs().sort(dim=-1, descending=True, stable=True).indices[..., :m]
+
+
+def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:
+    """Ids (n, K) of the tokens with the largest products, for each (n, d_model); all in few large products."""
+    reads = {name: rows for name, rows in vectors.items() if SIDES.get(name[0]) == "reads"}
+    others = {name: rows for name, rows in vectors.items() if name not in reads}
+    first: dict[OfLayer, Tensor] = {}
+    for W, group in ((w.W_U, vectors),) if w.shape.tied else ((w.W_E, reads), (w.W_U, others)):
+        ids = [torch.empty(0, min(K, len(W)), dtype=torch.long, device=w.device)]
+        for block in blocks(torch.cat(list(group.values()))):
+            ids.append(top_tokens(block @ W.T, K).ids)
+            tick(len(block))
+        first |= zip(group, torch.split(torch.cat(ids), [len(rows) for rows in group.values()]), strict=True)
+    return first
+
+
+def _answer(run: PanelRun) -> Fields:
+    return {"coverage": coverage(run.w, run.record, run.tick("coverage"))}
+
+
+def _rows(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+    return rows_of_products(w, tokens)
+
+
+PANEL = Panel(name="coverage", keeps=frozenset({"states", "mixed", "keys", "coefficients"}), answer=_answer, rows=_rows)

@@ -1,0 +1,66 @@
+"""The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.vocabulary import Tick, likelihoods
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import EvolutionRow
+from lexiscope.precompute.live.wire.asks import PromptAsk
+
+
+def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tuple[EvolutionRow, ...]:
+    """streams (T, d_model), one for each step: the embedding, then attention and ff of every layer.
+
+    The answer of a position is the token that this run ends with there: the first of the last row.
+    """
+    T = len(streams[0])
+    last = likelihoods(w, streams[-1], k, None, tick)
+    before = likelihoods(w, torch.cat(list(streams[:-1])), k, last.ids[:, 0].repeat(len(streams) - 1), tick)
+    steps = [(0, "embedding"), *((layer, after) for layer in range(w.shape.n_layers) for after in ("attention", "ff"))]
+    rows: list[EvolutionRow] = []
+    # to Python's numbers in one go: element by element it takes longer than the products
+    ids, p, answer, rank = (
+        torch.cat((getattr(before, name), getattr(last, name))).tolist() for name in ("ids", "p", "answer", "rank")
+    )
+    for step, (layer, after) in enumerate(steps):
+        of_step = slice(step * T, step * T + T)
+        cells = [
+            [{"id": token, "p": share} for token, share in zip(*cell, strict=True)]
+            for cell in zip(ids[of_step], p[of_step], strict=True)
+        ]
+        fields = {"layer": layer, "after": after, "cells": cells}
+        fields |= {"answer": answer[of_step], "answer_rank": rank[of_step]}
+        rows.append(EvolutionRow.model_validate(fields))
+    return tuple(rows)
+
+
+def appears(rows: Sequence[EvolutionRow], position: int) -> int:
+    """The first layer after which the answer leads at the position, and in every row from there to the end."""
+    first = rows[-1].layer
+    for row in reversed(rows):
+        if row.answer_rank[position] != 1:
+            break
+        if row.after == "ff":
+            first = row.layer
+    return first
+
+
+def _answer(run: PanelRun) -> Fields:
+    rows = [evolution(run.w, record.streams, run.ask.k, run.tick("evolution")) for record in run.records]
+    untouched = rows[1] if len(rows) > 1 else None
+    return {
+        "evolution": rows[0],
+        "evolution_untouched": untouched,
+        "appears": appears(rows[0], run.record.position),
+    }
+
+
+def _rows(w: Weights, ask: PromptAsk, tokens: int) -> float:
+    return (2 if ask.changes else 1) * (2 * w.shape.n_layers + 1) * tokens
+
+
+PANEL = Panel(name="evolution", keeps=frozenset({"streams"}), answer=_answer, rows=_rows)

@@ -1,0 +1,75 @@
+"""What heads make of states of a run: what a state looks for, which queries would find it, the message it sends.
+
+Three products of a state's row h with a head's matrices, each a vector (d_model,) that is compared with tokens:
+h W_Q W_Kᵀ (kind w_q: its query, compared with what keys are made of), h W_K W_Qᵀ (kind w_k: its key, compared with
+what queries are made of) and h W_V W_O. The exact ones are what the model computes.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from lexiscope.precompute.live.run import Rotation, rotated
+from lexiscope.precompute.live.vocabulary import blocks
+from lexiscope.precompute.live.weights import Weights
+
+OTHER_SIDE = {"w_q": "w_k", "w_k": "w_q"}
+
+
+def sought(w: Weights, layer: int, kind: str, x: Tensor, heads: Sequence[int]) -> Tensor:
+    """x (n, d_model) normed -> x W_Q W_Kᵀ (kind w_q) or x W_K W_Qᵀ (w_k) of these heads: (heads, n, d_model)."""
+    mine, others = (w.every_head(each, layer)[heads] for each in (kind, OTHER_SIDE[kind]))
+    return x @ mine.transpose(1, 2) @ others
+
+
+def exactly_sought(
+    w: Weights, layer: int, kind: str, x: Tensor, heads: Sequence[int], here: Tensor, there: Tensor,
+    rotation: Rotation | None,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Vectors (heads, n, d_model) and constants (heads, n) for states x (n, d_model) at positions `here` (n,):
+    vector · x' + constant is the score that the model gives to a query of x and a key of a state x' (kind w_q), or to
+    a key of x and a query of x' (w_k), where x' stands at position there (heads, n); without a soft cap, and without
+    the divisor of a norm that x' goes through in the head.
+    """
+    other = OTHER_SIDE[kind]
+    z = w.head_states(kind, layer, x)[heads]  # (heads, n, d_head)
+    if rotation is not None:  # turned as it is, and back as far as the other side would be turned
+        cos, sin = rotation
+        z = rotated(rotated(z, (cos[here], sin[here])), (cos[there], -sin[there]))
+    z = z * w.scale(layer)
+    norm = w.head_norm(other, layer)
+    if norm is not None:
+        z = z * (norm.gain if len(norm.gain) == 1 else norm.gain[heads])[:, None]
+        z = z - z.mean(dim=2, keepdim=True) if norm.centres else z
+    vectors = z @ w.every_head(other, layer)[heads]
+    bias = w.every_bias(other, layer)
+    constants = torch.zeros(vectors.shape[:2], device=w.device) if bias is None else (z * bias[heads][:, None]).sum(2)
+    return vectors, constants
+
+
+def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor | None:
+    """What a norm of queries (w_q) or keys (w_k) multiplies those of every token's bare embedding with, beside its
+    gain: (heads, d_vocab); None where there is no such norm.
+    """
+    norm = w.head_norm(kind, layer)
+    if norm is None:
+        return None
+    parts = []
+    for e in blocks(w.W_E, 4096):
+        read = w.norm(w.model.stream_of(w.net, e), "attention", layer)
+        z = functional.linear(read, w.vectors(kind, layer), w.bias(kind, layer)).view(len(e), -1, w.shape.d_head)
+        z = z - z.mean(dim=2, keepdim=True) if norm.centres else z
+        parts.append((z.square().mean(dim=2) + norm.eps).rsqrt())
+    every = torch.cat(parts).T
+    return every.repeat_interleave(w.shape.n_heads // len(every), dim=0)[heads]
+
+
+def messages(w: Weights, layer: int, x: Tensor, heads: Sequence[int], *, biased: bool) -> Tensor:
+    """x (n, d_model) normed -> x W_V W_O of these heads (heads, n, d_model)."""
+    values = x @ w.every_head("w_v", layer)[heads].transpose(1, 2)  # (heads, n, d_head)
+    bias = w.every_bias("w_v", layer) if biased else None
+    if bias is not None:
+        values = values + bias[heads][:, None]
+    return values @ w.heads("w_o", layer)[heads]

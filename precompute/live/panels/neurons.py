@@ -1,0 +1,82 @@
+"""The panel `neurons`: which neurons were active at a position, and which ones over the whole text."""
+
+from collections.abc import Iterator
+
+import torch
+
+from lexiscope.precompute.live.first_tokens import ListEnd, ends_of_neuron, first_tokens_cost
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.records import FIRST_TOKEN_NEURONS, STRONGEST, Record
+from lexiscope.precompute.live.panels.text_neurons import chosen_neurons, strongest_neurons
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import ActiveNeuron, ChosenNeuron
+from lexiscope.precompute.live.wire.asks import PromptAsk
+
+NEURONS_PER_LAYER = 10
+
+
+def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tuple[ActiveNeuron, ...]:
+    """The strongest neurons of each layer at the position, all together strongest first.
+
+    value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
+    """
+    coefficients = torch.stack(record.coefficients)
+    strength, neurons = (coefficients.abs() * value_norms).topk(min(NEURONS_PER_LAYER, w.shape.d_mlp), dim=1)
+    first_only = torch.stack([record.first_only(layer) for layer in range(w.shape.n_layers)])
+    columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
+    active = [
+        ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f)
+        for layer, rows in enumerate(zip(*(column.tolist() for column in columns), strict=True))
+        for n, c, s, f in zip(*rows, strict=True)
+    ]
+    return tuple(sorted(active, key=lambda neuron: (-neuron.strength, neuron.layer, neuron.neuron)))
+
+
+def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | None:
+    """The neuron that was asked about, if one was: at the position, among the others of its layer, and everywhere."""
+    if record.chosen_coefficients is None:
+        return None
+    assert record.neuron is not None
+    layer, n = record.layer, record.neuron
+    strength = record.coefficients[layer].abs() * value_norms[layer]  # (d_mlp,)
+    return ChosenNeuron(
+        layer=layer,
+        neuron=n,
+        coefficient=float(record.coefficients[layer][n]),
+        strength=float(strength[n]),
+        first_only=bool(record.first_only(layer)[n]),
+        rank=1 + int((strength > strength[n]).sum()),
+        coefficients=tuple(record.chosen_coefficients.tolist()),
+    )
+
+
+def _answer(run: PanelRun) -> Fields:
+    norms, record = run.tables.value_norms, run.record
+    return {
+        "neurons": active_neurons(run.w, norms, record),
+        "neuron": chosen_neuron(norms, record),
+        "activations": chosen_neurons(norms, record),
+        "strongest": strongest_neurons(norms, record),
+    }
+
+
+def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:
+    for neuron in (*answer["neurons"], *answer["activations"], *answer["strongest"]):
+        yield from ends_of_neuron(neuron)
+    if answer["neuron"]:
+        yield from ends_of_neuron(answer["neuron"], up=gated)
+
+
+def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+    others = STRONGEST + FIRST_TOKEN_NEURONS + len(ask.neurons) + (0 if ask.neuron is None else 1)
+    vectors = 2 * (w.shape.n_layers * NEURONS_PER_LAYER + others)
+    return vectors * first_tokens_cost(w.shape, ask.unbuilt)
+
+
+PANEL = Panel(
+    name="neurons",
+    keeps=frozenset({"coefficients", "peaks", "neurons"}),
+    answer=_answer,
+    cost=_cost,
+    vectors=_vectors,
+)

@@ -1,0 +1,73 @@
+"""What a panel of a run is: what the run keeps for it, what it answers, and what that costs."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.live.first_tokens import ListEnd
+from lexiscope.precompute.live.panels.records import Keep, Record
+from lexiscope.precompute.live.panels.token_rows import TokenRows, Vocabularies
+from lexiscope.precompute.live.vocabulary import Tick
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.grammar import ComparedWith
+
+Fields = dict[str, Any]  # of a PromptAnswer
+Count = Callable[[Weights, PromptAsk, int], float]  # of an ask with so many tokens
+
+
+class ModelTables:
+    """What panels need of a model beside its weights: made when it is first needed, and kept."""
+
+    def __init__(self, w: Weights) -> None:
+        self.w = w
+
+    @cached_property
+    def value_norms(self) -> Tensor:
+        norms = [torch.linalg.vector_norm(values, dim=1) for values in self.w.every_layer("ff_value")]
+        return torch.stack(norms)  # (n_layers, d_mlp)
+
+    @cached_property
+    def vocabularies(self) -> Vocabularies:
+        reads = TokenRows.of(self.w, self.w.W_E)
+        return reads, reads if self.w.shape.tied else TokenRows.of(self.w, self.w.W_U)
+
+
+@dataclass(frozen=True)
+class PanelRun:
+    """A run that is over, and all that a panel may need to tell of it."""
+
+    w: Weights
+    tables: ModelTables
+    ask: PromptAsk
+    records: Sequence[Record]  # of the run; then, if it has changes, of the same run without them
+    token: int  # whose logit is explained
+    against: int | ComparedWith
+    tick: Callable[[PanelName], Tick]  # reports vectors multiplied with the vocabulary, by panel
+
+    @property
+    def record(self) -> Record:
+        return self.records[0]
+
+
+def _nothing(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
+    return 0
+
+
+def _no_vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
+    return iter(())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    name: PanelName
+    keeps: frozenset[Keep]  # of the run, while it goes by
+    answer: Callable[[PanelRun], Fields]
+    rows: Count = _nothing  # vectors multiplied with the whole vocabulary, which progress reports count
+    cost: Count = _nothing  # other multiplications
+    vectors: Callable[[Fields, bool], Iterator[ListEnd]] = _no_vectors  # whose first tokens stand beside the answer

@@ -1,0 +1,238 @@
+"""The panel `patterns`: what positions of a run look for, are found by and pass on at a layer's heads, as words.
+Patterns and messages are McCormick's names. Of a position, at one head, with h its state there:
+
+- pattern, h W_Q W_Kᵀ: what it looks for; tokens whose keys its query would find.
+- found_by, h W_K W_Qᵀ: what it leaves behind for others; tokens whose queries would find its key.
+- message, h W_V W_O: what it sends to whoever attends to it.
+
+Either all heads of the layer at one position, each with the messages of those that it attends to most
+(`patterns_by_head`), or all positions of the text at one head (`patterns_by_token`).
+
+h is what the layer's attention reads: the stream through the layer's own norm. Three conventions of comparing:
+- final: the model's final norm is applied to the vector, then W_E (patterns, found_by) or W_U (messages).
+- vocabulary: every token's embedding goes through the layer's own norm, and is multiplied with the vector.
+- exact: what the model computes. Biases and positions count, and scores are scaled. A token of a pattern gets the
+  attention score that the position would give to the token's bare embedding (learned positions are no part of it) if
+  it stood where the head looks most from there. A token of found_by gives the position the attention score that its
+  bare embedding would give to it, standing at the other position that looks there most: a later one in a decoder. Where
+  there is no other, as of a decoder's last position, it stands at the position itself. Messages are taken with W_U as
+  they are: times the weights, over all positions and heads, they sum (with w_o's bias) to what attention writes, before
+  any norm of that.
+
+Two lenses, in each convention. dot: as above. cosine: the same vectors, but the rows they are multiplied with (W_E or
+W_U as it is, or through the layer's norm) are less their mean over all tokens, and of length one. Under exact, what
+depends on the token beside that row is then left out: soft caps, and the divisors of norms of queries and keys; what is
+equal for all tokens is left out, too.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.live.panels import head_vectors
+from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
+from lexiscope.precompute.live.panels.records import Record
+from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS, Products, TokenRows, Vocabularies
+from lexiscope.precompute.live.vocabulary import Tick, blocks, scored
+from lexiscope.precompute.live.weights import Weights
+from lexiscope.precompute.live.wire.answers import OWN_LISTS, HeadPattern, Look, Message, Scored, TokenPattern
+from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
+from lexiscope.precompute.live.wire.fields import Lens
+from lexiscope.precompute.shape import Shape
+
+MESSAGES = 3  # of the positions a head attends to most
+ALL_MESSAGES = 24  # of a head that was asked about
+
+
+def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
+    """How many vectors are multiplied with the vocabulary, or what takes as long."""
+    s = w.shape
+    if ask.rows == "tokens":
+        rows = tokens * OWN_LISTS
+    else:
+        sent = s.n_heads * min(MESSAGES, tokens) + (min(ALL_MESSAGES, tokens) if ask.head is not None else 0)
+        rows = s.n_heads * OWN_LISTS + sent
+    if ask.lens == "cosine" and ask.convention != "final":
+        rows += COSINE_ROWS * (2 if ask.convention == "vocabulary" and not s.tied else 1)
+    if ask.lens == "dot" and ask.convention == "exact":  # of norms in heads, the divisors of every token
+        rows += sum(s.count(kind) for kind in ("w_q", "w_k") if w.head_norm(kind, 0) is not None)
+    return rows
+
+
+@dataclass(frozen=True)
+class _Lists:
+    """Lists of tokens at some heads of a run's layer, by one convention and lens: head by head, then by position."""
+
+    w: Weights
+    record: Record
+    convention: Convention
+    lens: Lens
+    k: int
+    heads: Sequence[int]
+    vocabularies: Vocabularies
+    tick: Tick
+
+    @property
+    def states(self) -> Tensor:
+        """(T, d_model), as the layer's attention reads them."""
+        assert self.record.chosen_states is not None
+        return self.record.chosen_states
+
+    @property
+    def weights(self) -> Tensor:
+        """(heads, T, T): from query to key."""
+        assert self.record.chosen_weights is not None
+        return self.record.chosen_weights[self.heads]
+
+    def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[tuple[Scored, ...]]:
+        """Patterns (w_q) or what finds (w_k) the positions `here` (n,), where tokens stand at there (heads, n)."""
+        w, layer, x = self.w, self.record.layer, self.states[here]
+        if self.convention != "exact":
+            yield from self._compared(head_vectors.sought(w, layer, kind, x, self.heads).flatten(0, 1), reads=True)
+            return
+        exact, constants = head_vectors.exactly_sought(
+            w, layer, kind, x, self.heads, here, there, self.record.chosen_rotation
+        )
+        vectors, constant = exact.flatten(0, 1), constants.flatten()
+        other = head_vectors.OTHER_SIDE[kind]
+        divisors = head_vectors.divisors(w, layer, other, self.heads) if self._dot else None
+        self.tick(0 if divisors is None else w.shape.count(other))
+        head_of = torch.arange(len(vectors), device=w.device) // len(here)
+        for block in blocks(torch.arange(len(vectors), device=w.device)):
+            scores = self._normed_reads(vectors[block])
+            if self._dot:
+                scores += constant[block, None]
+                if divisors is not None:
+                    scores *= divisors[head_of[block]]
+                scores = w.capped(scores, layer)
+            self.tick(len(block))
+            yield from scored(scores, self.k)
+
+    def sent(self, vectors: Tensor) -> Iterator[tuple[Scored, ...]]:
+        """Of messages (n, d_model)."""
+        if self.convention == "exact":
+            return self._listed(vectors, self.vocabularies[1].plain(self.lens))
+        return self._compared(vectors, reads=False)
+
+    def messages(self, positions: Tensor) -> Tensor:
+        """(heads, n, d_model) of these positions (n,)."""
+        x, biased = self.states[positions], self.convention == "exact"
+        return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
+
+    def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[tuple[Scored, ...]]:
+        """By `final` or `vocabulary`, with W_E or W_U."""
+        if self.convention == "final":
+            vocabulary = self.vocabularies[0 if reads else 1]
+            return self._listed(self.w.norm(vectors, "final"), vocabulary.plain(self.lens))
+        return self._listed(vectors, self._normed_reads if reads else self._normed_writes)
+
+    @cached_property
+    def _normed_reads(self) -> Products:
+        return self._normed(self.vocabularies[0])
+
+    @cached_property
+    def _normed_writes(self) -> Products:
+        reads, writes = self.vocabularies
+        return self._normed_reads if writes is reads else self._normed(writes)
+
+    def _normed(self, vocabulary: TokenRows) -> Products:
+        products = vocabulary.normed(self.w.norm_numbers("attention", self.record.layer), self.lens)
+        self.tick(0 if self._dot else COSINE_ROWS)
+        return products
+
+    def _listed(self, vectors: Tensor, products: Products) -> Iterator[tuple[Scored, ...]]:
+        for block in blocks(vectors):
+            scores = products(block)
+            self.tick(len(block))
+            yield from scored(scores, self.k)
+
+    @property
+    def _dot(self) -> bool:
+        return self.lens == "dot"
+
+
+def patterns_by_head(
+    w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
+) -> tuple[HeadPattern, ...]:
+    """Every head of the layer at the record's position, with more messages of the one that was asked about."""
+    s, position = w.shape, record.position
+    lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
+    here = torch.tensor([position], device=w.device)
+    weights = lists.weights  # (n_heads, T, T)
+    seen = position + 1 if s.causal else len(record.tokens)
+    every = lists.messages(torch.arange(seen, device=w.device))  # (n_heads, seen, d_model)
+    most = [ALL_MESSAGES if head == ask.head else MESSAGES for head in range(s.n_heads)]
+    picked = [of_head[position, :seen].topk(min(n, seen)) for of_head, n in zip(weights, most, strict=True)]
+    looks_at = torch.stack([best.indices[:1] for best in picked])  # (n_heads, 1)
+    found_from, found_weights = _looked_at_from(s, weights, here)
+    pattern = lists.sought("w_q", here, looks_at)
+    found_by = lists.sought("w_k", here, found_from)
+    own = lists.sent(every[:, position])
+    sent = lists.sent(torch.cat([of_head[best.indices] for of_head, best in zip(every, picked, strict=True)]))
+    return tuple(
+        HeadPattern(
+            head=head,
+            pattern=next(pattern),
+            found_by=next(found_by),
+            found_from=_look(found_from[head, 0], found_weights[head, 0]),
+            message=next(own),
+            messages=tuple(
+                Message(position=there, weight=weight, tokens=next(sent))
+                for there, weight in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+            ),
+        )
+        for head, best in enumerate(picked)
+    )
+
+
+def patterns_by_token(
+    w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
+) -> tuple[TokenPattern, ...]:
+    """Every position of the text at the head that was asked about; at head 0, if none was."""
+    heads = [ask.head or 0]
+    lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
+    here = torch.arange(len(record.tokens), device=w.device)
+    weights = lists.weights
+    look_weights, looks_at = weights.max(dim=2)  # (1, T) each
+    found_from, found_weights = _looked_at_from(w.shape, weights, here)
+    pattern = lists.sought("w_q", here, looks_at)
+    found_by = lists.sought("w_k", here, found_from)
+    own = lists.sent(lists.messages(here)[0])
+    return tuple(
+        TokenPattern(
+            position=position,
+            pattern=next(pattern),
+            looks_at=Look(position=int(looks_at[0, position]), weight=float(look_weights[0, position])),
+            found_by=next(found_by),
+            found_from=_look(found_from[0, position], found_weights[0, position]),
+            message=next(own),
+        )
+        for position in range(len(record.tokens))
+    )
+
+
+def _looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
+    """From which other position each of `here` (n,) is looked at most, and by which weight: (heads, n) each.
+    Where no other position sees it: itself, and a weight below 0.
+    """
+    queries = torch.arange(weights.shape[1], device=weights.device)
+    others = queries > here[:, None] if shape.causal else queries != here[:, None]  # (n, T)
+    weight, position = weights[:, :, here].transpose(1, 2).where(others, -1.0).max(dim=2)  # weights (heads, T, T)
+    return position.where(weight >= 0, here), weight
+
+
+def _look(position: Tensor, weight: Tensor) -> Look | None:
+    return Look(position=int(position), weight=float(weight)) if weight >= 0 else None
+
+
+def _answer(run: PanelRun) -> Fields:
+    arguments = run.w, run.record, run.ask, run.tables.vocabularies, run.tick("patterns")
+    if run.ask.rows == "heads":
+        return {"patterns": patterns_by_head(*arguments)}
+    return {"patterns_by_token": patterns_by_token(*arguments)}
+
+
+PANEL = Panel(name="patterns", keeps=frozenset({"chosen"}), answer=_answer, rows=rows_of_products)

@@ -1,0 +1,133 @@
+"""What panels need of a run, kept while it goes by, for each prompt by itself and without padding.
+Nothing is kept that no panel asked for (`Panel.keeps`).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.live.run import Changes, Rotation, Watcher
+from lexiscope.precompute.shape import Shape
+
+FIRST_ONLY_FACTOR = 10.0  # a neuron's first coefficient is this many times the largest at any other position
+STRONGEST, FIRST_TOKEN_NEURONS = 20, 10  # neurons of a whole text that are kept; of those that fire on its first only
+MOST_WEIGHTS = 2_000_000  # attention weights of an answer; beyond, only the chosen layer's heads are given
+
+Keep = Literal[
+    "streams", "states", "steps",  # the stream: at all positions after each step, or each layer; at the position
+    "weights", "chosen", "mixed", "looks",  # attention: of all heads; of the layer; mixed values; from the position
+    "keys", "coefficients", "peaks", "neurons",  # FF: at the position; the largest of each neuron; of some, everywhere
+]  # fmt: skip
+
+
+def attention_numbers(shape: Shape, tokens: int) -> int:
+    """How many weights one head has: of every position to those it may look at."""
+    return tokens * (tokens + 1) // 2 if shape.causal else tokens * tokens
+
+
+def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
+    """Whose attention is kept. Of a long prompt (MOST_WEIGHTS) only the chosen layer's: a page shows no more."""
+    every = shape.n_layers * shape.n_heads * attention_numbers(shape, tokens) <= MOST_WEIGHTS
+    return range(shape.n_layers) if every else range(layer, layer + 1)
+
+
+@dataclass
+class Record:
+    """One row of a pass: the prompt, what to keep of it, and what was kept."""
+
+    tokens: tuple[int, ...]
+    changes: Changes
+    position: int
+    layer: int  # whose attention and states `chosen_*` are
+    keeps: frozenset[Keep]
+    neuron: int | None = None  # of that layer
+    attention: range = range(0)  # the layers whose weights the panel of that name wants
+    row_places: tuple[tuple[int, int], ...] = ()  # layer and number of neurons whose rows are wanted
+    value_norms: Tensor | None = None  # neurons: (n_layers, d_mlp)
+    rows: dict[tuple[int, int], Tensor] = field(default_factory=dict)  # neurons: (T,) coefficients of these
+    strongest: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # neurons: of each layer, and (T, n)
+    chosen_coefficients: Tensor | None = None  # neurons: (T,) of that neuron
+    streams: list[Tensor] = field(default_factory=list)  # evolution: (T, d_model) after each step
+    weights: dict[int, Tensor] = field(default_factory=dict)  # attention: layer -> (n_heads, T, T)
+    chosen_states: Tensor | None = None  # patterns: (T, d_model), normed as the layer's attention reads it
+    chosen_weights: Tensor | None = None  # patterns: (n_heads, T, T), from query to key
+    chosen_rotation: Rotation | None = None  # patterns: of that layer, where positions are rotary
+    coefficients: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, at the position
+    first: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, |coefficient| at position 0
+    others: list[Tensor] = field(default_factory=list)  # (d_mlp,) of each layer, the largest |coefficient| after it
+    states: list[Tensor] = field(default_factory=list)  # coverage: (T, d_model) after each layer
+    keys: list[Tensor] = field(default_factory=list)  # coverage: (d_mlp,) what keys read at the position
+    mixed: list[Tensor] = field(default_factory=list)  # (n_heads, d_head) mixed values of each layer, at the position
+    steps: list[Tensor] = field(default_factory=list)  # attribution: (d_model,) after each step, at the position
+    looks: list[Tensor] = field(default_factory=list)  # attribution: (n_heads, T) weights of the position
+
+    def first_only(self, layer: int) -> Tensor:
+        """(d_mlp,): whether a neuron fires at the first of several positions, and hardly anywhere else."""
+        first, others = self.first[layer], self.others[layer]
+        return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(self.tokens) > 1)
+
+    def keep_strongest(self, layer: int, coefficients: Tensor) -> None:
+        """Of a layer's coefficients (T, d_mlp), as many columns as could be among the strongest of all layers."""
+        assert self.value_norms is not None
+        norms, only = self.value_norms[layer], self.first_only(layer)
+        best = [
+            (sizes * norms).masked_fill(hidden, 0).topk(min(count, len(norms))).indices
+            for sizes, hidden, count in (
+                (self.others[layer], only, STRONGEST),
+                (self.first[layer], ~only, FIRST_TOKEN_NEURONS),
+            )
+        ]
+        kept = torch.tensor(sorted({*torch.cat(best).tolist()}), device=norms.device)
+        self.strongest.append((kept, coefficients[:, kept]))
+
+
+class Recorder(Watcher):
+    def __init__(self, records: Sequence[Record], before_layer: Callable[[int], None]) -> None:
+        self.records = records
+        self.before_layer = before_layer
+
+    def layer(self, layer: int) -> None:
+        self.before_layer(layer)
+
+    def stream(self, layer: int, after: str, x: Tensor) -> None:  # noqa: ARG002
+        for b, record in enumerate(self.records):
+            if "streams" in record.keeps:
+                record.streams.append(x[b, : len(record.tokens)])
+            if "steps" in record.keeps:
+                record.steps.append(x[b, record.position].clone())
+            if "states" in record.keeps and after == "ff":
+                record.states.append(x[b, : len(record.tokens)])
+
+    def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
+        for b, record in enumerate(self.records):
+            T = len(record.tokens)
+            if "weights" in record.keeps and layer in record.attention:
+                record.weights[layer] = weights[b, :, :T, :T]
+            if "chosen" in record.keeps and layer == record.layer:
+                record.chosen_states = x[b, :T]
+                record.chosen_weights = weights[b, :, :T, :T]
+                record.chosen_rotation = rotation
+            if "mixed" in record.keeps:
+                record.mixed.append(z[b, :, record.position].clone())
+            if "looks" in record.keeps:
+                record.looks.append(weights[b, :, record.position, :T].clone())
+
+    def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:
+        for b, record in enumerate(self.records):
+            here = coefficients[b, : len(record.tokens)]
+            if "keys" in record.keeps:
+                record.keys.append(keys[b, record.position].clone())
+            if "coefficients" in record.keeps:
+                record.coefficients.append(here[record.position].clone())  # a view would keep the whole pass
+            if "neurons" in record.keeps and layer == record.layer and record.neuron is not None:
+                record.chosen_coefficients = here[:, record.neuron].clone()
+            if "peaks" in record.keeps:
+                record.first.append(here[0].abs())
+                record.others.append(here[1:].abs().amax(dim=0) if len(here) > 1 else here[0].abs())
+            if "neurons" in record.keeps:
+                record.rows |= {place: here[:, place[1]].clone() for place in record.row_places if place[0] == layer}
+            if record.value_norms is not None:
+                record.keep_strongest(layer, here)

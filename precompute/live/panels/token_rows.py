@@ -1,0 +1,91 @@
+"""What patterns and messages are compared with: every row of W_E or W_U, as it is or through a layer's norm.
+
+Lens dot: products with these rows. Lens cosine: with the same rows less their mean, and of length one.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lexiscope.precompute.live.vocabulary import blocks
+from lexiscope.precompute.live.weights import Norm, Weights
+from lexiscope.precompute.live.wire.fields import Lens
+
+ROWS = 1024  # of a vocabulary at once, where something is computed from its numbers: no second vocabulary is made
+COSINE_ROWS = 40  # products of so many vectors take as long as the rows after a norm are centred and measured
+SMALLEST = 1e-30  # of a length that something is divided by
+
+Products = Callable[[Tensor], Tensor]  # vectors (n, d_model) -> scores of every token (n, d_vocab)
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """A vocabulary; rows after a norm are never made: beside gain and bias only their scales differ."""
+
+    W: Tensor  # (d_vocab, d_model)
+    mean: Tensor  # (d_vocab,) what a LayerNorm takes away; 0 for RMSNorm
+    square: Tensor  # (d_vocab,) mean square of what is left
+    scale: float  # of embeddings, before the first layer
+
+    @classmethod
+    def of(cls, w: Weights, W: Tensor) -> "TokenRows":
+        mean = W.mean(dim=1) if w.norm_numbers("attention").centres else torch.zeros(len(W), device=W.device)
+        squares = [
+            (rows - centre[:, None]).square().mean(dim=1)
+            for rows, centre in zip(blocks(W, ROWS), blocks(mean, ROWS), strict=True)
+        ]
+        return cls(W, mean, torch.cat(squares), w.embedding_scale)
+
+    def plain(self, lens: Lens) -> Products:
+        """Products with the rows as they are."""
+
+        def products(vectors: Tensor) -> Tensor:
+            scores = vectors @ self.W.T
+            if lens == "cosine":
+                centre, inverse = self._centred
+                scores.sub_((vectors @ centre)[:, None]).mul_(inverse)
+            return scores
+
+        return products
+
+    def normed(self, norm: Norm, lens: Lens) -> Products:
+        """Products with every row through a norm that the stream goes through."""
+        factor = (self.square + norm.eps / self.scale**2).rsqrt()  # a scale before a norm is only less of its eps
+        centre, inverse = self._centred_after(norm, factor) if lens == "cosine" else (None, None)
+
+        def products(vectors: Tensor) -> Tensor:
+            folded = vectors * norm.gain
+            scores = folded @ self.W.T
+            if norm.centres:
+                scores.addr_(folded.sum(dim=1), self.mean, alpha=-1)
+            scores *= factor
+            if centre is not None and inverse is not None:  # the norm's bias is in every row, and in their mean
+                scores.sub_((folded @ centre)[:, None]).mul_(inverse)
+            elif norm.bias is not None:
+                scores += (vectors @ norm.bias)[:, None]
+            return scores
+
+        return products
+
+    @cached_property
+    def _centred(self) -> tuple[Tensor, Tensor]:
+        """The mean row (d_model,), and 1 / the length of every row less it (d_vocab,)."""
+        centre = self.W.mean(dim=0)
+        lengths = torch.cat([torch.linalg.vector_norm(rows - centre, dim=1) for rows in blocks(self.W, ROWS)])
+        return centre, 1 / lengths.clamp(min=SMALLEST)
+
+    def _centred_after(self, norm: Norm, factor: Tensor) -> tuple[Tensor, Tensor]:
+        """The same of rows after a norm with these factors (d_vocab,); the mean is that before gain and bias."""
+        centre = torch.stack([rows.sum(dim=0) for rows in self._scaled(factor)]).sum(dim=0) / len(self.W)
+        lengths = [torch.linalg.vector_norm((rows - centre) * norm.gain, dim=1) for rows in self._scaled(factor)]
+        return centre, 1 / torch.cat(lengths).clamp(min=SMALLEST)
+
+    def _scaled(self, factor: Tensor) -> Iterator[Tensor]:
+        for rows, mean, factors in zip(*(blocks(each, ROWS) for each in (self.W, self.mean, factor)), strict=True):
+            yield (rows - mean[:, None]) * factors[:, None]
+
+
+Vocabularies = tuple[TokenRows, TokenRows]  # of W_E and W_U

@@ -1,0 +1,131 @@
+"""Why a live page cannot answer, as one tree. What is wrong with the question itself is NotFound or BadRequest.
+
+LexiscopeError (precompute/errors.py)
+├── NoMemory              the device has too little memory even for one ask alone
+└── LiveError
+    ├── LiveOff      404  there is no worker, because of a setting or because torch is not installed
+    ├── LiveDown     503  the worker starts, or cannot be used
+    │   ├── LiveFull          too many wait already
+    │   ├── TimedOut          it took longer than request_seconds
+    │   ├── WorkerGone        it cannot be reached, or has died
+    │   ├── OtherWeights      it has others than the index
+    │   ├── TokenRefused      it does not know this server
+    │   └── NotAWorker        what answers is something else
+    ├── TooLarge     413  over a limit; the message has the number
+    ├── LiveFailed   500  a fault of the program in the worker; its log says more
+    └── VisitorGone  499  nobody reads the answer
+"""
+
+from http import HTTPStatus
+
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
+from lexiscope.precompute.live.wire.protocol import Fault
+
+STRANGER = "what answers in the worker's place is no worker of this version"
+MOST_DETAIL = 2000  # characters of what a worker says is wrong
+TITLES = {422: "Cannot be answered", 499: "Nobody waits", 503: "Not available"}  # others have HTTP's own phrase
+
+
+class Cancelled(Exception):
+    """Nobody waits for the answer any more. Users never see this."""
+
+
+class NoMemory(LexiscopeError):
+    """The device has too little memory even for one ask alone."""
+
+
+class LiveError(LexiscopeError):
+    """`retry_after`: seconds after which to ask again is worth it; None where it is not."""
+
+    status = 503
+
+    def __init__(self, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class LiveOff(LiveError):
+    status = 404
+
+
+class LiveDown(LiveError):
+    def __init__(self, message: str, retry_after: int = 5) -> None:
+        super().__init__(message, retry_after)
+
+
+class LiveFull(LiveDown):
+    pass
+
+
+class TimedOut(LiveDown):
+    pass
+
+
+class WorkerGone(LiveDown):
+    """`answered`: there was a connection, so that asking once more may help."""
+
+    def __init__(self, message: str, retry_after: int = 10, *, answered: bool = False) -> None:
+        super().__init__(message, retry_after)
+        self.answered = answered
+
+
+class OtherWeights(LiveDown):
+    pass
+
+
+class TokenRefused(LiveDown):
+    pass
+
+
+class NotAWorker(LiveDown):
+    def __init__(self) -> None:
+        super().__init__(STRANGER, retry_after=10)
+
+
+class TooLarge(LiveError):
+    status = 413
+
+
+class LiveFailed(LiveError):
+    status = 500
+
+
+class VisitorGone(LiveError):
+    status = 499
+
+
+def status_of(error: LexiscopeError) -> int:
+    """The HTTP status that tells a visitor of an error."""
+    match error:
+        case NotFound():
+            return 404
+        case BadRequest():
+            return 422
+        case LiveError():
+            return error.status
+        case _:
+            return 503
+
+
+def title_of(status: int) -> str:
+    return TITLES.get(status) or HTTPStatus(status).phrase
+
+
+def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
+    """What the worker says is wrong, as the error that it was there."""
+    detail = fault.detail if len(fault.detail) <= MOST_DETAIL else fault.detail[:MOST_DETAIL] + "…"
+    match fault.status:
+        case 404:
+            return NotFound(detail)
+        case 413:
+            return TooLarge(detail)
+        case 503:
+            return LiveFull(detail, retry_after or 5)
+        case 408 | 504:
+            return TimedOut(detail, retry_after or 10)
+        case 409:
+            return OtherWeights(detail, retry_after or 10)
+        case status if 400 <= status < 500:
+            return BadRequest(detail)
+        case _:
+            return LiveFailed(detail)

@@ -1,0 +1,75 @@
+"""How asks are declared: once, for addresses and JSON, where a value is text as people type it, and for Python."""
+
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+
+A = TypeVar("A")
+
+Lens = Literal["dot", "cosine"]
+End = Literal["top", "bottom"]
+Matrix = Literal["vo", "qk"]
+
+
+class Wire(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Ask(Wire, Generic[A]):
+    """What can be asked of a worker; A is the type of the answer. Asks that are equal share a computation."""
+
+    path: ClassVar[str]  # of the worker
+    answer: ClassVar[Any]  # A, to read it from JSON
+
+    def query(self) -> dict[str, Any]:
+        """Return what differs from the defaults, as an address writes it."""
+        return _as_text(self.model_dump(mode="json", exclude_defaults=True))
+
+    @classmethod
+    def usual(cls) -> dict[str, Any]:
+        """Return the defaults, as an address would write them."""
+        return _as_text(cls().model_dump(mode="json"))
+
+
+class Unbuilt(Wire):
+    """Layers that the index of the asking server does not have, and the lens under which it would list them."""
+
+    layers: frozenset[int] = Field(min_length=1)
+    lens: Lens = "dot"
+
+
+def empty_is(default: Any) -> BeforeValidator:
+    """An empty argument, as forms send it, is as if it were not there. Stands last in an Annotated type."""
+    return BeforeValidator(lambda value: default if value in ("", [""]) else value)
+
+
+def typed(
+    parse: Callable[[str], Any], write: Callable[[Any], Any], *, several: bool = False
+) -> tuple[BeforeValidator, PlainSerializer]:
+    """An argument that is text outside of Python: text is parsed, any other value is taken as it is.
+
+    An argument may be repeated, as forms do, or hold several values between commas; `several` says so in the docs."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list | tuple) and value and all(isinstance(part, str) for part in value):
+            value = ",".join(value)
+        return parse(value) if isinstance(value, str) else value
+
+    shape: Any = tuple[str, ...] if several else str
+    return BeforeValidator(read, json_schema_input_type=shape), PlainSerializer(write)
+
+
+def split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _as_text(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: ",".join(value) if isinstance(value, list) else value for name, value in fields.items()}
+
+
+LensOfScores = Annotated[
+    Lens,
+    Field(description="How a score is read: `dot` as in the paper, `cosine` with token embeddings centred and scaled"),
+    empty_is("dot"),
+]

@@ -1,0 +1,53 @@
+"""What server and worker say to each other over HTTP beside asks and answers."""
+
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from lexiscope.precompute.index.manifest import Manifest
+from lexiscope.precompute.live.wire.fields import Wire
+
+EVENTS = "/events"  # after the path of an ask: the same as server-sent events
+WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
+VISITOR_HEADER = "x-lexiscope-visitor"  # a name for who asks (client.py); the worker is fair between them
+OTHER_WEIGHTS = 409  # the status where the worker has others
+BEARER = "Bearer "  # before the token that server and workers share, in the header Authorization
+
+
+def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
+    """What a worker and an index must agree on: the hash of the weights, of a difference that of its base, too."""
+    return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
+
+
+def weights_name_of(manifest: Manifest) -> str:
+    return weights_name(manifest.weights_sha256, manifest.minus.weights_sha256 if manifest.minus else None)
+
+
+def token_header(token: SecretStr) -> dict[str, str]:
+    """By which a worker knows its server; none where there is no token."""
+    return {"authorization": BEARER + token.get_secret_value()} if token else {}
+
+
+class Fault(Wire):
+    """Why there is no answer: the same shape as every error of the server."""
+
+    status: int
+    title: str
+    detail: str
+
+
+class Progress(Wire):
+    """How far a run has come: an event `progress`, before the one event `result` or `fault`."""
+
+    stage: Annotated[str, Field(max_length=200)]
+    share: float  # 0 to 1
+
+
+class Health(Wire):
+    model: str
+    weights_sha256: str
+    device: str
+    queue: int  # asks that wait
+    busy: bool
+    busy_seconds: float  # of the batch that is computed now
+    may_ask: bool = True  # whether whoever asked this knows the token, or none is needed

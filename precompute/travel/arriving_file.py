@@ -1,0 +1,50 @@
+"""Writes a file that arrives, piece by piece, under a name that only its writer looks at."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from lexiscope.precompute.errors import AlteredFile, BuildError, DiskFull, SourceUnreachable
+from lexiscope.precompute.files import FULL, PARTIAL
+from lexiscope.precompute.index.manifest_entries import FileEntry
+from lexiscope.precompute.travel.published import Step
+
+PIECE = 1 << 20  # bytes
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def write_file(entry: FileEntry, folder: Path, pieces: Iterable[bytes], step: Step) -> Path:
+    """Write the pieces of a whole file into the folder; refuse more or fewer bytes than its manifest lists."""
+    path, n_bytes = folder / f"{entry.sha256}{PARTIAL}", 0
+    try:
+        with open(os.open(path, _FLAGS, 0o666), "wb") as file:
+            for piece in pieces:
+                n_bytes += len(piece)
+                if n_bytes > entry.bytes:
+                    raise AlteredFile(
+                        f"{entry.file} is longer than the {entry.bytes} bytes that its manifest lists: ask whoever "
+                        "published it to do so again"
+                    )
+                file.write(piece)
+                step(len(piece) / entry.bytes)
+        if n_bytes < entry.bytes:
+            raise SourceUnreachable(
+                f"{entry.file} ends after {n_bytes} of the {entry.bytes} bytes that its manifest lists: it may still "
+                "be on its way there; run this again later"
+            )
+    except (AlteredFile, SourceUnreachable):
+        path.unlink(missing_ok=True)
+        raise
+    except OSError as error:
+        if error.errno in FULL:
+            path.unlink(missing_ok=True)  # the room that it takes may be all there is
+            raise full_disk(folder, error) from error
+        raise BuildError(f"cannot write {path}: {error.strerror}; check the folder and the disk") from error
+    return path
+
+
+def full_disk(folder: Path, error: OSError) -> DiskFull:
+    return DiskFull(
+        f"no space left in {folder} ({error.strerror}): free some and run the same command again; files that have "
+        "arrived are kept"
+    )

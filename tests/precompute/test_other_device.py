@@ -1,0 +1,121 @@
+"""Builds and live answers on a device that is not the CPU equal those on the CPU, for one family of each kind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+
+from lexiscope.precompute.live.engine import Engine
+from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.asks import (
+    PairsReadingAsk,
+    PromptAsk,
+    ReadingAsk,
+    RelationAsk,
+    SeedsAsk,
+    StatesAsk,
+    StatesReadingAsk,
+    ThroughHeadsAsk,
+)
+from lexiscope.precompute.live.wire.fields import Wire
+from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
+from lexiscope.precompute.weights.checkpoint import Checkpoint
+from tests.support.builds import contents, quick_build
+from tests.support.families import ARCHETYPES
+from tests.support.other_device import other_device
+
+TEXT = "The dog and the lion saw the horse in Paris"
+WORDS = Term(word="horse"), Term(word="dog", weight=-0.5)
+PAIRS = WordPair(source="France", target="Paris"), WordPair(source="dog", target="lion")
+
+
+@pytest.mark.parametrize("family", ARCHETYPES)
+def test_an_index_is_the_same(family: str, family_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    here, there = (
+        contents(quick_build(family_folder(family), tmp_path / device, device=device))
+        for device in ("cpu", other_device())
+    )
+    assert here.keys() == there.keys()
+    assert {name for name in here if here[name] != there[name]} <= {"manifest.json"}  # has the time of the build
+
+
+@pytest.fixture(scope="module", params=ARCHETYPES)
+def engines(request: pytest.FixtureRequest, family_folder: Callable[[str], Path]) -> list[Engine]:
+    folder = family_folder(request.param)
+    return [Engine.load(Checkpoint.open(folder), device) for device in ("cpu", other_device())]
+
+
+def prompt(**fields: Any) -> Callable[[Engine], object]:
+    return lambda engine: engine.prompts([PromptAsk(text=TEXT, **fields), PromptAsk(text="The dog", **fields)])
+
+
+def seeds(**fields: Any) -> Callable[[Engine], object]:
+    return lambda engine: engine.seeds([SeedsAsk(words=WORDS, kind=engine.shape.kinds, heads=1, **fields)])
+
+
+def pairs_reading(**fields: Any) -> Callable[[Engine], object]:
+    return lambda engine: engine.pairs_reading(PairsReadingAsk(layer=1, head=0, **fields))
+
+
+def states_read_back(engine: Engine) -> list[object]:
+    """States of a text, and the same states read as those of any origin."""
+    answer = engine.text_states(StatesAsk(text=TEXT, layer=1))
+    return [answer, engine.read_states(StatesReadingAsk(states=answer.states))]
+
+
+UNBUILT = {"layers": {0, 1, 2}}
+OFF, SET = ({"kind": "head", "layer": 1, "head": 1},), ({"layer": 0, "neuron": 3, "value": 2.0},)
+ASKS: dict[str, Callable[[Engine], object]] = {
+    **{panel: prompt(panel=(panel,), neuron=1, unbuilt=UNBUILT) for panel in get_args(PanelName)},
+    "changes": prompt(off=OFF, set=SET),
+    "patterns-cosine": prompt(panel=("patterns",), lens="cosine", convention="exact", rows="tokens"),
+    "patterns-final": prompt(panel=("patterns",), convention="final", head=1),
+    "neurons-of-text": prompt(panel=("neurons",), neurons=({"layer": 0, "neuron": 3},)),
+    "attribution-against": prompt(panel=("attribution",), against={"word": "dog"}),
+    "seeds": seeds(unbuilt=UNBUILT, rank_of={"kind": "ff_value", "layer": 0, "index": 2}),
+    "seeds-cosine": seeds(lens="cosine"),
+    "relation-vo": lambda engine: engine.relation(RelationAsk(pairs=PAIRS)),
+    "relation-qk": lambda engine: engine.relation(RelationAsk(pairs=PAIRS, matrix="qk", lens="cosine")),
+    "through-heads": lambda engine: engine.through_heads(ThroughHeadsAsk(words=((Word(word="dog"),),), layers=(0, 1))),
+    "norm": lambda engine: engine.reading(ReadingAsk(kind="ff_key", layer=1, index=2, reading="norm")),
+    "mlp": lambda engine: engine.reading(ReadingAsk(kind="w_q", layer=1, index=2, reading="mlp", lens="cosine")),
+    "pairs-norm": pairs_reading(matrix="vo", reading="norm", preset="words"),
+    "pairs-mlp": pairs_reading(matrix="qk", reading="mlp", lens="cosine"),
+    "states": states_read_back,
+}  # fmt: skip
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Equal, but for the last bits of numbers."""
+    if isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    elif isinstance(expected, bytes):
+        torch.testing.assert_close(*(torch.frombuffer(bytearray(x), dtype=torch.float32) for x in (found, expected)))
+    elif isinstance(expected, list | tuple):
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    elif isinstance(expected, Wire):
+        for name in type(expected).model_fields:
+            assert_same(getattr(found, name), getattr(expected, name))
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_a_live_answer_is_the_same(engines: list[Engine], ask: str) -> None:
+    here, there = engines
+    assert there.device.type == other_device()
+    expected = ASKS[ask](here)
+    assert not isinstance(expected, list) or not any(isinstance(answer, Exception) for answer in expected)
+    assert_same(ASKS[ask](there), expected)
+
+
+def test_devices_are_not_mixed(engines: list[Engine]) -> None:
+    here, there = (engine.parameters.W_E for engine in engines)
+    with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+        there @ here.T
+    with pytest.raises((RuntimeError, TypeError)):
+        there.numpy()
+    assert torch.equal(there.cpu() @ here.T, here @ here.T)
