@@ -19,9 +19,19 @@ from lexiscope.app.middleware.failures import Failures, HeadAsGet
 from lexiscope.app.middleware.limits import BodyLimit, StreamLimit
 from lexiscope.app.middleware.request_log import RequestLog
 from lexiscope.app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
-from lexiscope.app.routes import comparison_pages, events, lab_pages, label_pages, live_pages, pages, paper_page, system
+from lexiscope.app.routes import (
+    comparison_pages,
+    lab_pages,
+    label_pages,
+    live_pages,
+    pages,
+    paper_page,
+    prompt_events,
+    system,
+)
 from lexiscope.app.routes.api_docs import DESCRIPTION
 from lexiscope.app.routes.error_pages import add_error_pages, error_page
+from lexiscope.app.routes.events import events_router
 from lexiscope.app.routes.page_routes import page_router
 from lexiscope.app.routes.unknown_arguments import check_arguments
 from lexiscope.app.settings import Settings
@@ -29,9 +39,10 @@ from lexiscope.app.settings import Settings
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    app.include_router(page_router())
-    for room in (pages, lab_pages, label_pages, comparison_pages, paper_page, live_pages, events, system):
+    for room in (system, pages, lab_pages, label_pages, comparison_pages, paper_page, live_pages, prompt_events):
         app.include_router(room.router)
+    app.include_router(events_router())
+    app.include_router(page_router())
     app.include_router(pages.model_router)
     return with_middleware(app)
 

@@ -135,7 +135,7 @@ def _view(
     index: "Index", kind: str, numbers: list[int], query: dict[str, Any], preset: str | None, k: int | None
 ) -> "View":
     from lexiscope.app.library.library import Library
-    from lexiscope.app.pages.page import Site, find_pages
+    from lexiscope.app.pages.page import ModelSite, find_pages
 
     lens, preset, token = query["lens"], preset or query.get("preset", "all"), query.get("token")
     if kind == "layer":
@@ -152,5 +152,5 @@ def _view(
     at = page.at.model_validate(dict(zip(page.at.model_fields, [*numbers, kind], strict=False)))
     stored = index.manifest.pairs if kind in MATRICES else index.manifest.k
     ask = page.arguments.model_validate({"lens": lens, "preset": preset, "k": min(k or stored, stored) or None})
-    view: View = page.make(Site(index=index, library=Library(index.folder.parent)), at, ask)
+    view: View = page.make(ModelSite(index=index, library=Library(index.folder.parent)), at, ask)
     return view

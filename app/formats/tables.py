@@ -1,7 +1,7 @@
 """Which tables a view has, what a file of them is about, and the file itself: CSV, Markdown or LaTeX."""
 
 from collections.abc import Iterator
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from lexiscope.app.formats.comparison_tables import comparison_tables
 from lexiscope.app.formats.csv_format import csv_chunks, defused
@@ -58,18 +58,7 @@ def _weights(index: Index) -> str:
     return f"{tuned} less {minus.weights_sha256[:12]} ({minus.tuned} − {minus.model})" if minus else tuned
 
 
-@runtime_checkable
-class Tabled(Protocol):
-    """A view that knows its own tables, and what a file of them is about."""
-
-    def tables(self) -> list[Table]: ...
-
-    def about(self) -> dict[str, Any]: ...
-
-
 def tables(view: View) -> list[Table]:
-    if isinstance(view, Tabled):
-        return view.tables()
     match view:
         case LayerView():
             return layer_tables(view)
@@ -99,7 +88,7 @@ def tables(view: View) -> list[Table]:
             return through_heads_tables(view)
         case PromptView():
             return prompt_tables(view)
-    raise TypeError(f"{type(view).__name__} has no table")
+    return view.tables()
 
 
 def about(view: View) -> dict[str, Any]:
@@ -111,8 +100,6 @@ def about(view: View) -> dict[str, Any]:
 
 
 def _about(view: View) -> dict[str, Any]:
-    if isinstance(view, Tabled):
-        return view.about()
     match view:
         case LayerView() | LayerListsView():
             only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
@@ -140,4 +127,4 @@ def _about(view: View) -> dict[str, Any]:
             return {"model": view.model, "words": defused(view.words), "lens": view.lens}
         case PromptView():
             return {"model": view.model, "convention": view.convention, "lens": view.lens}
-    return {}
+    return view.about()

@@ -12,7 +12,7 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.notebook.errors import checked, needed_for, no_such_text
 from lexiscope.app.notebook.source import AskedLens
 from lexiscope.app.pages.head import HEAD, HeadAt, HeadView
-from lexiscope.app.pages.page import A, LensArguments, Page, Q, Site, V
+from lexiscope.app.pages.page import A, LensArguments, ModelSite, Page, Q, V
 from lexiscope.app.pages.pairs import PAIRS, PairsAt, PairsView
 from lexiscope.app.pages.parameter import (
     DIRECTION,
@@ -106,7 +106,7 @@ class LocalSource:
         ask = page.arguments.model_validate({name: value for name, value in asked.items() if value is not None})
 
         def make(index: Index) -> V:
-            site = Site(index=index, library=self._library, hide_hubs=hide_hubs)
+            site = ModelSite(index=index, library=self._library, hide_hubs=hide_hubs)
             return page.make(site, at, ask.with_lens(index) if isinstance(ask, LensArguments) else ask)
 
         return self._view(make, hide_hubs)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Table, beside, constant, ranked
-from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import finite, list_length
 from lexiscope.app.views.difference import minus_of, relative
 from lexiscope.app.views.lengths import VECTOR_ENTRIES
@@ -78,18 +78,18 @@ class ClassifierView(ViewOfModel):
         return tables
 
 
-def classifier(site: Site, at: ClassifierAt, ask: ClassifierArguments) -> ClassifierView:  # noqa: ARG001
+def classifier(site: ModelSite, at: ClassifierAt, ask: ClassifierArguments) -> ClassifierView:  # noqa: ARG001
     """The classification head of a checkpoint that has one: what every label reads, as words."""
     labels = site.index.classifier().entry.labels
     return _view(site, ask, "classifier", range(min(len(labels), MOST_LABELS)))
 
 
-def classifier_vector(site: Site, at: ClassifierVectorAt, ask: ClassifierArguments) -> ClassifierView:
+def classifier_vector(site: ModelSite, at: ClassifierVectorAt, ask: ClassifierArguments) -> ClassifierView:
     """One vector of a classification head: a label's (`classifier`), or one of the step before (`dense`)."""
     return _view(site, ask, at.kind, [at.index_of_kind])
 
 
-def _view(site: Site, ask: ClassifierArguments, kind: str, numbers: range | list[int]) -> ClassifierView:
+def _view(site: ModelSite, ask: ClassifierArguments, kind: str, numbers: range | list[int]) -> ClassifierView:
     index = site.index
     k = list_length(index, ask.k, VECTOR_ENTRIES, index.manifest.k)
     check_lens(index, ask.lens)

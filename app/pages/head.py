@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
 from lexiscope.app.html.glossary import tip
-from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import check_number, finite
 from lexiscope.app.views.difference import Change, matrix_change, minus_of, vector_changes
 from lexiscope.app.views.direction_coherence import BEST, direction_coherence, subhead_coherence
@@ -194,7 +194,7 @@ class HeadView(ViewOfModel):
         ]
 
 
-def head(site: Site, at: HeadAt, ask: HeadArguments) -> HeadView:
+def head(site: ModelSite, at: HeadAt, ask: HeadArguments) -> HeadView:
     """A head at a glance: its first pairs, and the first tokens of its subheads and singular directions."""
     index, layer, head, lens, preset = site.index, at.layer, at.head, ask.lens, ask.preset
     hubs = site.hubs(lens)  # skipped among the first tokens of subheads and directions

@@ -3,8 +3,8 @@
 A noun's module declares a `Page`. The site makes routes from pages (app/routes/page_routes.py); search, `show`, the
 notebook and /docs use the same pages; nothing lists all of them: `find_pages` looks into this folder."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -14,8 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from lexiscope.app.addresses import DATA_FORMATS, DECLARED, Declared, link
 from lexiscope.app.library.library import Library
+from lexiscope.app.settings import Settings
 from lexiscope.app.views.hubs import hubs_of
 from lexiscope.app.views.tokens import View
+from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index
 
 
@@ -37,6 +39,10 @@ class Arguments(BaseModel):
     def _leave_out_empty(cls, values: Any) -> Any:
         """Forms send an empty argument where nothing was chosen: its default holds then."""
         return {name: value for name, value in values.items() if value != ""} if isinstance(values, dict) else values
+
+    def query(self) -> dict[str, Any]:
+        """The arguments as an address has them."""
+        return self.model_dump(by_alias=True)
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
@@ -61,14 +67,36 @@ class LensArguments(Arguments):
         return self if self.lens else self.model_copy(update={"lens": index.stored.lens})
 
 
+class Moved(Exception):
+    """What was asked for is at another address of the site. A page's function raises it."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.address = address
+
+
 @dataclass(frozen=True, kw_only=True)
 class Site:
     """What a page's function may read besides the address and the arguments."""
 
-    index: Index
     library: Library
     hide_hubs: bool = False
+    format: str = "json"  # in which the view will leave
+    settings: Settings = field(default_factory=Settings.model_construct)
+    serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
     answers: Sequence[Any] = ()  # the worker's, to what the page's `asks` gave
+    error: LexiscopeError | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
+
+    def window(self, page: int, rows: int) -> tuple[int, int | None]:
+        """Which page of a list to show, and of how many rows: a CSV is one page with all rows."""
+        return (1, None) if self.format == "csv" else (page, rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSite(Site):
+    """The same for the page of a model."""
+
+    index: Index
 
     def hubs(self, lens: str) -> frozenset[int]:
         """The tokens that the page leaves out of its lists."""
@@ -93,11 +121,20 @@ class Page(Generic[A, Q, V]):
     at: type[A]
     arguments: type[Q]
     view: type[V]
-    make: Callable[[Site, A, Q], V]  # its docstring is the page's description in /docs
-    asks: Callable[[Site, A, Q], Sequence[Any]] = _nothing  # what a worker must answer first
-    version: Callable[[Site], str] = lambda _: ""  # what the view depends on, besides the address and the index
+    make: Callable[[Any, A, Q], V]  # of a Site or ModelSite; its docstring is the page's description in /docs
+    # What workers must answer first: asks, for the worker of the page's model, or (model, ask) for that of another.
+    # A generator is sent the answer to each ask before it gives the next one.
+    asks: Callable[[Any, A, Q], Iterable[Any]] = _nothing
+    version: Callable[[Any], str] = lambda _: ""  # what the view depends on, besides the address and the index
     formats: tuple[str, ...] = DATA_FORMATS
+    formats_of: Callable[[Q], tuple[str, ...]] | None = None  # if some arguments have fewer; NotFound for another
     template: str = ""  # if it has another name
+    of: Literal["model", "two models", "site"] = "model"  # only a page of a model gets a ModelSite
+    is_live: bool = False  # there is no such page of a model without a worker
+    has_events: bool = False  # its progress can be followed at `path.events`
+    is_slow: bool = False  # it reads so much that it is made in a thread, so that others are served
+    made_without_answers: bool = False  # a worker's error stands on the page, instead of being one
+    leads_to: str = ""  # where it may lead instead (Moved), for /docs
 
     def __post_init__(self) -> None:
         DECLARED[self.name] = Declared(self.at.pattern, self.arguments.left_out(), self.title)
@@ -105,7 +142,7 @@ class Page(Generic[A, Q, V]):
 
     def address(self, model: str, at: A, ask: Q) -> str:
         """The page's address: one view has one address, so that what is usual is left out."""
-        return link(self.name, model, *dict(at).values(), **ask.model_dump(by_alias=True))
+        return link(self.name, model, *dict(at).values(), **ask.query())
 
 
 _PAGES: dict[str, Page[Any, Any, Any]] = {}
@@ -117,4 +154,8 @@ def find_pages() -> Mapping[str, Page[Any, Any, Any]]:
     package = import_module("lexiscope.app.pages")
     for module in iter_modules(package.__path__):
         import_module(f"{package.__name__}.{module.name}")
-    return dict(sorted(_PAGES.items(), key=lambda item: item[1].at.pattern.count("/"), reverse=True))
+
+    def words(page: Page[Any, Any, Any]) -> int:
+        return len(list(filter(None, page.at.pattern.split("/"))))
+
+    return dict(sorted(_PAGES.items(), key=lambda item: words(item[1]), reverse=True))

@@ -10,7 +10,7 @@ from lexiscope.app.formats.difference_tables import change_columns
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import Table, constant
 from lexiscope.app.html.glossary import tip
-from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import list_length
 from lexiscope.app.views.difference import check_can_run, minus_of, size_text
 from lexiscope.app.views.label_copy import LabelEntry, pairs_entry
@@ -125,7 +125,7 @@ class PairsView(ViewOfModel):
         return tables
 
 
-def pairs(site: Site, at: PairsAt, ask: PairsArguments) -> PairsView:
+def pairs(site: ModelSite, at: PairsAt, ask: PairsArguments) -> PairsView:
     """A head's token pairs: `vo` maps what it reads to what it writes, `qk` what asks to what is asked for."""
     index = site.index
     stored = stored_pairs(index, at.matrix, at.layer, at.head, ask.lens, ask.preset, _length(site, ask))
@@ -154,7 +154,7 @@ def pairs(site: Site, at: PairsAt, ask: PairsArguments) -> PairsView:
     )
 
 
-def readings(site: Site, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
+def readings(site: ModelSite, at: PairsAt, ask: PairsArguments) -> list[PairsReadingAsk]:
     """What a worker is asked where the pairs are to be read in another way; NotFound of a difference."""
     if not ask.reading:
         return []
@@ -164,7 +164,7 @@ def readings(site: Site, at: PairsAt, ask: PairsArguments) -> list[PairsReadingA
     return [PairsReadingAsk.model_validate({**asked, "n": min(_length(site, ask), MOST_READ_AGAIN)})]
 
 
-def _length(site: Site, ask: PairsArguments) -> int:
+def _length(site: ModelSite, ask: PairsArguments) -> int:
     return list_length(site.index, ask.k, PAIR_ENTRIES, site.index.manifest.pairs)
 
 
@@ -191,5 +191,5 @@ def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadin
 
 PAIRS = Page(
     name="pairs", title="{MATRIX} of head {head} of layer {layer}", at=PairsAt, arguments=PairsArguments,
-    view=PairsView, make=pairs, asks=readings,
+    view=PairsView, make=pairs, asks=readings, has_events=True,
 )  # fmt: skip

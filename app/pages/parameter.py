@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.difference_tables import change_columns
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, constant, ranked
-from lexiscope.app.pages.page import Address, LensArguments, Page, Site
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import check_number, list_length
 from lexiscope.app.views.difference import check_can_run, minus_of, size_text
 from lexiscope.app.views.label_copy import LabelEntry, vector_entry
@@ -272,7 +272,7 @@ class DirectionView(ParameterView):
         return entries or [LabelEntry(f"svd/{path}", self.lens)]
 
 
-def neuron(site: Site, at: NeuronAt, ask: VectorArguments) -> NeuronView:
+def neuron(site: ModelSite, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     """A neuron: what it reads (`key`, and `up` where neurons are gated) and what it writes (`value`), as words."""
     index, shard = site.index, site.index.shard(at.layer)
     lists, all_ids = _lists(site, at, ask)
@@ -303,7 +303,7 @@ def neuron(site: Site, at: NeuronAt, ask: VectorArguments) -> NeuronView:
     )
 
 
-def subhead(site: Site, at: SubheadAt, ask: VectorArguments) -> SubheadView:
+def subhead(site: ModelSite, at: SubheadAt, ask: VectorArguments) -> SubheadView:
     """A subhead: its column of W_Q, W_K and W_V and its row of W_O, as words."""
     index, shard = site.index, site.index.shard(at.layer)
     lists, all_ids = _lists(site, at, ask)
@@ -331,7 +331,7 @@ def subhead(site: Site, at: SubheadAt, ask: VectorArguments) -> SubheadView:
     )
 
 
-def direction(site: Site, at: DirectionAt, ask: VectorArguments) -> DirectionView:
+def direction(site: ModelSite, at: DirectionAt, ask: VectorArguments) -> DirectionView:
     """A singular direction of a head, as words: what VO reads and writes along it, and what QK matches, query and key.
 
     W_V W_O is the sum of σ_j in_jᵀ out_j, and W_Q W_Kᵀ of σ_j query_jᵀ key_j. The directions of the two are numbered
@@ -359,7 +359,7 @@ def direction(site: Site, at: DirectionAt, ask: VectorArguments) -> DirectionVie
     )
 
 
-def readings(site: Site, at: ParameterAt, ask: VectorArguments) -> list[ReadingAsk]:
+def readings(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> list[ReadingAsk]:
     """What a worker is asked where the vectors are to be read in another way; NotFound of a difference."""
     if not ask.reading:
         return []
@@ -375,7 +375,7 @@ def readings(site: Site, at: ParameterAt, ask: VectorArguments) -> list[ReadingA
     return [ReadingAsk.model_validate({**common, "kind": kind, "index": row}) for kind, row in vectors.values()]
 
 
-def _lists(site: Site, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
+def _lists(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str, Vector], Array]:
     """The lists of each vector by its name, and all ids that are stored, (V, E, K)."""
     check_lens(site.index, ask.lens)
     vectors = at.vectors(site.index)
@@ -384,11 +384,11 @@ def _lists(site: Site, at: ParameterAt, ask: VectorArguments) -> tuple[dict[str,
     return dict(zip(vectors, lists, strict=True)), ids
 
 
-def _length(site: Site, ask: VectorArguments) -> int:
+def _length(site: ModelSite, ask: VectorArguments) -> int:
     return list_length(site.index, ask.k, VECTOR_ENTRIES, site.index.manifest.k)
 
 
-def _common(site: Site, at: ParameterAt, ask: VectorArguments) -> dict[str, Any]:
+def _common(site: ModelSite, at: ParameterAt, ask: VectorArguments) -> dict[str, Any]:
     """The fields that the three views share, but for labels and notes."""
     index, lens, vectors = site.index, ask.lens, at.vectors(site.index)
     reading = None
@@ -415,7 +415,7 @@ def _near(values: list[float], direction: int) -> list[int]:
     return [at for at, value in enumerate(values) if at != direction and own and abs(value - own) <= NEARLY * own]
 
 
-def _matches_version(site: Site) -> str:
+def _matches_version(site: ModelSite) -> str:
     return version_of_matches(site.library, site.index)
 
 

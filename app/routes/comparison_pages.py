@@ -1,12 +1,9 @@
 """The page of two models in one space."""
 
-from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
-from starlette.requests import Request
 from starlette.responses import Response
 
 from lexiscope.app import addresses
@@ -14,27 +11,13 @@ from lexiscope.app.routes import arguments as arg
 from lexiscope.app.routes.dependencies import AnyLive, SiteLibrary, SiteSettings
 from lexiscope.app.routes.error_pages import trouble_of, wants_data
 from lexiscope.app.routes.live_arguments import SentenceLayer, SentenceText
-from lexiscope.app.routes.page_answer import PageAnswer, PageRoute, page
+from lexiscope.app.routes.page_answer import PageRoute, TwoModelsPage, page
 from lexiscope.app.routes.sentences import read_sentence
 from lexiscope.app.views.comparison import ComparisonView, check_has_data, comparison_view
 from lexiscope.precompute.errors import LexiscopeError, NotFound
-from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.errors import VisitorGone
 
-router = APIRouter(tags=["pages"], route_class=PageRoute)
-
-
-async def page_of_two(
-    request: Request, library: SiteLibrary, model: arg.ComparedModel, hubs: arg.Hubs = None
-) -> PageAnswer:
-    """A page of the first model, if it has an index here; the comparison does without."""
-    index: Index | None = None
-    with suppress(LexiscopeError):
-        index = library.index(model)
-    return PageAnswer(request, index, hubs)
-
-
-TwoModelsPage = Annotated[PageAnswer, Depends(page_of_two)]
+router = APIRouter(route_class=PageRoute)
 
 
 @page(

@@ -6,25 +6,20 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Depends
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.live.client import LiveClient
 from lexiscope.app.live.disconnect import cancel_on_disconnect
-from lexiscope.app.pages.page import Site
-from lexiscope.app.pages.pairs import PAIRS, PairsArguments, PairsAt
-from lexiscope.app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, SiteLibrary, stream_slot
-from lexiscope.app.routes.live_arguments import AskedPrompt
-from lexiscope.app.routes.live_pages import prompt_address, prompt_ask, prompt_formats
-from lexiscope.app.routes.page_answer import ModelPage, PageAnswer
-from lexiscope.app.views.difference import check_can_run
-from lexiscope.app.views.prompt import prompt_view
+from lexiscope.app.pages.page import Page, find_pages
+from lexiscope.app.routes.dependencies import stream_slot
+from lexiscope.app.routes.page_answer import PageAnswer
+from lexiscope.app.routes.page_routes import ANSWERS, begin, parameters
 from lexiscope.app.views.tokens import View
 from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.live.wire.errors import status_of
 from lexiscope.precompute.live.wire.protocol import Progress
-
-router = APIRouter(include_in_schema=False, dependencies=[Depends(stream_slot)])
 
 
 @dataclass(frozen=True)
@@ -37,58 +32,43 @@ class Run:
     view: Callable[[Any], View]  # of the worker's answer
 
 
-async def prompt_run(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: AskedPrompt
-) -> AsyncIterator[Run]:
-    check_can_run(index)
-    model, ask = index.manifest.model, prompt_ask(index, arguments, without_hubs=bool(answer.hubs))
-    if ask is None:
-        raise BadRequest("there is no text: give it as text=")
-    answer.at(prompt_address(model, arguments), prompt_formats(answer.format, arguments))
-    async with aclosing(live.stream(model, ask, answer.request)) as reports:
-        yield Run(
-            await cancel_on_disconnect(answer.request, _first_report(reports)),
-            reports,
-            "prompt",
-            lambda result: prompt_view(index, ask, result, answer.hidden_hubs(ask.lens)),
-        )
+def events_router() -> APIRouter:
+    """The routes `path.events` of the pages that have them."""
+    router = APIRouter(include_in_schema=False, dependencies=[Depends(stream_slot)])
+    for declared in find_pages().values():
+        if declared.has_events:
+            path = f"/{{model:name}}/{declared.at.pattern}.events"
+            router.add_api_route(path, _events_of(declared), response_class=EventSourceResponse)
+    return router
 
 
-async def pairs_run(
-    answer: ModelPage, index: ServedIndex, library: SiteLibrary, live: AnyLive, at: Annotated[PairsAt, Path()],
-    ask: Annotated[PairsArguments, Query()],
-) -> AsyncIterator[Run]:  # fmt: skip
-    if ask.reading is None:
-        raise BadRequest("there is nothing to wait for: give a reading, such as reading=norm")
-    model, ask = index.manifest.model, ask.with_lens(index)
-    site = Site(index=index, library=library, hide_hubs=bool(answer.hubs))
-    (asked,) = PAIRS.asks(site, at, ask)
-    answer.at(PAIRS.address(model, at, ask))
-    async with aclosing(live.stream(model, asked, answer.request)) as reports:
-        yield Run(
-            await cancel_on_disconnect(answer.request, _first_report(reports)),
-            reports,
-            "pairs",
-            lambda result: PAIRS.make(replace(site, answers=[result]), at, ask),
-        )
+def _events_of(declared: Page[Any, Any, Any]) -> Any:
+    async def start(answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> AsyncIterator[Run]:
+        site, ask = begin(declared, answer, live, at, ask)
+        asks = list(declared.asks(site, at, ask))
+        if not asks:
+            raise BadRequest("there is nothing to wait for: this page asks nothing of a worker as it is")
+        (asked,) = asks
+        async with aclosing(live.stream(answer.model, asked, answer.request)) as reports:
+            yield Run(
+                await cancel_on_disconnect(answer.request, _first_report(reports)),
+                reports,
+                declared.template or declared.name,
+                lambda result: declared.make(replace(site, answers=[result]), at, ask),
+            )
+
+    start.__annotations__ |= parameters(declared)
+
+    async def events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent]:
+        async for event in _events(answer, run):
+            yield event
+
+    events.__annotations__ |= {"answer": ANSWERS[declared.of], "run": Annotated[Run, Depends(start)]}
+    return events
 
 
 async def _first_report(reports: AsyncIterator[Any]) -> Any:
     return await anext(reports)
-
-
-@router.get("/{model:name}/prompt.events", response_class=EventSourceResponse)
-async def prompt_events(answer: ModelPage, run: Annotated[Run, Depends(prompt_run)]) -> AsyncIterator[ServerSentEvent]:
-    async for event in _events(answer, run):
-        yield event
-
-
-@router.get(
-    "/{model:name}/head/{layer:number}/{head:number}/{matrix:matrix}.events", response_class=EventSourceResponse
-)
-async def pairs_events(answer: ModelPage, run: Annotated[Run, Depends(pairs_run)]) -> AsyncIterator[ServerSentEvent]:
-    async for event in _events(answer, run):
-        yield event
 
 
 async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent]:

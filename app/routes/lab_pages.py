@@ -10,7 +10,7 @@ from lexiscope.app.routes.dependencies import ServedIndex
 from lexiscope.app.routes.page_answer import ModelPage, PageRoute, page
 from lexiscope.app.views.lab import LabView, lab_view
 
-router = APIRouter(tags=["pages"], route_class=PageRoute)
+router = APIRouter(route_class=PageRoute)
 
 
 @page(router, "/{model:name}/lab", LabView, formats=addresses.FIGURE_FORMATS)

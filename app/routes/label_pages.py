@@ -9,7 +9,7 @@ from lexiscope.app.routes.dependencies import ServedIndex, SiteLibrary
 from lexiscope.app.routes.page_answer import ModelPage, PageRoute, page
 from lexiscope.app.views.labels import SIZE, LabelsView, labels_view
 
-router = APIRouter(tags=["pages"], route_class=PageRoute)
+router = APIRouter(route_class=PageRoute)
 
 
 @page(router, "/{model:name}/labels", LabelsView)

@@ -39,7 +39,7 @@ from lexiscope.precompute.live.wire.errors import TooLarge, VisitorGone
 PROMPT_FORMATS = ("json", "csv")
 PATTERNS_FORMATS = (*PROMPT_FORMATS, "md", "tex")  # of a run with that panel: its tables are read by people, too
 
-router = APIRouter(tags=["live pages"], route_class=PageRoute)
+router = APIRouter(route_class=PageRoute)
 
 
 @page(router, "/{model:name}/seeds", SeedsView, live=True)

@@ -3,6 +3,7 @@ into 304 where the visitor has it already."""
 
 import hashlib
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from fastapi import APIRouter, Depends, Path
@@ -19,14 +20,14 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.library.model_labels import ModelLabels
 from lexiscope.app.library.two_models import two_models
 from lexiscope.app.routes.api_docs import Responses, data_responses, page_responses
-from lexiscope.app.routes.arguments import Hubs
-from lexiscope.app.routes.dependencies import ServedIndex, best_lenses
+from lexiscope.app.routes.arguments import ComparedModel, Hubs
+from lexiscope.app.routes.dependencies import ServedIndex, SiteLibrary, best_lenses
 from lexiscope.app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
 from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.hubs import hubs_of, without_hubs
 from lexiscope.app.views.tokens import View
 from lexiscope.app.views.trouble import Trouble
-from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.index.index import Index
 
 P = ParamSpec("P")
@@ -79,6 +80,7 @@ def page(
             endpoint,
             operation_id=f"{page_name}_data",
             summary=f"{page_name.capitalize()} as data",
+            tags=["live pages" if live else "pages"],
             responses=data_responses(view, formats, live) | (responses or {}),
             dependencies=[_one_of(formats)],
             **common,
@@ -88,6 +90,7 @@ def page(
             endpoint,
             operation_id=page_name,
             summary=page_name.capitalize(),
+            tags=["live pages" if live else "pages"],
             responses=page_responses(live) | (responses or {}),
             response_class=HTMLResponse,
             **common,
@@ -116,11 +119,16 @@ class PageAnswer:
         self.format: str = request.path_params.get("format", "html")
         self.is_partial = self.format == "html" and is_partial(request)
         self.wants_suggestions = self.is_partial and wants_suggestions(request)
-        self._index = index
+        self.index = index
         self._state = request.app.state
         self._origin = origin_of(request, self._state.settings)
         self.address, self._etag = "", ""
         self._formats: tuple[str, ...] = DATA_FORMATS
+
+    @property
+    def model(self) -> str:
+        """The name of the model in the path; "" for a page of the site."""
+        return self.index.manifest.model if self.index else self.request.path_params.get("model", "")
 
     def at(self, address: str, formats: tuple[str, ...] = DATA_FORMATS, also: str = "") -> None:
         """Names the page by its canonical address. Raises NotModified where the visitor has this version.
@@ -133,7 +141,7 @@ class PageAnswer:
 
     def hidden_hubs(self, lens: str | None = None) -> frozenset[int]:
         """The tokens that this page leaves out of its lists of a lens: for views that show only the first few."""
-        return hubs_of(self._index, lens) if self._index and self.hubs else frozenset()
+        return hubs_of(self.index, lens) if self.index and self.hubs else frozenset()
 
     def window(self, page: int, size: int) -> tuple[int, int | None]:
         """Which page of a list, of how many rows: a CSV is the only page, of all rows."""
@@ -146,7 +154,7 @@ class PageAnswer:
     def show(self, template: str, view: View, trouble: Trouble | None = None) -> Response:
         """Answer with the view in the format that was asked for. `trouble` is an error of a part of the page, which the
         page shows; no browser may keep such a page."""
-        if self._index and self._index.changed:
+        if self.index and self.index.changed:
             raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
         headers = self._headers() | {"link": self._links()}
         if trouble:
@@ -163,7 +171,7 @@ class PageAnswer:
             case "svg":
                 body = self._state.renderer.figure(template, view, self.address).encode()
             case "md" | "tex":
-                body = view_text(self.format, view, self._origin + self.address, self._index).encode()
+                body = view_text(self.format, view, self._origin + self.address, self.index).encode()
             case _:
                 body = self.html(template, view, self.is_partial).encode()
         return Response(body, trouble.status if trouble else 200, headers, content_type(self.format))
@@ -182,12 +190,12 @@ class PageAnswer:
         return turned(address, hubs=self.hubs) if self.hubs else address
 
     def _without_hubs(self, view: View) -> View:
-        return without_hubs(self._index, view) if self._index and self.hubs else view
+        return without_hubs(self.index, view) if self.index and self.hubs else view
 
     def _headers(self) -> dict[str, str]:
         headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
-        if self._index:  # as long as its build is the same, so are the lists
-            headers["x-lexiscope-build"] = self._index.manifest.build
+        if self.index:  # as long as its build is the same, so are the lists
+            headers["x-lexiscope-build"] = self.index.manifest.build
         return headers
 
     def _links(self) -> str:
@@ -202,28 +210,28 @@ class PageAnswer:
 
     def _page_request(self, view: View) -> PageRequest:
         models = best_lenses(self._state.library)
-        shown = self._index.manifest.model if self._index else _start_of(view)
-        difference = two_models(self._state.library, self._index) if self._index else None
+        shown = self.index.manifest.model if self.index else _start_of(view)
+        difference = two_models(self._state.library, self.index) if self.index else None
         return PageRequest(
             path=self.request.url.path,
             canonical=self.address,
             origin=self._origin,
             formats=self._format_addresses(),
-            index=self._index,
+            index=self.index,
             models=models,
-            comparisons=_comparisons(self._state.library, shown) if self._index else {},
+            comparisons=_comparisons(self._state.library, shown) if self.index else {},
             own_lens=getattr(view, "lens", ""),
             difference=difference,
             can_run=frozenset(
                 each.index for each in difference or () if each.index and self._state.live.serves(each.index)
             ),
-            labels=self._state.library.labels(self._index) if self._index else ModelLabels(),
+            labels=self._state.library.labels(self.index) if self.index else ModelLabels(),
             live=shown is not None and self._state.live.serves(shown),
         )
 
     def _make_etag(self, also: str) -> str:
         """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
-        index_version = self._index.version if self._index else self._state.library.version()
+        index_version = self.index.version if self.index else self._state.library.version()
         part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
         compared = self._state.library.comparisons_version()
         labels = self._state.library.labels_version()
@@ -257,5 +265,14 @@ async def page_of_model(request: Request, index: ServedIndex, hubs: Hubs = None)
     return PageAnswer(request, index, hubs)
 
 
+async def page_of_two(request: Request, library: SiteLibrary, model: ComparedModel, hubs: Hubs = None) -> PageAnswer:
+    """A page of the first model, if it has an index here; the comparison does without."""
+    index: Index | None = None
+    with suppress(LexiscopeError):
+        index = library.index(model)
+    return PageAnswer(request, index, hubs)
+
+
 SitePage = Annotated[PageAnswer, Depends(page_of_site)]
 ModelPage = Annotated[PageAnswer, Depends(page_of_model)]
+TwoModelsPage = Annotated[PageAnswer, Depends(page_of_two)]

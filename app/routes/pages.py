@@ -16,8 +16,8 @@ from lexiscope.app.views.search import SearchView, search_view, suggest_view, wi
 from lexiscope.app.views.token import TokenView, token_view
 from lexiscope.precompute.errors import BadRequest
 
-router = APIRouter(tags=["pages"], route_class=PageRoute)
-model_router = APIRouter(tags=["pages"], route_class=PageRoute)  # the last: its path could be many another
+router = APIRouter(route_class=PageRoute)
+model_router = APIRouter(route_class=PageRoute)  # the last: its path could be many another
 
 
 @page(router, "/{model:name}/token/{token:number}", TokenView)

@@ -12,7 +12,7 @@ from lexiscope.app.routes.page_answer import ModelPage, PageRoute, page
 from lexiscope.app.views.paper import PaperView, lists_of, paper_view
 from lexiscope.precompute.paper.lists import BASE, published_lists
 
-router = APIRouter(tags=["pages"], route_class=PageRoute)
+router = APIRouter(route_class=PageRoute)
 
 
 @page(router, "/{model:name}/paper", PaperView)

@@ -4,13 +4,16 @@ JSON has the fields of a view, except those marked PAGE_ONLY, and those marked O
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.views.difference import Minus
 from lexiscope.precompute.index.tokens import TokenTable
+
+if TYPE_CHECKING:
+    from lexiscope.app.formats.table import Table
 
 PAGE_ONLY: Any = Field(exclude=True)  # for people's eyes; programs get it otherwise, or do not need it
 OMIT_NONE: Any = Field(exclude_if=lambda value: value is None)
@@ -29,6 +32,15 @@ class View:
 
     hubs: Annotated[Literal["hide"] | None, HUBS] = None
     hubs_hidden: Annotated[int | None, HUBS_HIDDEN] = None
+
+    def tables(self) -> "list[Table]":
+        """Return the view's lists as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
+        raise NotImplementedError
+
+    def about(self) -> dict[str, Any]:
+        """Return what CSV says on every row, after its own columns: a file may lose its name, and be put together with
+        others."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from typing import Any
 
 from lexiscope.app.library.library import Library
 from lexiscope.app.pages.head import HeadView
-from lexiscope.app.pages.page import Site, find_pages
+from lexiscope.app.pages.page import ModelSite, find_pages
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
 from lexiscope.precompute.index.index import Index
@@ -12,7 +12,7 @@ from lexiscope.precompute.index.index import Index
 
 def make_view(index: Index, name: str, numbers: dict[str, Any], hide_hubs: bool = False, **arguments: Any) -> Any:
     page = find_pages()[name]
-    site = Site(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs)
+    site = ModelSite(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs)
     return page.make(site, page.at.model_validate(numbers), page.arguments.model_validate(arguments))
 
 

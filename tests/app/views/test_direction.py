@@ -11,7 +11,7 @@ import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.pages.head import NAMED, NOISE, TOKENS, MatrixDirections
-from lexiscope.app.pages.page import Site
+from lexiscope.app.pages.page import ModelSite
 from lexiscope.app.views.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
 from lexiscope.app.views.readable import SAME, readable
 from lexiscope.precompute.build.inverted import invert_lists
@@ -248,7 +248,7 @@ def test_hubs_are_skipped_among_first_tokens(indexes: dict[str, Index], monkeypa
     of = plain["vo"]
     assert of
     hidden = frozenset(entry["id"] for entry in of.rows[0]["tokens"]["in"] or ())
-    monkeypatch.setattr(Site, "hubs", lambda *_: hidden)
+    monkeypatch.setattr(ModelSite, "hubs", lambda *_: hidden)
     without = head_view(index, layer, 0, hide_hubs=True).directions
     assert without
     assert without["vo"]
