@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
     """Labels of parameters that a model here does not have."""
-    from lexiscope.app.library.model_labels import ModelLabels
+    from lexiscope.app.library.labels import ModelLabels
     from lexiscope.precompute.index.data_folder import open_model
 
     faults: list[str] = []

@@ -4,6 +4,7 @@ which models have a worker: one is started when it is first needed, up to a numb
 
 import contextlib
 import logging
+import re
 import shutil
 import tempfile
 import threading
@@ -11,7 +12,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lexiscope.app.library.fault_text import without_folders
 from lexiscope.app.live.connections import UNIX, WorkerAddress
 from lexiscope.app.live.process import GRACE, WorkerProcess
 from lexiscope.app.settings import Settings
@@ -190,3 +190,8 @@ def _private_folder() -> Path:
             folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="lexiscope-", dir="/tmp"))
     return folder
+
+
+def without_folders(text: str) -> str:
+    """Return the text with only the last part of every absolute path: where things are on the machine is private."""
+    return re.sub(r"(?<![\w:/.])(?:/[^\s/'\"`]+)*/(?=[^\s/'\"`])", "", text)
