@@ -80,7 +80,7 @@ def run_build(checkpoint: Checkpoint, data: Path) -> tuple[float, float]:
 def run_command(*words: str) -> tuple[float, float]:
     """Seconds of a command in a process of its own, from start to end, and its largest resident size in bytes."""
     code = (
-        "import resource, sys; from lexiscope.app.cli import main; code = main(sys.argv[1:]); "
+        "import resource, sys; from lexiscope.app.commands.cli import main; code = main(sys.argv[1:]); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024); sys.exit(code)"
     )
     command = [sys.executable, "-c", code, *words]

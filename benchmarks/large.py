@@ -46,8 +46,8 @@ def page_figures(data: Path, tokenizer: Path) -> Iterator[Figure]:
     """Seconds of pages of both indexes, asked for in turns: the same layers and heads, another vocabulary."""
     from starlette.testclient import TestClient
 
-    from lexiscope.app.server import create_app
     from lexiscope.app.settings import Settings
+    from lexiscope.app.site.server import create_app
 
     usual = gpt2_shape(2, 768, 12)
     write_random_index(data, "usual", usual, tokenizer)
@@ -121,7 +121,7 @@ class Repeated(PendingLists):
 
 def build(checkpoint: Path, data: Path, share: int) -> None:
     """Prints the peak of this process in bytes, and the seconds per vector."""
-    from lexiscope.app.cli import main
+    from lexiscope.app.commands.cli import main
 
     start = Projector.start
     measured: list[float] = []

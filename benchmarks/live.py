@@ -104,7 +104,7 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
     worker = [
         sys.executable,
         "-m",
-        "lexiscope.app.cli",
+        "lexiscope.app.commands.cli",
         "worker",
         "--model",
         str(checkpoint.folder),

@@ -47,7 +47,7 @@ def _worker(folder: Path, data: Path, *options: str) -> Iterator[str]:
     """Its address, once it is ready."""
     words = ["worker", "--model", str(folder), "--data", str(data), "--port", "0", "--threads", "1", *options]
     with subprocess.Popen(
-        [sys.executable, "-m", "lexiscope.app.cli", *words], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "lexiscope.app.commands.cli", *words], stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout

@@ -99,7 +99,9 @@ def check(met: Visit, status: int = 200) -> Visit:
 def serving(data: Path | None) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server in a process of its own, and its port; None: of the empty endpoint."""
     command = (
-        ["-m", "benchmarks.empty_app"] if data is None else ["-m", "lexiscope.app.cli", "serve", "--data", str(data)]
+        ["-m", "benchmarks.empty_app"]
+        if data is None
+        else ["-m", "lexiscope.app.commands.cli", "serve", "--data", str(data)]
     )
     process = subprocess.Popen([sys.executable, *command, "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:

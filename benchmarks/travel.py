@@ -16,7 +16,7 @@ LAYERS = 6
 MIB = 1 << 20
 # Prints the largest resident size of this program; getrusage would count what forked it, too.
 RUN = (
-    "import sys; from lexiscope.app.cli import main; code = main(sys.argv[1:]); "
+    "import sys; from lexiscope.app.commands.cli import main; code = main(sys.argv[1:]); "
     "print(1024 * int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])); sys.exit(code)"
 )
 

@@ -33,7 +33,7 @@ def make_server(
         ws="none",
         lifespan="on",
         log_level=settings.log_level,
-        access_log=False,  # it would log what visitors type; app/middleware/request_log.py does not
+        access_log=False,  # it would log what visitors type; app/asgi/middleware.py does not
         server_header=False,
         limit_concurrency=min(settings.connections, raise_file_limit() * 3 // 4) + 1,  # uvicorn refuses the last one
         h11_max_incomplete_event_size=settings.url_limit + HEADER_BYTES,

@@ -47,7 +47,7 @@ def _serve(settings: "Settings", listener: socket.socket, child: bool) -> None:
     gc.disable()  # the app stays: to look through it again and again while it is made only takes time
     try:
         from lexiscope.app.commands.http_server import make_server
-        from lexiscope.app.server import create_app
+        from lexiscope.app.site.server import create_app
 
         server = make_server(create_app(settings), settings, grace_seconds=GRACE_SECONDS)
         gc.freeze()

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
+from lexiscope.app.asgi.disconnect import cancel_on_disconnect
 from lexiscope.app.library.checks import for_visitors
-from lexiscope.app.live.disconnect import cancel_on_disconnect
 from lexiscope.app.pages.page import Site
 from lexiscope.app.pages.pairs import PAIRS, PairsArguments, PairsAt
 from lexiscope.app.routes.dependencies import AnyLive, LiveOfModel, ServedIndex, SiteLibrary, stream_slot

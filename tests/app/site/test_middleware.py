@@ -11,10 +11,10 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexiscope.app.metrics import Metrics
-from lexiscope.app.middleware.limits import StreamLimit
-from lexiscope.app.middleware.security import HEADERS
-from lexiscope.app.server import wrap_app
 from lexiscope.app.settings import Settings
+from lexiscope.app.site.limits import StreamLimit
+from lexiscope.app.site.security import HEADERS
+from lexiscope.app.site.server import wrap_app
 
 pytestmark = pytest.mark.anyio
 LIMIT = 1024  # of addresses and of bodies
