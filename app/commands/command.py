@@ -1,4 +1,7 @@
-"""What a command is: one declaration of its name, help and options; and how a long one ends when interrupted."""
+"""What a command is: one declaration of its name, help and options; and how a long command runs and ends.
+
+Options are declared for argparse: with pydantic-settings, typer or cyclopts every command would be a class or a long
+signature of annotations, of the same length, and importing them takes longer than many commands run."""
 
 import argparse
 import os
@@ -9,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.errors import BuildError, LexiscopeError
 from lexiscope.precompute.shape import LENSES, SIDES
 
 GOES_ON = "Finished {} are kept; the same command goes on from here"
@@ -23,7 +26,7 @@ class Option:
 
     names: tuple[str, ...]
     settings: dict[str, Any]
-    group: str = ""  # the heading of a group of its own in the help
+    group: str = ""  # the heading under which it stands in the help; "" for the usual one
 
 
 def option(names: str, words: str, parse: Callable[[str], Any] = str, **settings: Any) -> Option:
@@ -39,7 +42,7 @@ def flag(name: str, words: str) -> Option:
 
 
 def group(title: str, *options: Option) -> tuple[Option, ...]:
-    """Put options under a heading of their own in the help."""
+    """Put options under a heading in the help."""
     return tuple(replace(each, group=title) for each in options)
 
 
@@ -52,7 +55,7 @@ class Command:
     description: str
     options: tuple[Option, ...]
     run: Callable[[argparse.Namespace], int | None]
-    extra: str | None  # the extra of pyproject.toml to name where a module is missing, if not the module's first
+    extra: str | None  # the extra of pyproject.toml to name if a module is missing; None: as cli.py has it
     examples: str
 
     def __call__(self, args: argparse.Namespace) -> int:
@@ -67,7 +70,7 @@ def command(
 
 
 def make_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
-    """Make the parser of `lexiscope` with these commands. `run` of what it parses is the command."""
+    """Make the parser of `lexiscope` with these commands. In the arguments that it returns, `run` is the command."""
     parser = argparse.ArgumentParser(prog="lexiscope", description="Read a transformer's weights as words.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in commands:
@@ -184,7 +187,7 @@ LISTEN = (
 CHILD = flag("--child", argparse.SUPPRESS)  # the command ends when its standard input does
 
 
-# What long commands do before they start, and when they are interrupted.
+# How long commands begin, run and end.
 
 
 def check_folder(data: Path) -> None:
@@ -197,6 +200,27 @@ def check_folder(data: Path) -> None:
         raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
     if data.exists() and not os.access(data, os.W_OK | os.X_OK):
         raise BuildError(f"--data {data} cannot be written to: check its permissions, or choose another folder")
+
+
+class Progress(Protocol):
+    def stop(self) -> None: ...
+
+
+P = TypeVar("P", bound=Progress)
+
+
+@contextmanager
+def stopping(progress: P, failed: str = "", error: type[LexiscopeError] = BuildError) -> Iterator[P]:
+    """Stop showing progress at the end. An OSError, of a disk or a folder that does not do what every disk does, is
+    raised as `error`, with a message that begins with `failed`, if that is given."""
+    try:
+        yield progress
+    except OSError as reason:
+        if not failed:
+            raise
+        raise error(f"{failed}: {reason}") from reason
+    finally:
+        progress.stop()
 
 
 @contextmanager
@@ -215,7 +239,7 @@ def exit_on_signals(state: str) -> Iterator[None]:
 
     former_handlers: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:  # which nohup sets
             former_handlers[number] = signal.signal(number, interrupt)
     try:
         yield

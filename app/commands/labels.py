@@ -1,4 +1,4 @@
-"""`lexiscope labels check`: reads files of labels as the server does, and says what is wrong with them."""
+"""`lexiscope labels check`: read files of labels as the server does, and say what is wrong with them."""
 
 import argparse
 from collections import Counter
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     DATA,
 )
 def run(args: argparse.Namespace) -> int:
-    """1 if anything is wrong."""
+    """Print what is wrong with each file; return 1 if anything is."""
     from lexiscope.precompute.index.label_files import LABELS, label_paths, plain_path, read_label_file
 
     folder = args.data / LABELS
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
-    """Labels of parameters that a model here does not have."""
+    """Return what is wrong with labels of parameters that a model of the data folder does not have."""
     from lexiscope.app.library.labels import ModelLabels
     from lexiscope.precompute.index.data_folder import open_model
 

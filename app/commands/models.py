@@ -1,5 +1,5 @@
 """`lexiscope models`: what is built, how far, how large, and which models are compared.
-Reads manifests and headers, never lists."""
+The command reads manifests and headers, never lists."""
 
 import argparse
 

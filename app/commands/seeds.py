@@ -1,5 +1,5 @@
-"""`lexiscope seeds`: the vectors that write (or read) words like the ones given, over all layers.
-Needs the weights, which it finds as precompute does, and the index for the words each vector lists."""
+"""`lexiscope seeds`: the vectors that write (or read) words like the given ones, over all layers.
+The command needs the weights, which it finds as precompute does, and the index, for the words of each vector."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", lens: str) -> "tuple[FirstTokens, ...]":
-    """Of results in layers that are not built: the weights are here."""
+    """Return the first tokens of results in layers that are not built, made from the weights."""
     from lexiscope.app.views.first_tokens import unbuilt
     from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
     from lexiscope.precompute.live.words import Vocabulary
