@@ -10,9 +10,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from lexiscope.precompute.errors import BuildError, LexiscopeError
 from lexiscope.precompute.shape import LENSES, SIDES
@@ -20,30 +20,31 @@ from lexiscope.precompute.shape import LENSES, SIDES
 GOES_ON = "Finished {} are kept; the same command goes on from here"
 
 
-@dataclass(frozen=True)
-class Option:
-    """An argument of a command: its names, and what argparse takes for it."""
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-    group: str = ""  # the heading under which it stands in the help; "" for the usual one
+# Adds an argument of a command, or a group of them, to its parser.
+Option: TypeAlias = Callable[[Any], object]
 
 
 def option(names: str, words: str, parse: Callable[[str], Any] = str, **settings: Any) -> Option:
     """Declare an option or a positional argument: its names, separated by spaces, its line of help, and its type."""
     if parse in METAVARS:
         settings.setdefault("metavar", METAVARS[parse])
-    return Option(tuple(names.split()), {"help": words, "type": parse, **settings})
+    return lambda parser: parser.add_argument(*names.split(), help=words, type=parse, **settings)
 
 
 def flag(name: str, words: str) -> Option:
     """Declare an option without a value."""
-    return Option((name,), {"help": words, "action": "store_true"})
+    return lambda parser: parser.add_argument(name, help=words, action="store_true")
 
 
-def group(title: str, *options: Option) -> tuple[Option, ...]:
+def group(title: str, *options: Option) -> Option:
     """Put options under a heading in the help."""
-    return tuple(replace(each, group=title) for each in options)
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        headed = parser.add_argument_group(title)
+        for add_option in options:
+            add_option(headed)
+
+    return add
 
 
 @dataclass(frozen=True)
@@ -70,20 +71,19 @@ def command(
 
 
 def make_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
-    """Make the parser of `lexiscope` with these commands. In the arguments that it returns, `run` is the command."""
+    """Make the parser of `lexiscope` with these commands, which all have --data. In the arguments that it returns,
+    `run` is the command."""
     parser = argparse.ArgumentParser(prog="lexiscope", description="Read a transformer's weights as words.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in commands:
         subparser = subparsers.add_parser(each.name, help=each.summary, description=each.description)
         if each.examples:
             subparser.epilog, subparser.formatter_class = each.examples, argparse.RawDescriptionHelpFormatter
-        groups = {"": subparser} | {
-            title: subparser.add_argument_group(title) for title in {option.group for option in each.options} - {""}
-        }
-        for option in each.options:
-            groups[option.group].add_argument(*option.names, **option.settings)
         data = Path(os.environ.get("LEXISCOPE_DATA") or "data")  # read when a command starts, not when it is imported
-        subparser.set_defaults(run=each, usage_error=subparser.error, data=data)
+        words = "where the indexes are (default: the environment's LEXISCOPE_DATA, else ./data)"
+        for add_option in (*each.options, option("--data", words, Path, metavar="DIR", default=data)):
+            add_option(subparser)
+        subparser.set_defaults(run=each, usage_error=subparser.error)
     return parser
 
 
@@ -138,9 +138,6 @@ METAVARS = {positive: "N", natural: "N", int: "N", amount: "N", layers: "A-B"}  
 
 # Options that several commands have.
 
-DATA = option(
-    "--data", "where the indexes are (default: the environment's LEXISCOPE_DATA, else ./data)", Path, metavar="DIR"
-)
 MODEL = option("model", "a model that is built, or demo", metavar="MODEL")
 TWO_MODELS = tuple(
     option(name, "a model that is built, or whatever `lexiscope precompute` takes", metavar=name.upper())

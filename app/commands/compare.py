@@ -3,7 +3,6 @@
 import argparse
 
 from lexiscope.app.commands.command import (
-    DATA,
     DEVICE,
     GOES_ON,
     THREADS,
@@ -23,7 +22,6 @@ from lexiscope.app.commands.command import (
     "Compare two models that share tokens: how alike their layers are, which layer goes with which, and the best "
     "matches of every vector in the other model. Goes on with a comparison that was stopped.",
     *TWO_MODELS,
-    DATA,
     kinds("all that both models have"),
     DEVICE,
     THREADS,

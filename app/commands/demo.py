@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lexiscope.app.commands import models, precompute, seeds, show
-from lexiscope.app.commands.command import BUILD, DATA, LISTEN, command, flag, make_parser
+from lexiscope.app.commands.command import BUILD, LISTEN, command, flag, make_parser
 from lexiscope.precompute.errors import NotFound, ServeError
 
 TOUR = (
@@ -22,7 +22,6 @@ TOUR = (
     "demo",
     "fetch a small real model, build its index, browse it",
     "Fetch SmolLM2-135M, build its index, show a few of its lists, and serve it all the while.",
-    DATA,
     *LISTEN,
     flag("--no-serve", "stop when it is built, without the explorer"),
     *BUILD,

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lexiscope.app.commands.command import DATA, MODEL, command, exit_on_signals, option, positive, some_of, stopping
+from lexiscope.app.commands.command import MODEL, command, exit_on_signals, option, positive, some_of, stopping
 from lexiscope.precompute.shape import LENSES, MATRICES, SIDES
 
 NAMES = (*SIDES, *MATRICES)
@@ -31,7 +31,6 @@ NAMES = (*SIDES, *MATRICES)
     ),
     option("--format", "of the files (parquet)", choices=("parquet", "csv"), default="parquet"),
     option("--threads", "files that are written at once (2)", positive, default=2),
-    DATA,
 )
 def run(args: argparse.Namespace) -> None:
     with exit_on_signals("Nothing was written; the same command begins anew"):

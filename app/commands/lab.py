@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexiscope.app.commands.command import (
-    DATA,
     DEVICE,
     GOES_ON,
     MODEL,
@@ -65,7 +64,6 @@ LARGEST_SEED = (1 << 31) - 1
         default=0,
         metavar="N",
     ),
-    DATA,
     DEVICE,
     flag("--force", "measure anew what was measured already"),
 )

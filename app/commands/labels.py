@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import DATA, command, option
+from lexiscope.app.commands.command import command, option
 from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.plain_text import plain
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     "folder has an index of the model, also whether it has such a parameter.",
     option("action", "check: say what is wrong with files of labels", choices=("check",), metavar="ACTION"),
     option("files", "files of labels (default: all in DATA/labels)", Path, metavar="FILE", nargs="*"),
-    DATA,
 )
 def run(args: argparse.Namespace) -> int:
     """Print what is wrong with each file; return 1 if anything is."""

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from lexiscope.app.commands.command import (
     BUILD,
-    DATA,
     GOES_ON,
     amount,
     check_folder,
@@ -38,7 +37,6 @@ def ray_address(text: str) -> str:
     "build the index of a model",
     "Build the index of a model, or of what a fine-tune changed in it, or go on with a build that was stopped.",
     option("models", "a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`", nargs="+", metavar="MODEL"),
-    DATA,
     *BUILD,
     option("--revision", "a branch, tag or commit on the Hub (default: as built, else main)"),
     option(

@@ -4,7 +4,6 @@ import argparse
 from contextlib import closing
 
 from lexiscope.app.commands.command import (
-    DATA,
     GOES_ON,
     LAYERS,
     check_folder,
@@ -30,7 +29,6 @@ from lexiscope.precompute.errors import TravelError
     LAYERS,
     option("--revision", "a branch, tag or commit of the repository (default: main)"),
     flag("--force", "replace another index of the same name, once this one is here"),
-    DATA,
     extra="hub",
 )
 def run(args: argparse.Namespace) -> None:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from lexiscope.app.commands.command import DATA, MODEL, command, exit_on_signals, flag, option, stopping
+from lexiscope.app.commands.command import MODEL, command, exit_on_signals, flag, option, stopping
 
 
 @command(
@@ -17,7 +17,6 @@ from lexiscope.app.commands.command import DATA, MODEL, command, exit_on_signals
     option("--revision", "a branch, which is made if it is not there (default: main)"),
     option("--message", "of the commits (default: which layers they bring)"),
     flag("--force", "replace another index in the repository"),
-    DATA,
     extra="hub",
 )
 def run(args: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ The command needs the weights, which it finds as precompute does, and the index,
 import argparse
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import DATA, MODEL, command, flag, option, positive
+from lexiscope.app.commands.command import MODEL, command, flag, option, positive
 from lexiscope.precompute.shape import LENSES, SEED_KIND, SIDES
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     option("--lens", "dot, as in the paper (the default), or cosine: directions only", choices=LENSES, default="dot"),
     option("--k", "how many to show (default: 20)", positive, default=20),
     flag("--json", "print JSON instead of a table"),
-    DATA,
 )
 def run(args: argparse.Namespace) -> None:
     from lexiscope.app.views.seeds import seed_ranking_view

@@ -6,7 +6,7 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import CHILD, DATA, LISTEN, command, flag
+from lexiscope.app.commands.command import CHILD, LISTEN, command, flag
 from lexiscope.precompute.errors import ServeError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ SITE_GRACE_SECONDS = 3
     "serve",
     "browse everything that is built",
     "Serve the explorer: a website over all indexes of the data folder, also while they are built.",
-    DATA,
     *LISTEN,
     CHILD,
     flag("--or-any-port", argparse.SUPPRESS),

@@ -4,7 +4,7 @@ named as people write them."""
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lexiscope.app.commands.command import DATA, JSON, command, option, positive
+from lexiscope.app.commands.command import JSON, command, option, positive
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ examples:
     option("--preset", "which pairs (default: as the link says, else all)", choices=PRESETS),
     option("--k", f"entries per list, rows per table (default: {ROWS}, with --json all)", positive),
     JSON,
-    DATA,
     examples=EXAMPLES,
 )
 def run(args: argparse.Namespace) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexiscope.app.commands.command import (
-    DATA,
     DEVICE,
     TWO_MODELS,
     check_folder,
@@ -40,7 +39,6 @@ LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256  # tokens of each tex
     ),
     option("--last", f"layers of B ({LAST_LAYERS})", positive, default=LAST_LAYERS),
     *text_limits(STITCHED_TEXTS, STITCHED_TOKENS),
-    DATA,
     DEVICE,
 )
 def run(args: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import DATA, MODEL, command, flag, natural, option, positive
+from lexiscope.app.commands.command import MODEL, command, flag, natural, option, positive
 from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     option("--sample", "vectors per kind and layer (2)", positive, default=2),
     option("--seed", "of the random sample, to repeat one (default: a new one)", natural),
     flag("--sums-only", "leave the weights alone"),
-    DATA,
 )
 def run(args: argparse.Namespace) -> int:
     from lexiscope.precompute.index.data_folder import open_model

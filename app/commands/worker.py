@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from lexiscope.app.commands.command import CHILD, DATA, amount, command, flag, group, option, positive
+from lexiscope.app.commands.command import CHILD, amount, command, flag, group, option, positive
 from lexiscope.precompute.errors import ServeError
 
 KEEP_ALIVE_SECONDS = 120  # longer than the server keeps idle connections (live/connections.py)
@@ -30,14 +30,13 @@ WORKER_GRACE_SECONDS = 1
         required=True,
         action="append",
     ),
-    DATA,
     option("--device", "auto, cpu, cuda, cuda:1, ... (default: LEXISCOPE_DEVICE, else auto)"),
     option("--threads", "on the CPU (default: one per core; with --ray, one per CPU of a replica)", positive),
     option("--socket", "listen at a Unix socket instead of a port", Path, metavar="PATH"),
     option("--host", "the address to listen at (default: 127.0.0.1)", default="127.0.0.1"),
     option("--port", "the port; 0: any (default: 8100)", int, default=8100),
     CHILD,
-    *group(
+    group(
         "with --ray, of each model",
         flag("--ray", "run replicas as an application of Ray Serve"),
         option(

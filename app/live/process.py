@@ -23,8 +23,8 @@ LOADING_SILENCE_SECONDS = 60.0  # on a busy machine, a worker that imports torch
 END_SECONDS = 3.0  # that a worker has to end by itself
 # Settings of the server that its workers have as well.
 PASSED_ON = (
-    "prompt_tokens", "seeds_limit", "queue", "visitor_queue", "request_seconds", "ask_seconds", "batch_wait_ms",
-    "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
+    "prompt_tokens", "seeds_limit", "heads_limit", "queue", "visitor_queue", "request_seconds", "ask_seconds",
+    "batch_wait_ms", "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
 )  # fmt: skip
 LAST_LINES = 20
 ERROR_PREFIX = "lexiscope: "  # of the line in which a command says why it ends
