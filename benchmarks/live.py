@@ -101,8 +101,8 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
     vectors in layers that are not built."""
     data, name = scratch / "live-data", "live-small"
     write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1, weights=checkpoint.weights_hash())
-    words = ["worker", "--model", str(checkpoint.folder), "--data", str(data), "--port", "0"]
-    command = [sys.executable, "-m", "lexiscope.app.commands.cli", *words]
+    arguments = ["worker", "--model", str(checkpoint.folder), "--data", str(data), "--port", "0"]
+    command = [sys.executable, "-m", "lexiscope.app.commands.cli", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout

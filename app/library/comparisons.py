@@ -15,7 +15,7 @@ Names = tuple[str, str]  # of A and of B
 
 
 def weights_of(model: ComparedModel | Manifest) -> tuple[str, str]:
-    """Return what tells the weights that were compared, or indexed, from others: a hash, of a difference two."""
+    """Return the hash of the weights that were compared, or indexed, and of a difference also that of its base."""
     return model.weights_sha256, model.minus.weights_sha256 if model.minus else ""
 
 

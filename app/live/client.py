@@ -42,7 +42,7 @@ from lexiscope.precompute.live.wire.protocol import (
 START_WAIT_SECONDS = 8.0  # that a page waits for a worker to load its model, before it says so
 OWN_RETRY_SECONDS = 2  # after which a worker of this server that has died may run again
 MARGIN_SECONDS = 2.0  # that a worker has to say itself that it took too long
-VISITOR_KEY = secrets.token_bytes(16)  # of this process, so that nobody can tell an address from a visitor's name
+VISITOR_KEY = secrets.token_bytes(16)  # of this process, so that nobody learns an address from a visitor's name
 IPV6_HOST_BITS = 64  # which a visitor can choose
 
 logger = logging.getLogger("lexiscope")
