@@ -33,20 +33,14 @@ class StreamLimit:
         self, content: Iterable[bytes] | AsyncIterable[bytes], media_type: str, headers: Mapping[str, str]
     ) -> StreamingResponse:
         """Return a StreamingResponse that has a slot while it is sent."""
-        return _LimitedResponse(self, content, media_type=media_type, headers=headers)
+        response = _LimitedResponse(content, 200, headers, media_type)
+        response.streams = self
+        return response
 
 
 class _LimitedResponse(StreamingResponse):
-    def __init__(
-        self,
-        streams: StreamLimit,
-        content: Iterable[bytes] | AsyncIterable[bytes],
-        media_type: str,
-        headers: Mapping[str, str],
-    ) -> None:
-        super().__init__(content, 200, headers, media_type)
-        self._streams = streams
+    streams: StreamLimit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._streams.slot():
+        with self.streams.slot():
             await super().__call__(scope, receive, send)
