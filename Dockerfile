@@ -31,7 +31,7 @@ COPY precompute ./precompute
 COPY static ./static
 COPY templates ./templates
 RUN pip install --constraint constraints.txt ".[$EXTRAS]"
-# With ray, wget: KubeRay asks by it whether a container is well.
+# KubeRay uses wget to check a container.
 RUN case "$EXTRAS" in *ray*) \
       apt-get update && apt-get install --yes --no-install-recommends wget && rm -rf /var/lib/apt/lists/* ;; \
     esac

@@ -1,4 +1,4 @@
-"""Counts of requests and their time, for Prometheus: one registry per app, so that two in a process do not mix."""
+"""Count requests and their time, for Prometheus: one registry per app, so that two apps in a process do not mix."""
 
 from prometheus_client import (
     CONTENT_TYPE_PLAIN_0_0_4,
@@ -13,7 +13,7 @@ from prometheus_client import (
 BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0)  # seconds
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # a line per series that nobody reads
+disable_created_metrics()  # type: ignore[no-untyped-call]  # they would be a line more for each series, which nobody reads
 
 
 class Metrics:

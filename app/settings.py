@@ -1,5 +1,5 @@
-"""Every setting of the server, with its meaning: from the command line, else LEXISCOPE_... in the environment.
-All are shown at /-/settings and listed in the README."""
+"""Every setting of the server, with its meaning. A value comes from the command line, else from LEXISCOPE_... in the
+environment. All settings are shown at /-/settings and listed in the README."""
 
 import re
 from pathlib import Path
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 PREFIX = "LEXISCOPE_"
-PRIVATE = "private"  # marks a setting whose value is nobody's business but the operator's
+PRIVATE = "private"  # marks a setting whose value only the operator may see
 HIDDEN = "(set, not shown)"
-SHORTEST_TOKEN = 16  # characters: nobody guesses it
+SHORTEST_TOKEN = 16  # characters, too many to be guessed
 HOST = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?|\[[0-9a-fA-F:.]+\](:[0-9]+)?")
 
 
 def public_origin(url: str) -> str:
-    """scheme://host or scheme://host:port, without a slash at the end."""
+    """Return scheme://host or scheme://host:port, without a slash at the end; ValueError if the URL is more."""
     parts = urlsplit(url)
     if url and not (parts.scheme in ("http", "https") and HOST.fullmatch(parts.netloc)):
         raise ValueError("write http:// or https:// and a host, such as https://lexiscope.example.org")
@@ -32,7 +32,7 @@ def public_origin(url: str) -> str:
 
 
 def header_token(token: SecretStr) -> SecretStr:
-    """What can stand in a header, and is long enough."""
+    """Return the token if it can stand in a header and is long enough, else raise a ValueError."""
     if token and not re.fullmatch(rf"[!-~]{{{SHORTEST_TOKEN},}}", token.get_secret_value()):
         raise ValueError(
             f"give {SHORTEST_TOKEN} or more letters, digits and signs of ASCII without spaces, such as `openssl rand "
@@ -154,24 +154,26 @@ class Settings(BaseSettings):
 
 
 def load(**chosen: Any) -> Settings:
-    """Settings with those that were chosen (not None) before the environment's; ServeError names a wrong one."""
+    """Return the settings; those that were chosen (not None) come before the environment's. ServeError names a wrong
+    one."""
     try:
         return Settings(**{name: value for name, value in chosen.items() if value is not None})
     except ValidationError as error:
         wrong = "; ".join(
-            f"{PREFIX}{str(fault['loc'][0]).upper()}{_shown_input(fault)}: {fault['msg']}" for fault in error.errors()
+            f"{PREFIX}{str(one['loc'][0]).upper()}{_shown_input(one)}: {one['msg']}" for one in error.errors()
         )
         raise ServeError(f"a setting has a value it cannot have: {wrong}") from None
 
 
-def _shown_input(fault: "ErrorDetails") -> str:
-    """What stands there, unless it is a secret."""
-    secret = Settings.model_fields[str(fault["loc"][0])].annotation is SecretStr
-    return "" if secret else f" = {fault['input']!r}"
+def _shown_input(error: "ErrorDetails") -> str:
+    """Return the wrong value, unless it is a secret."""
+    secret = Settings.model_fields[str(error["loc"][0])].annotation is SecretStr
+    return "" if secret else f" = {error['input']!r}"
 
 
 def described(settings: Settings) -> list[dict[str, Any]]:
-    """Every setting as plain data, for /-/settings and the README's test; private values that are set are hidden."""
+    """Return every setting as plain data, for /-/settings and the README's test; private values that are set are
+    hidden."""
     values = settings.model_dump(mode="json")
     rows = []
     for name, field in Settings.model_fields.items():

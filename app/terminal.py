@@ -1,4 +1,4 @@
-"""Prints views as tables for a terminal, with tokens that show what they hold and can do no harm."""
+"""Print views as tables in a terminal. Tokens are written so that control characters in them can do no harm."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, Shape
 
 
 def isolated(text: str) -> str:
-    """A token as one can see it, with text of other directions contained."""
+    """Return a token with visible spaces; a token that is written from right to left does not turn its surroundings."""
     shown = visible(text)
     if any(unicodedata.bidirectional(character) in ("R", "AL", "AN") for character in shown):
         return f"\N{FIRST STRONG ISOLATE}{shown}\N{POP DIRECTIONAL ISOLATE}"
@@ -37,7 +37,7 @@ def isolated(text: str) -> str:
 
 
 def print_view(console: Console, view: View, rows: int | None = None) -> None:
-    """`rows`: of each table, at most, where the view does not know how many are wanted (that of a head)."""
+    """Print a view. `rows`: how many of each table at most, for views that have more than is wanted (a head's)."""
     match view:
         case NeuronView():
             _print_ff(console, view)
@@ -52,7 +52,7 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
 
 
 def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
-    """The tables that other pages have for people."""
+    """Print the tables of a view that are for people."""
     from lexiscope.app.formats.tables import tables
 
     if isinstance(view, ViewOfModel):
@@ -62,7 +62,7 @@ def _print_tables(console: Console, view: View, rows: int | None = None) -> None
 
 
 def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str] = ()) -> None:
-    """Tables for people, and what stands below them."""
+    """Print tables, and notes below them."""
     for table in tables:
         console.print(Text(), Text(plain(table.title), style="bold"), _table(table.columns_for("people"), table.rows))
     for note in notes:
@@ -222,7 +222,7 @@ def _print_vectors(console: Console, vectors: dict[str, Vector | None], of_lengt
 
 
 def _print_side_by_side(console: Console, tables: Sequence[RenderableType]) -> None:
-    """Prints as many tables in a row as the terminal is wide."""
+    """Print the tables, as many in a row as fit the width of the terminal."""
     console.print(Columns(tables, padding=(0, 3)))
 
 

@@ -1,5 +1,5 @@
-"""Where the weights of a model are: of one that a user names, and of one whose index knows where it came from.
-The same of a difference of two models."""
+"""Find the weights of a model, or of a difference of two models: by the name that a user gives, or by an index, which
+says what it was made from."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from lexiscope.precompute.weights.difference import Difference, Parameters
 
 CACHE = ".cache"  # in the data folder
-LONGEST_NAME = 96  # of an index
+LONGEST_NAME = 96  # characters of the name of an index
 
 
 def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkpoint | Difference":
-    """The weights that a user names: a source, or an index that is to be completed, from where it came from.
+    """Return the weights that a user names: by a source, or by an index, which says what it was made from.
 
     A Hub model that is built stays at its commit, whatever the Hub has today, unless another revision is asked for.
     """
@@ -50,7 +50,7 @@ def find_weights(asked: str, data: Path, revision: str | None = None) -> "Checkp
 
 
 def find_checkpoint(asked: str, data: Path, revision: str | None = None) -> "Checkpoint":
-    """The same where only one model will do."""
+    """Return the weights of one model that a user names; WeightsError if it is a difference."""
     from lexiscope.precompute.weights.difference import Difference
 
     weights = find_weights(asked, data, revision)
@@ -63,8 +63,8 @@ def find_checkpoint(asked: str, data: Path, revision: str | None = None) -> "Che
 def find_difference(
     tuned: str, base: str, data: Path, name: str | None = None, revision: str | None = None
 ) -> "Difference":
-    """The difference of two models that a user names; `revision` is of the tuned one. Hub models stay at the commits
-    that the difference was built from."""
+    """Return the difference of two models that a user names; `revision` is of the tuned one. Hub models stay at the
+    commits that the difference was built from."""
     from lexiscope.precompute.rebuild_command import difference_name
     from lexiscope.precompute.weights.architectures import describe
     from lexiscope.precompute.weights.difference import Difference
@@ -84,7 +84,7 @@ def find_difference(
 
 
 def weights_of_index(index: "Index") -> "Parameters":
-    """The model, or the difference, that an index was made from: the very weights, by their hash."""
+    """Return the model, or the difference, that an index was made from; BadWeights if its hash is another."""
     from lexiscope.precompute.weights.architectures import describe
 
     manifest, cache = index.manifest, index.folder.parent / CACHE
@@ -99,7 +99,7 @@ def weights_of_index(index: "Index") -> "Parameters":
 
 
 def _check(index: "Index", checkpoint: "Checkpoint", shape: "Shape", weights_sha256: str) -> None:
-    """BadWeights unless the index was made from these weights."""
+    """Raise BadWeights unless the index was made from these weights."""
     difference = "another model" if shape.identity() != index.manifest.shape.identity() else ""
     if not difference and checkpoint.weights_hash() != weights_sha256:
         difference = "other weights"
@@ -111,7 +111,7 @@ def _check(index: "Index", checkpoint: "Checkpoint", shape: "Shape", weights_sha
 
 
 def _difference_of(manifest: "Manifest", cache: Path, revision: str | None = None) -> "Difference":
-    """The difference that a manifest is of; `revision` is of the tuned model, if not as it was built."""
+    """Return the difference that a manifest is of; `revision` is of the tuned model, if not as it was built."""
     from lexiscope.precompute.weights.architectures import describe
     from lexiscope.precompute.weights.difference import Difference
 
@@ -133,7 +133,7 @@ def _check_name(name: str) -> None:
 
 
 def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
-    """A model whose page would have the address of another page gets another name."""
+    """Return the checkpoint; a model whose page would have the address of another page gets another name."""
     from lexiscope.precompute.weights.sources import resolve
 
     checkpoint = resolve(source, revision=revision or None, cache=cache)
@@ -141,7 +141,7 @@ def _resolve(source: str, revision: str | None, cache: Path) -> "Checkpoint":
 
 
 def _manifest_of(asked: str, data: Path) -> "Manifest | None":
-    """The manifest of the index with the name that was asked for, if there is one; IndexFault if it is of no use."""
+    """Return the manifest of the index that has the name, or None; IndexFault if the manifest cannot be used."""
     from lexiscope.precompute.index.manifest import Manifest
     from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
 

@@ -1,1 +1,2 @@
-"""Measured figures: each is a ratio of two things timed in one run, so that a noisy machine does not matter much."""
+"""Measure speed and memory. Most figures are ratios of two things timed in one run, so that a busy machine matters
+little."""

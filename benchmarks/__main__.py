@@ -1,5 +1,5 @@
-"""`make bench`: prints one line per figure: name, measured, bound, ok or short. Names of parts run only those.
-Run by name only: `families`, a table of differences, `patterns`, how many words each convention shows, `bases`,
+"""`make bench`: print one line per figure: name, measured, bound, ok or short. Given names of parts, run only those.
+These run by name only: `families`, a table of differences, `patterns`, how many words each convention shows, `bases`,
 whether directions of heads read better than subheads, and `scale`, what large models take elsewhere."""
 
 import argparse
@@ -76,7 +76,7 @@ def main() -> None:
         }
         for part in args.parts or PARTS:
             if part == "families":
-                from benchmarks import families  # takes the models of the tests
+                from benchmarks import families  # it uses the models of the tests
 
                 for line in families.lines(scratch):
                     print(line, flush=True)
@@ -99,7 +99,7 @@ def main() -> None:
 
 
 def _demo_index(data: Path) -> Path:
-    """The demo's index; one layer of it is built if there is none."""
+    """Return the folder of the demo's index; build one layer of it if there is none."""
     folder = data / DEMO_NAME
     if not (folder / "manifest.json").exists():
         build_index(resolve("demo", cache=data / ".cache"), data, BuildOptions(layers=(29,)), Progress())

@@ -26,7 +26,7 @@ Numbers = NDArray[np.float64]  # (heads, d_head): the coherence of both sides at
 
 @dataclass(frozen=True)
 class Rotated:
-    """Makes lists of rotated subheads, as the index has those of others."""
+    """Makes lists of rotated subheads, as the index has lists of subheads."""
 
     index: Index
     model: Model
@@ -34,7 +34,7 @@ class Rotated:
     directions: Directions
 
     def of_layer(self, layer: int) -> dict[tuple[str, str], Numbers]:
-        """By matrix and lens."""
+        """Return the coherence of rotated subheads by matrix and lens."""
         shape, shard, random = self.model.shape, self.index.shard(layer), np.random.default_rng(layer)
         lists = [shard.array(f"{kind}.ids")[..., :DEPTH] for kind in self.index.stored.weight_kinds]
         hub_mask = hubs(lists, shape.d_vocab)  # (L, d_vocab)
@@ -48,7 +48,7 @@ class Rotated:
         return found
 
     def _counted(self, V: NDArray[np.float64], hub_mask: NDArray[np.bool_]) -> Numbers:
-        """(n, L, E): the coherence of each list of V (heads, d_head, d_model), 0 where nobody can read it."""
+        """Return (n, L, E): the coherence of each list of V (heads, d_head, d_model), 0 if it holds no words."""
         rows = torch.from_numpy(np.ascontiguousarray(V.reshape(-1, V.shape[-1]), np.float32))
         with ThreadPoolExecutor(1) as pool:
             ids = self.projector.lists(rows, pool).ids  # (n, L, E, DEPTH)
@@ -61,7 +61,7 @@ class Rotated:
 
 
 def lines(index: Index, model: Model) -> Iterator[str]:
-    """Of a tied model with an index that stores directions."""
+    """Yield the table. The model must be tied, and its index must store directions."""
     embedding = Embedding.of(model.W_E, torch.device("cpu"))
     rotated = Rotated(index, model, Projector(embedding, DEPTH), Directions.of(embedding))
     numbers: dict[tuple[str, str, str], list[Numbers]] = {}

@@ -40,7 +40,8 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def kernels(checkpoint: Checkpoint) -> float:
-    """Seconds of the products, lists and searches of all layers (measured on one) and of the nearest tokens."""
+    """Return the seconds of the products, lists and searches of all layers (measured on one) and of the nearest
+    tokens."""
     model = describe(checkpoint)
     cpu = torch.device("cpu")
     tokens = token_bytes(checkpoint.tokenizer_file(), model.shape.d_vocab)
@@ -73,14 +74,14 @@ def kernels(checkpoint: Checkpoint) -> float:
 
 
 def run_build(checkpoint: Checkpoint, data: Path) -> tuple[float, float]:
-    """Seconds of a build in a process of its own, and its largest resident size in bytes."""
+    """Build in another process; return its seconds and its largest resident size in bytes."""
     return run_command("precompute", str(checkpoint.folder), "--data", str(data))
 
 
 def run_command(*words: str) -> tuple[float, float]:
-    """Seconds of a command in a process of its own, from start to end, and its largest resident size in bytes."""
+    """Run a command in another process; return its seconds and its largest resident size in bytes."""
     code = (
-        "import resource, sys; from lexiscope.app.cli import main; code = main(sys.argv[1:]); "
+        "import resource, sys; from lexiscope.app.commands.cli import main; code = main(sys.argv[1:]); "
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024); sys.exit(code)"
     )
     command = [sys.executable, "-c", code, *words]

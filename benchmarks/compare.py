@@ -54,8 +54,8 @@ def figures(scratch: Path, data: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def encoders(data: Path, scratch: Path) -> Iterator[Figure]:
-    """MiniLM-L6 with gte-small, all kinds and layers."""
-    from tests.support.real_models import real_model  # which the tests judge by, too
+    """Compare MiniLM-L6 with gte-small, all kinds and layers."""
+    from tests.support.real_models import real_model  # the same model as in the tests
 
     try:
         a = describe(resolve("minilm", cache=data / ".cache"))
@@ -78,7 +78,7 @@ def encoders(data: Path, scratch: Path) -> Iterator[Figure]:
 
 
 def compare_kinds(a: Model, b: Model, tokens: CommonTokens, pool: Executor, with_matches: bool) -> dict[str, Float64]:
-    """The similarities of all kinds, from the weights on."""
+    """Return the similarities of all kinds, made from the weights."""
     comparer = Comparer(a, b, tokens, CPU, pool)
     similarities = {}
     for kind in a.shape.weight_kinds:
@@ -92,8 +92,8 @@ def compare_kinds(a: Model, b: Model, tokens: CommonTokens, pool: Executor, with
 
 
 def by_projecting(a: Model, b: Model, tokens: CommonTokens, similarities: dict[str, Float64]) -> tuple[float, float]:
-    """Seconds of projecting each layer once and correlating all pairs of layers, from a sample of pairs; and the
-    largest difference that the sample shows."""
+    """Return the seconds of projecting each layer once and correlating all pairs of layers, estimated from a sample of
+    pairs, and the largest difference that the sample shows."""
     total, difference = 0.0, 0.0
     for kind in a.shape.weight_kinds:
         for layer_a, layer_b in SAMPLE:
@@ -107,7 +107,7 @@ def by_projecting(a: Model, b: Model, tokens: CommonTokens, similarities: dict[s
 
 
 def project(model: Model, ids: NDArray[np.int64], kind: str, layer: int) -> torch.Tensor:
-    """(n, tokens): projections of mean 0 and length 1."""
+    """Return projections (n, tokens) of mean 0 and length 1."""
     W = (model.W_U if SIDES[kind] == "writes" else model.W_E)[torch.from_numpy(ids)]
     rows = model.vectors(layer, kind) @ W.T
     rows -= rows.mean(dim=1, keepdim=True)
@@ -119,8 +119,8 @@ def mean_size(P_a: torch.Tensor, P_b: torch.Tensor) -> float:
 
 
 def bare_products(a: Model, b: Model) -> float:
-    """Seconds of the products that a comparison cannot do without, of both spaces, in the same blocks: those of one
-    layer of A with all of B, times A's layers."""
+    """Return the seconds of the products that a comparison cannot do without, of both spaces, in the same blocks: those
+    of one layer of A with all of B, times A's layers."""
     total = 0.0
     with compute_threads(CPU, THREADS) as pool:
         buffers = Buffers()

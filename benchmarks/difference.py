@@ -77,7 +77,7 @@ def _searches(context: BuildContext, layers: Iterable[int], heads: Iterable[int]
 
 
 def _ratio(ours: Work, plain: Work) -> float:
-    """Of the sums of their times, piece after piece in turn, after one of each to warm up."""
+    """Return the ratio of the sums of their times. Pieces run in turn, after one of each to warm up."""
     totals = [0.0, 0.0]
     for warm_up in (ours[0], plain[0]):
         warm_up()
@@ -90,7 +90,7 @@ def _ratio(ours: Work, plain: Work) -> float:
 
 
 def _nudged(checkpoint: Checkpoint, folder: Path) -> Checkpoint:
-    """A copy with a little noise on every matrix of its layers."""
+    """Return a copy with a little noise on every matrix of its layers."""
     generator = torch.Generator().manual_seed(1)
     folder.mkdir()
     for name in ("config.json", "tokenizer.json"):

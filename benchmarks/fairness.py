@@ -17,7 +17,7 @@ from lexiscope.precompute.index.model_names import DEMO_NAME
 FLOODER, VISITOR = "127.0.0.2", "127.0.0.3"
 PROMPTS = 64  # of the flooder, all at once; each is asked again when it has an answer
 PANELS = "evolution,attention,patterns,neurons,coverage"
-REFUSED_PAUSE = 1.0  # seconds until whoever was refused asks again
+REFUSED_PAUSE = 1.0  # seconds until a visitor who was refused asks again
 FLOOD_SECONDS = 60.0
 SEARCH_PAUSE = 0.2  # seconds between two seed searches
 WORDS = ("horse", "dog", "lion", "river", "music", "green", "seven", "Paris", "winter", "bread", "engine", "doctor")
@@ -49,7 +49,7 @@ def _search_again_and_again(port: int) -> list[float]:
 
 
 def _search(port: int, number: int) -> float:
-    """Seconds until there is an answer, to other words each time; a visitor who is refused asks again."""
+    """Return the seconds until there is an answer, to other words each time. A visitor who is refused asks again."""
     other, first = divmod(number, len(WORDS))
     words = f"{WORDS[first]},{WORDS[(first + other + 1) % len(WORDS)]}"
     started = time.perf_counter()
@@ -59,7 +59,7 @@ def _search(port: int, number: int) -> float:
 
 
 def _until_it_answers(port: int) -> None:
-    """The worker loads the model when it is first asked."""
+    """Wait until the worker has loaded the model, which it does when it is first asked."""
     for _ in range(120):
         if _get(port, f"/{DEMO_NAME}/seeds?words=dog", VISITOR) == 200:
             return
@@ -68,7 +68,7 @@ def _until_it_answers(port: int) -> None:
 
 
 class _Flood:
-    """Prompts from one address, as long as the block, all different, as pages with all panels."""
+    """Asks for pages of different prompts with all panels, from one address, as long as the block lasts."""
 
     def __init__(self, port: int, words: int) -> None:
         self.answers: Counter[int] = Counter()  # by status
@@ -96,7 +96,7 @@ class _Flood:
 
 
 def _get(port: int, path: str, source: str) -> int:
-    """The status of the answer, once all of it has come."""
+    """Return the status of the answer after reading all of it."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120, source_address=(source, 0))
     try:
         connection.request("GET", path)

@@ -32,8 +32,9 @@ ALL = 1_000_000  # a sample of so many is everything
 
 
 def lines(scratch: Path) -> Iterator[str]:
-    """Lists and pairs: faults of what was checked. Vectors: attention weights, mixed values and FF outputs made from
-    them. Run: streams and attention in a batch with padding. Panels: what they show. Tokens: texts encoded otherwise.
+    """Yield the table. Lists and pairs: how many of what was checked are wrong. Vectors: attention weights, mixed
+    values and FF outputs made from them. Run: streams and attention in a batch with padding. Panels: what they show.
+    Tokens: texts encoded otherwise.
     """
     yield _line(COLUMNS)
     for name, family in FAMILIES.items():
@@ -107,7 +108,8 @@ def _vectors_off(net: Net, model: Model, expected: Run) -> float:
 
 
 def _patterns_off(net: Net, model: Model, expected: Run, answer: PromptAnswer) -> float:
-    """Of the scores of all tokens shown by the exact convention: attention scores of their bare embeddings."""
+    """Return how far the scores of all tokens that the exact convention shows are from attention scores of their bare
+    embeddings."""
     off, at = 0.0, torch.tensor([answer.position])
     x = expected.reads[answer.layer][at]
     for head in answer.patterns or ():
@@ -120,7 +122,7 @@ def _patterns_off(net: Net, model: Model, expected: Run, answer: PromptAnswer) -
 
 
 def _evolution_off(net: Net, expected: Run, answer: PromptAnswer) -> float:
-    """Of all probabilities that the panel shows."""
+    """Return how far the probabilities that the panel shows are from those of `transformers`."""
     off = 0.0
     for row in answer.evolution or ():
         p = net.logits(expected.streams[row.layer, row.after]).softmax(dim=1)

@@ -23,7 +23,7 @@ class Figure:
 
 
 def seconds(work: Callable[[], object], repeats: int = 1) -> float:
-    """The shortest of some runs."""
+    """Return the seconds of the shortest of some runs."""
     best = float("inf")
     for _ in range(repeats):
         start = time.perf_counter()

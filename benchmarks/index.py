@@ -9,7 +9,7 @@ from lexiscope.precompute.index.index import Index
 
 
 def figures(index_folder: Path, scratch: Path) -> Iterator[Figure]:
-    """On a copy whose pages are dropped from the cache before each reading."""
+    """Read a copy whose pages are dropped from the cache before each reading."""
     copy = scratch / index_folder.name
     shutil.copytree(index_folder, copy)
     opened = Index.open(copy)
@@ -26,7 +26,7 @@ def figures(index_folder: Path, scratch: Path) -> Iterator[Figure]:
 
 
 def drop_from_cache(folder: Path) -> None:
-    """Asks the system to forget the files' pages; has an effect where the file system honours it."""
+    """Ask the system to forget the files' pages, which not every file system does."""
     import os
 
     for path in folder.iterdir():

@@ -43,11 +43,11 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def page_figures(data: Path, tokenizer: Path) -> Iterator[Figure]:
-    """Seconds of pages of both indexes, asked for in turns: the same layers and heads, another vocabulary."""
+    """Measure pages of two indexes in turn, which have the same layers and heads and another vocabulary."""
     from starlette.testclient import TestClient
 
-    from lexiscope.app.server import create_app
     from lexiscope.app.settings import Settings
+    from lexiscope.app.site.server import create_app
 
     usual = gpt2_shape(2, 768, 12)
     write_random_index(data, "usual", usual, tokenizer)
@@ -73,7 +73,8 @@ def page_figures(data: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def random_llama(folder: Path, tokenizer: Path, layers: int = 1) -> Path:
-    """A checkpoint with normal weights, written in pieces: it need not fit in memory. Tokens it lacks are empty."""
+    """Write a checkpoint with normal weights, in pieces, so that it need not fit in memory. Tokens that the tokenizer
+    lacks are empty."""
     kv_size = D_MODEL // N_HEADS * N_KV_HEADS
     shapes = {"model.embed_tokens.weight": (D_VOCAB, D_MODEL), "lm_head.weight": (D_VOCAB, D_MODEL)}
     for layer in range(layers):
@@ -120,14 +121,14 @@ class Repeated(PendingLists):
 
 
 def build(checkpoint: Path, data: Path, share: int) -> None:
-    """Prints the peak of this process in bytes, and the seconds per vector."""
-    from lexiscope.app.cli import main
+    """Build, and print the peak memory of this process in bytes and the seconds per vector."""
+    from lexiscope.app.commands.cli import main
 
     start = Projector.start
     measured: list[float] = []
 
     def start_few(self: Projector, n: int, read: Callable[[slice], torch.Tensor], pool: Executor) -> PendingLists:
-        if share == 0 and n != D_VOCAB:  # of the nearest tokens always a few: they are the work of two layers
+        if share == 0 and n != D_VOCAB:  # nearest tokens are as much work as two layers, so a few stand for all
             return start(self, n, read, pool)
         few = start(self, min(n, share or SHARE), read, pool)
         measured.extend(block.result() for block in few.blocks)

@@ -59,7 +59,7 @@ def seeds(engine: Engine) -> Iterator[Figure]:
 
 
 def prompts(engine: Engine, checkpoint: Checkpoint) -> Iterator[Figure]:
-    """A panel against transformers' bare run and the bare products with W_E that the panel needs."""
+    """Measure each panel against transformers' bare run and the bare products with W_E that the panel needs."""
     text = text_of(engine, TOKENS)
     model = hf.GPT2LMHeadModel.from_pretrained(checkpoint.folder, dtype=torch.float32).eval()
     ids = torch.tensor([engine.words.prompt(text)])
@@ -97,21 +97,13 @@ def text_of(engine: Engine, tokens: int) -> str:
 
 
 def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterator[Figure]:
-    """The same seed search asked of the worker itself and through the server, in turn; both with the first tokens of
+    """Ask the same seed search of the worker itself and through the server, in turn, both with the first tokens of
     vectors in layers that are not built."""
     data, name = scratch / "live-data", "live-small"
     write_random_index(data, name, gpt2_shape(*SIZES["small"]), tokenizer, layers=1, weights=checkpoint.weights_hash())
-    worker = [
-        sys.executable,
-        "-m",
-        "lexiscope.app.cli",
-        "worker",
-        "--model",
-        str(checkpoint.folder),
-        "--data",
-        str(data),
-    ]
-    with subprocess.Popen([*worker, "--port", "0"], stdout=subprocess.PIPE, text=True) as process:
+    arguments = ["worker", "--model", str(checkpoint.folder), "--data", str(data), "--port", "0"]
+    command = [sys.executable, "-m", "lexiscope.app.commands.cli", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
             started = re.search(r"http://[^ ]+:([0-9]+)", process.stdout.readline())
@@ -143,7 +135,7 @@ def round_trip(scratch: Path, checkpoint: Checkpoint, tokenizer: Path) -> Iterat
 
 
 def peak_memory(pid: int) -> int:
-    """Bytes of memory that a process had at most."""
+    """Return the bytes of memory that a process had at most."""
     status = Path(f"/proc/{pid}/status").read_text()
     return 1024 * int(status.split("VmHWM:")[1].split()[0])
 

@@ -20,7 +20,7 @@ def demo(data: Path) -> Model:
 
 
 def random_gpt2(folder: Path, size: str, layers: int, tokenizer: Path, seed: int = 0) -> Checkpoint:
-    """GPT-2's shapes with normal weights of its own scale; as many layers as the measurement needs."""
+    """Write a checkpoint of GPT-2's shapes, with as many layers as are wanted and normal weights of GPT-2's scale."""
     _, d, heads = SIZES[size]
     generator = torch.Generator().manual_seed(seed)
 

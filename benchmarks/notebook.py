@@ -14,7 +14,7 @@ REPEATS = 7
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
-    """The shortest of some runs, so that libraries are loaded and files are in memory."""
+    """Take the shortest of some runs, in which libraries are loaded and files are in memory."""
     folder = write_random_index(scratch, "random-small", gpt2_shape(*SIZES["small"]), tokenizer, layers=len(LAYERS))
     model = lexiscope.open(folder)
     neurons = model.neurons(LAYERS, kinds=["ff_value"], lens="cosine", k=K)

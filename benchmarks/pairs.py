@@ -70,7 +70,7 @@ def matrix_at(model: Model, embedding: Embedding, layer: int, head: int, name: s
 
 
 def all_pairs(d_vocab: int) -> Masks:
-    """Preset all and nothing else: no two tokens of one surface but a token and itself, no words."""
+    """Return masks for the preset `all` alone: no two tokens have the same surface, and none is a word."""
     return Masks.of(np.arange(d_vocab, dtype=np.int32), np.zeros(d_vocab, bool))
 
 
@@ -81,7 +81,7 @@ def matrix_of(embedding: Embedding, W_left: np.ndarray, W_right: np.ndarray) -> 
 
 
 def compare(matrix: Matrix, masks: Masks, lens: str) -> tuple[float, float]:
-    """Seconds of ours and of the exhaustive search; their lists must be the same."""
+    """Return the seconds of our search and of the exhaustive one; their lists must be the same."""
     results = []
 
     def run(exhaustive: bool) -> None:

@@ -52,7 +52,7 @@ def words() -> frozenset[str]:
 
 
 def records_of(engine: Engine, text: str) -> list[Record]:
-    """What patterns need of one run, for every layer."""
+    """Keeps what patterns need of one run, for every layer."""
     tokens = engine.words.prompt(text)
     records: list[Record] = []
 
@@ -70,7 +70,7 @@ def readable_shares(
     engine: Engine, records: Iterable[Record], convention: Convention, lens: Lens, vocabularies: Vocabularies,
     dictionary: frozenset[str],
 ) -> dict[str, float]:  # fmt: skip
-    """By side: the share of all tokens shown that are words."""
+    """Return by side the share of all tokens shown that are words."""
     found, shown = Counter[str](), Counter[str]()
     for record, head in product(records, range(engine.shape.n_heads)):
         ask = PromptAsk(text="-", head=head, rows="tokens", convention=convention, lens=lens)

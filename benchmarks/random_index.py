@@ -37,7 +37,7 @@ def write_random_index(
     pairs: int = 500,
     weights: str = "",
 ) -> Path:
-    """The top `layers` of the model (None: all); `weights` is the hash of those it passes for."""
+    """Write the top `layers` of the model (None: all). `weights` is the hash of the weights that the index names."""
     folder = data / name
     folder.mkdir(parents=True)
     (folder / TOKENIZER).write_bytes(tokenizer.read_bytes())
@@ -70,7 +70,9 @@ def write_random_index(
 
 def _layer(shape: Shape, k: int, pairs: int, seed: int) -> dict[str, NDArray[Any]]:
     random = np.random.default_rng(seed)
-    hub = shape.d_vocab - 1  # in a tenth of all lists, first in a hundredth, in a twentieth of all pairs: as the demo's
+    hub = (
+        shape.d_vocab - 1
+    )  # like a hub of the demo: in a tenth of lists, first in a hundredth, in a twentieth of pairs
     arrays: dict[str, NDArray[Any]] = {}
     for name, (dtype, dimensions) in shard_layout(Stored(shape, shape.kinds, LENSES, k, pairs)).items():
         if name.startswith(("inverted", "paired")):

@@ -13,7 +13,7 @@ ROUNDS = 2
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
-    """Layers of GPT-2 small's size without pairs, and the nearest tokens; in turns, and the shortest of each counts."""
+    """Build layers of GPT-2 small's size without pairs, and the nearest tokens, in turn; the shortest runs count."""
     checkpoint = random_gpt2(scratch / "ray-small", "small", LAYERS, tokenizer)
     words = ("precompute", str(checkpoint.folder), "--pairs", "0", "--data")
     plain, on_ray = [], []

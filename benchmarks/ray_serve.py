@@ -17,7 +17,7 @@ from benchmarks.live import WORDS
 from benchmarks.models import SIZES, random_gpt2
 
 ROUNDS = 200
-FIRST = 20  # that are not counted
+WARM_UP_ASKS = 20  # that are not counted
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
@@ -26,15 +26,15 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     with _worker(folder, scratch) as plain, _worker(folder, scratch, "--ray") as through_serve:
         took: dict[str, list[float]] = {plain: [], through_serve: []}
         connections = {url: http.client.HTTPConnection(urlsplit(url).netloc, timeout=60) for url in took}
-        for number in range(FIRST + ROUNDS):
+        for number in range(WARM_UP_ASKS + ROUNDS):
             words = WORDS[number % 8], WORDS[number // 8 % 8]
             ask = json.dumps({"words": [{"word": word} for word in words], "kind": ["ff_value"]})
             for url, connection in connections.items():
                 took[url].append(seconds(lambda url=url, to=connection: _post(to, url, ask)))  # type: ignore[misc]  # noqa: B023
         for connection in connections.values():
             connection.close()
-    alone, served = (sorted(took[url][FIRST:]) for url in (plain, through_serve))
-    added = median(b - a for a, b in zip(took[plain][FIRST:], took[through_serve][FIRST:], strict=True))
+    alone, served = (sorted(took[url][WARM_UP_ASKS:]) for url in (plain, through_serve))
+    added = median(b - a for a, b in zip(took[plain][WARM_UP_ASKS:], took[through_serve][WARM_UP_ASKS:], strict=True))
     yield Figure("serve: a seed search at a plain worker, median", 1000 * median(alone), unit="ms")
     yield Figure("serve: what the way through Ray Serve adds, median", 1000 * added, unit="ms")
     yield Figure("serve: through Ray Serve / plain, medians", median(served) / median(alone))
@@ -44,10 +44,10 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 @contextmanager
 def _worker(folder: Path, data: Path, *options: str) -> Iterator[str]:
-    """Its address, once it is ready."""
+    """Start a worker and yield its address, once it is ready."""
     words = ["worker", "--model", str(folder), "--data", str(data), "--port", "0", "--threads", "1", *options]
     with subprocess.Popen(
-        [sys.executable, "-m", "lexiscope.app.cli", *words], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "lexiscope.app.commands.cli", *words], stdout=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stdout

@@ -97,6 +97,6 @@ def _spearman(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Equal values share the mean of their ranks."""
+    """Return ranks; equal values share the mean of their ranks."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[group])

@@ -58,7 +58,7 @@ VECTORS, HEADS = 64, 4
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds of the processor, on one thread of this machine."""
+    """Processor seconds on one thread of this machine."""
 
     vector: float
     vector_beside_gpu: float
@@ -93,7 +93,7 @@ def lines(data: Path) -> Iterator[str]:
 
 
 def row(name: str, shape: Shape, parts: Parts, pairs: int) -> str:
-    """| model | index | 1 GPU | 8 GPUs | 8 GPUs, 4 tasks on each | 64 cores |"""
+    """Return a row: | model | index | 1 GPU | 8 GPUs | 8 GPUs, 4 tasks on each | 64 cores |."""
     work = Work(Stored(shape, shape.kinds, LENSES, K, pairs), shape.n_layers, neighbours=True, workers=1)
     product = 2 * shape.d_model * shape.d_vocab / GPU_FLOPS + VECTOR_PASSES * 4 * shape.d_vocab / GPU_BYTES
     scores = (1 + WORDS_SHARE) * shape.d_vocab**2  # of a search, in tiles
@@ -109,7 +109,7 @@ def row(name: str, shape: Shape, parts: Parts, pairs: int) -> str:
 
 
 def measure_vectors(shape: Shape) -> tuple[float, float]:
-    """Seconds of a vector's lists, and of what is left of it beside a GPU."""
+    """Return the seconds of a vector's lists, and of the part that a GPU does not do."""
     W, V = _normal(shape.d_vocab, shape.d_model), _normal(VECTORS, shape.d_model)
     projector = Projector(Embedding.of(W, torch.device("cpu")), K)
     ids, scores = np.empty((VECTORS, 2, 2, K), np.uint32), np.empty((VECTORS, 2, 2, K), np.float32)
@@ -136,7 +136,7 @@ def measure_vectors(shape: Shape) -> tuple[float, float]:
 
 
 def measure_layer(shape: Shape) -> float:
-    """Seconds of a layer that are one thread's on any machine; of the heads' directions a few stand for all."""
+    """Return the seconds of a layer that one thread works on any machine; a few directions of heads stand for all."""
     generator = np.random.default_rng(0)
     stored = Stored(shape, shape.kinds, LENSES, K, 0)
     ids = {kind: generator.integers(0, shape.d_vocab, (shape.count(kind), 2, 2, K), np.uint32) for kind in shape.kinds}
@@ -149,7 +149,7 @@ def measure_layer(shape: Shape) -> float:
 
 
 def measure_searches(data: Path) -> tuple[Shape, dict[str, float], dict[str, float]]:
-    """By lens: the mean of the demo's sampled heads, and of it what exact scores take."""
+    """Return by lens the mean seconds of the demo's sampled heads, and how many of them exact scores take."""
     model = demo(data)
     embedding = Embedding.of(model.W_E, torch.device("cpu"))
     tokens = token_bytes(model.tokenizer_file(), model.shape.d_vocab)
@@ -169,7 +169,7 @@ def measure_searches(data: Path) -> tuple[Shape, dict[str, float], dict[str, flo
 
 @contextmanager
 def _timed(module: Any, name: str) -> Iterator[list[float]]:
-    """Seconds of every call of a function of a module."""
+    """Collect the seconds of every call of a function of a module."""
     function, spent = getattr(module, name), list[float]()
 
     def timed(*args: Any) -> Any:
@@ -192,7 +192,7 @@ def _warm(work: Callable[[], object]) -> float:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor: one thread works, and what others do beside it does not count."""
+    """Return processor seconds: one thread works, and what other processes do does not count."""
     start = time.process_time()
     work()
     return time.process_time() - start

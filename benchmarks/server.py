@@ -69,7 +69,7 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def against(port: int, empty: int, paths: list[str], again: bool) -> float:
-    """Requests per second of ours, as a share of the empty endpoint's; the median of some rounds."""
+    """Return requests per second of our server as a share of the empty endpoint's, the median of some rounds."""
     etags = check(visit(port, iter(paths), 8)).etags if again else None
     ratios = []
     for _ in range(ROUNDS):
@@ -97,9 +97,11 @@ def check(met: Visit, status: int = 200) -> Visit:
 
 @contextlib.contextmanager
 def serving(data: Path | None) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """A server in a process of its own, and its port; None: of the empty endpoint."""
+    """Start a server in another process and yield the process and its port; without data, the empty endpoint."""
     command = (
-        ["-m", "benchmarks.empty_app"] if data is None else ["-m", "lexiscope.app.cli", "serve", "--data", str(data)]
+        ["-m", "benchmarks.empty_app"]
+        if data is None
+        else ["-m", "lexiscope.app.commands.cli", "serve", "--data", str(data)]
     )
     process = subprocess.Popen([sys.executable, *command, "--port", "0"], stdout=subprocess.PIPE, text=True)
     try:
@@ -118,6 +120,6 @@ def first_answer(port: int, start: float) -> float:
 
 
 def resident(process: subprocess.Popen[str]) -> int:
-    """Bytes of memory that are the process's own or mapped and present."""
+    """Return the bytes of memory that are the process's own, or mapped and present."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return int(re.findall(r"VmRSS:\s+([0-9]+) kB", status)[0]) * 1024

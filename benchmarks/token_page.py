@@ -20,14 +20,14 @@ HUB = D_VOCAB - 1  # in very many lists
 LAYERS = 36
 ROUNDS = 5
 PAGES = 20  # in each round
-REPEATS = 3  # of each page and each scan; the shortest counts, for others may be at work on the machine
+REPEATS = 3  # of each page and each scan; the shortest counts, because the machine may be busy
 
 Row = tuple[float, ...]
 Found = dict[tuple[str, ...], tuple[int, list[Row]]]  # of a kind and end, and of a matrix: how many, and the best
 
 
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
-    """Pages of ever new tokens; a scan finds what is on the page, and nothing else."""
+    """Measure pages of ever new tokens. A scan of all lists must find what is on the page, and nothing else."""
     folder = write_random_index(scratch, "random-large", gpt2_shape(LAYERS, 1280, 20), tokenizer)
     index = Library(scratch, every=3600).index(folder.name)
     tokens = iter(random.Random(0).sample(range(HUB), ROUNDS * PAGES + 1))
@@ -51,17 +51,17 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
 
 
 def anywhere(array: Array, token: int) -> Sequence[Array]:
-    """Where a token stands in an array, as anybody would write it."""
+    """Return where a token stands in an array, in the plain way of numpy."""
     return tuple(np.argwhere(array == token).T)
 
 
 def anywhere_flat(array: Array, token: int) -> Sequence[Array]:
-    """The same, knowing that numpy is several times faster on one axis."""
+    """Return the same by searching one axis, which is several times faster in numpy."""
     return np.unravel_index(np.flatnonzero(array == token), array.shape)
 
 
 def scan(index: Index, token: int, where: Callable[[Array, int], Sequence[Array]]) -> Found:
-    """Every place of a token under the first lens and preset, by looking at every entry of every list."""
+    """Return every place of a token under the first lens and preset, by looking at every entry of every list."""
     rows: dict[tuple[str, ...], list[Row]] = {(kind, end): [] for kind in index.shape.kinds for end in ENDS}
     rows |= {(matrix,): [] for matrix in MATRICES}
     for layer in index.layers:

@@ -1,5 +1,5 @@
 """An index pushed to a small Hub on this machine and pulled from there, from a static server and from a folder: the
-processor time of each against that of copying the folder and hashing it, which nobody gets around."""
+processor time of each against that of copying the folder and hashing it, which every way must do."""
 
 import os
 import subprocess
@@ -14,9 +14,9 @@ from lexiscope.precompute.travel.pulled_record import PULLED
 
 LAYERS = 6
 MIB = 1 << 20
-# Prints the largest resident size of this program; getrusage would count what forked it, too.
+# Prints the largest resident size of this program; getrusage would also count the process that started it.
 RUN = (
-    "import sys; from lexiscope.app.cli import main; code = main(sys.argv[1:]); "
+    "import sys; from lexiscope.app.commands.cli import main; code = main(sys.argv[1:]); "
     "print(1024 * int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])); sys.exit(code)"
 )
 
@@ -62,7 +62,7 @@ def _figures(what: str, floor: float, words: list[str], environment: dict[str, s
 
 
 def _run(words: list[str], environment: dict[str, str] | None = None) -> tuple[float, float]:
-    """Processor seconds of a process, and the last number that it prints."""
+    """Run a command; return its processor seconds and the last number that it prints."""
     before = os.times()
     done = subprocess.run(
         words, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,

@@ -1,5 +1,5 @@
 """Visitors of a server on this machine: each keeps one connection and asks for the next page when it has the last.
-Raw HTTP/1.1, so that the visitors cost less than the server they measure."""
+They speak raw HTTP/1.1, so that they cost less than the server they measure."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from itertools import islice
 
 @dataclass
 class Visit:
-    """What a number of visitors met."""
+    """What a number of visitors were answered."""
 
     answers: dict[int, int] = field(default_factory=dict)  # by status
     n_bytes: int = 0
@@ -27,7 +27,7 @@ class _Visitor(asyncio.Protocol):
     def __init__(self, requests: Iterator[tuple[str, str]], visit: Visit, done: "asyncio.Future[None]") -> None:
         self.requests, self.visit, self.done = requests, visit, done
         self.buffer = bytearray()
-        self.missing = -1  # bytes of the body that are still to come; -1: the head is
+        self.missing = -1  # bytes of the body that are still to come; -1 while the head is read
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -71,12 +71,13 @@ class _Visitor(asyncio.Protocol):
 
 
 def visit(port: int, paths: Iterator[str], visitors: int, etags: dict[str, str] | None = None) -> Visit:
-    """All visitors share the paths; it ends when there are none left. With etags: as repeated visits."""
+    """Let all visitors ask for the paths, which they share, until none is left. With etags, the visits are repeated
+    ones."""
     return asyncio.run(_visit(port, ((path, (etags or {}).get(path, "")) for path in paths), visitors))
 
 
 def until(paths: Iterator[str], seconds: float) -> Iterator[str]:
-    """The paths, for so long."""
+    """Yield the paths for so many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         yield from islice(paths, 1)

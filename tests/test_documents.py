@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import make_parser
+from lexiscope.app.commands.cli import make_parser
 from lexiscope.app.html.citation import PAPER
 
 ROOT = Path(__file__).parents[1]

@@ -81,14 +81,14 @@ def test_it_is_imported_and_shows_lists(python: Path, beside_others: Path) -> No
         python, beside_others, "import lexiscope; print(lexiscope.__file__); lexiscope.open('tiny').neuron(0, 0)"
     )
     assert said.startswith(str(python.parents[1]))
-    show = "from lexiscope.app.cli import main; raise SystemExit(main(['show', 'tiny', 'ff', '0', '0']))"
+    show = "from lexiscope.app.commands.cli import main; raise SystemExit(main(['show', 'tiny', 'ff', '0', '0']))"
     assert "neuron 0" in run(python, beside_others, show)
 
 
 def test_it_serves(python: Path, beside_others: Path) -> None:
     ask = (
         "import re, subprocess, sys, urllib.request\n"
-        'serve = \'from lexiscope.app.cli import main; main(["serve", "--port", "0"])\'\n'
+        'serve = \'from lexiscope.app.commands.cli import main; main(["serve", "--port", "0"])\'\n'
         "with subprocess.Popen([sys.executable, '-c', serve], stdout=subprocess.PIPE, text=True) as server:\n"
         "    address = next(re.findall(r'http://\\S+', line) for line in server.stdout if 'http://' in line)[0]\n"
         "    with urllib.request.urlopen(address.rstrip('/') + '/tiny/ff/0/0') as answer: print(answer.status)\n"

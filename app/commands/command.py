@@ -1,4 +1,7 @@
-"""What a command is: one declaration of its name, help and options; and how a long one ends when interrupted."""
+"""What a command is: one declaration of its name, help and options; and how a long command runs and ends.
+
+Options are declared for argparse: with pydantic-settings, typer or cyclopts every command would be a class or a long
+signature of annotations, of the same length, and importing them takes longer than many commands run."""
 
 import argparse
 import os
@@ -7,40 +10,41 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from lexiscope.precompute.errors import BuildError
+from lexiscope.precompute.errors import BuildError, LexiscopeError
 from lexiscope.precompute.shape import LENSES, SIDES
 
 GOES_ON = "Finished {} are kept; the same command goes on from here"
 
 
-@dataclass(frozen=True)
-class Option:
-    """An argument of a command: its names, and what argparse takes for it."""
-
-    names: tuple[str, ...]
-    settings: dict[str, Any]
-    group: str = ""  # the heading of a group of its own in the help
+# Adds an argument of a command, or a group of them, to its parser.
+Option: TypeAlias = Callable[[Any], object]
 
 
 def option(names: str, words: str, parse: Callable[[str], Any] = str, **settings: Any) -> Option:
     """Declare an option or a positional argument: its names, separated by spaces, its line of help, and its type."""
     if parse in METAVARS:
         settings.setdefault("metavar", METAVARS[parse])
-    return Option(tuple(names.split()), {"help": words, "type": parse, **settings})
+    return lambda parser: parser.add_argument(*names.split(), help=words, type=parse, **settings)
 
 
 def flag(name: str, words: str) -> Option:
     """Declare an option without a value."""
-    return Option((name,), {"help": words, "action": "store_true"})
+    return lambda parser: parser.add_argument(name, help=words, action="store_true")
 
 
-def group(title: str, *options: Option) -> tuple[Option, ...]:
-    """Put options under a heading of their own in the help."""
-    return tuple(replace(each, group=title) for each in options)
+def group(title: str, *options: Option) -> Option:
+    """Put options under a heading in the help."""
+
+    def add(parser: argparse.ArgumentParser) -> None:
+        headed = parser.add_argument_group(title)
+        for add_option in options:
+            add_option(headed)
+
+    return add
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Command:
     description: str
     options: tuple[Option, ...]
     run: Callable[[argparse.Namespace], int | None]
-    extra: str | None  # the extra of pyproject.toml to name where a module is missing, if not the module's first
+    extra: str | None  # the extra of pyproject.toml to name if a module is missing; None: as cli.py has it
     examples: str
 
     def __call__(self, args: argparse.Namespace) -> int:
@@ -67,20 +71,19 @@ def command(
 
 
 def make_parser(commands: Sequence[Command]) -> argparse.ArgumentParser:
-    """Make the parser of `lexiscope` with these commands. `run` of what it parses is the command."""
+    """Make the parser of `lexiscope` with these commands, which all have --data. In the arguments that it returns,
+    `run` is the command."""
     parser = argparse.ArgumentParser(prog="lexiscope", description="Read a transformer's weights as words.")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for each in commands:
         subparser = subparsers.add_parser(each.name, help=each.summary, description=each.description)
         if each.examples:
             subparser.epilog, subparser.formatter_class = each.examples, argparse.RawDescriptionHelpFormatter
-        groups = {"": subparser} | {
-            title: subparser.add_argument_group(title) for title in {option.group for option in each.options} - {""}
-        }
-        for option in each.options:
-            groups[option.group].add_argument(*option.names, **option.settings)
         data = Path(os.environ.get("LEXISCOPE_DATA") or "data")  # read when a command starts, not when it is imported
-        subparser.set_defaults(run=each, usage_error=subparser.error, data=data)
+        words = "where the indexes are (default: the environment's LEXISCOPE_DATA, else ./data)"
+        for add_option in (*each.options, option("--data", words, Path, metavar="DIR", default=data)):
+            add_option(subparser)
+        subparser.set_defaults(run=each, usage_error=subparser.error)
     return parser
 
 
@@ -135,9 +138,6 @@ METAVARS = {positive: "N", natural: "N", int: "N", amount: "N", layers: "A-B"}  
 
 # Options that several commands have.
 
-DATA = option(
-    "--data", "where the indexes are (default: the environment's LEXISCOPE_DATA, else ./data)", Path, metavar="DIR"
-)
 MODEL = option("model", "a model that is built, or demo", metavar="MODEL")
 TWO_MODELS = tuple(
     option(name, "a model that is built, or whatever `lexiscope precompute` takes", metavar=name.upper())
@@ -184,7 +184,7 @@ LISTEN = (
 CHILD = flag("--child", argparse.SUPPRESS)  # the command ends when its standard input does
 
 
-# What long commands do before they start, and when they are interrupted.
+# How long commands begin, run and end.
 
 
 def check_folder(data: Path) -> None:
@@ -197,6 +197,27 @@ def check_folder(data: Path) -> None:
         raise BuildError(f"--data {data} is a file: give a folder, or a place where one can be made")
     if data.exists() and not os.access(data, os.W_OK | os.X_OK):
         raise BuildError(f"--data {data} cannot be written to: check its permissions, or choose another folder")
+
+
+class Progress(Protocol):
+    def stop(self) -> None: ...
+
+
+P = TypeVar("P", bound=Progress)
+
+
+@contextmanager
+def stopping(progress: P, failed: str = "", error: type[LexiscopeError] = BuildError) -> Iterator[P]:
+    """Stop showing progress at the end. An OSError, of a disk or a folder that does not do what every disk does, is
+    raised as `error`, with a message that begins with `failed`, if that is given."""
+    try:
+        yield progress
+    except OSError as reason:
+        if not failed:
+            raise
+        raise error(f"{failed}: {reason}") from reason
+    finally:
+        progress.stop()
 
 
 @contextmanager
@@ -215,7 +236,7 @@ def exit_on_signals(state: str) -> Iterator[None]:
 
     former_handlers: dict[signal.Signals, Any] = {}
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+        if signal.getsignal(number) != signal.SIG_IGN:  # which nohup sets
             former_handlers[number] = signal.signal(number, interrupt)
     try:
         yield

@@ -3,7 +3,6 @@
 import argparse
 
 from lexiscope.app.commands.command import (
-    DATA,
     DEVICE,
     GOES_ON,
     THREADS,
@@ -13,8 +12,8 @@ from lexiscope.app.commands.command import (
     exit_on_signals,
     flag,
     kinds,
+    stopping,
 )
-from lexiscope.precompute.errors import BuildError
 
 
 @command(
@@ -23,7 +22,6 @@ from lexiscope.precompute.errors import BuildError
     "Compare two models that share tokens: how alike their layers are, which layer goes with which, and the best "
     "matches of every vector in the other model. Goes on with a comparison that was stopped.",
     *TWO_MODELS,
-    DATA,
     kinds("all that both models have"),
     DEVICE,
     THREADS,
@@ -37,12 +35,7 @@ def run(args: argparse.Namespace) -> None:
         from lexiscope.precompute.weights.architectures import describe
         from lexiscope.precompute.weights.difference import Difference
 
-        progress = CompareProgress()
-        try:
+        with stopping(CompareProgress(), f"{args.a} and {args.b} cannot be compared in {args.data}") as progress:
             found = (find_weights(asked, args.data) for asked in (args.a, args.b))
             a, b = (weights if isinstance(weights, Difference) else describe(weights) for weights in found)
             compare(a, b, args.data, CompareOptions(args.kinds, args.force, args.device, args.threads), progress)
-        except OSError as error:  # a disk or a folder that does not do what every disk does
-            raise BuildError(f"{args.a} and {args.b} cannot be compared in {args.data}: {error}") from error
-        finally:
-            progress.stop()

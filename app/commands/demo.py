@@ -1,4 +1,4 @@
-"""`lexiscope demo`: fetches a small real model, builds its index, serves it meanwhile, and shows a few of its lists."""
+"""`lexiscope demo`: fetch a small real model, build its index, serve it meanwhile, and show a few of its lists."""
 
 import argparse
 import subprocess
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lexiscope.app.commands import models, precompute, seeds, show
-from lexiscope.app.commands.command import BUILD, DATA, LISTEN, command, flag, make_parser
+from lexiscope.app.commands.command import BUILD, LISTEN, command, flag, make_parser
 from lexiscope.precompute.errors import NotFound, ServeError
 
 TOUR = (
@@ -22,7 +22,6 @@ TOUR = (
     "demo",
     "fetch a small real model, build its index, browse it",
     "Fetch SmolLM2-135M, build its index, show a few of its lists, and serve it all the while.",
-    DATA,
     *LISTEN,
     flag("--no-serve", "stop when it is built, without the explorer"),
     *BUILD,
@@ -48,8 +47,8 @@ def build_and_show(args: argparse.Namespace) -> None:
 def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """Start the server in a process of its own, and give the process and the line with its address.
 
-    The server ends when this process does, however that ends. Unless --port is given, it takes any free port if the
-    usual one is taken: whoever tries the demo may have another server.
+    The server ends when this process does, also when this process is killed. Unless --port is given, it takes any free
+    port if the usual one is taken: people who try the demo may have another server.
     """
     from lexiscope.app.live.process import lexiscope_command
 
@@ -61,7 +60,7 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
         assert child.stdout
         try:
             address = child.stdout.readline().strip()
-            if not address:  # it has said why; nobody should wait for a build and have no explorer at its end
+            if not address:  # the child has printed why; a build without the explorer is not what was asked for
                 raise ServeError("the explorer cannot start, so nothing is built; --no-serve builds without it")
             print(address, flush=True)
             yield child, address
@@ -70,7 +69,7 @@ def serve_meanwhile(args: argparse.Namespace) -> Iterator[tuple["subprocess.Pope
 
 
 def show_tour(data: Path) -> None:
-    """Print the tour, without what it would show of layers that are not built (--layers)."""
+    """Print the tour; leave out what it would show of layers that are not built (--layers)."""
     parser = make_parser([seeds.run, show.run, models.run])
     for question, words in TOUR:
         print(f"\n{question}\n$ lexiscope {words}", flush=True)

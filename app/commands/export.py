@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from lexiscope.app.commands.command import DATA, MODEL, command, exit_on_signals, option, positive, some_of
+from lexiscope.app.commands.command import MODEL, command, exit_on_signals, option, positive, some_of, stopping
 from lexiscope.precompute.shape import LENSES, MATRICES, SIDES
 
 NAMES = (*SIDES, *MATRICES)
@@ -31,16 +31,12 @@ NAMES = (*SIDES, *MATRICES)
     ),
     option("--format", "of the files (parquet)", choices=("parquet", "csv"), default="parquet"),
     option("--threads", "files that are written at once (2)", positive, default=2),
-    DATA,
 )
 def run(args: argparse.Namespace) -> None:
     with exit_on_signals("Nothing was written; the same command begins anew"):
         from lexiscope.precompute.export.job import ExportOptions, ExportProgress, export
         from lexiscope.precompute.index.data_folder import open_model
 
-        progress = ExportProgress()
-        try:
-            chosen = ExportOptions(args.kinds, args.lenses, args.format, args.threads)
+        chosen = ExportOptions(args.kinds, args.lenses, args.format, args.threads)
+        with stopping(ExportProgress()) as progress:
             export(open_model(args.data, args.model), args.output, chosen, progress)
-        finally:
-            progress.stop()

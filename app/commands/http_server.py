@@ -1,4 +1,4 @@
-"""How this program listens: sockets, the limits that uvicorn has, and open files. The same for `serve` and `worker`."""
+"""How `serve` and `worker` listen: sockets, the limits that uvicorn has, and open files."""
 
 import resource
 import socket
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from lexiscope.app.settings import Settings
 
 BACKLOG = 2048
-HEADER_BYTES = 1 << 15  # of a request, beside its address; more answer 400
-MOST_FILES = 65536
+HEADER_BYTES = 1 << 15  # of a request, beside its address; a longer head answers 400
+MOST_OPEN_FILES = 65536
 
 
 def make_server(
     app: "ASGIApp", settings: "Settings", *, grace_seconds: int, keep_alive_seconds: int = 5
 ) -> "uvicorn.Server":
-    """`grace_seconds`: what answers on their way have when the server is to stop."""
+    """Make a server. `grace_seconds`: the time that answers on their way have when it stops."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -33,7 +33,7 @@ def make_server(
         ws="none",
         lifespan="on",
         log_level=settings.log_level,
-        access_log=False,  # it would log what visitors type; app/middleware/request_log.py does not
+        access_log=False,  # it would log what visitors type; app/asgi/middleware.py does not
         server_header=False,
         limit_concurrency=min(settings.connections, raise_file_limit() * 3 // 4) + 1,  # uvicorn refuses the last one
         h11_max_incomplete_event_size=settings.url_limit + HEADER_BYTES,
@@ -44,17 +44,17 @@ def make_server(
 
 
 def raise_file_limit() -> int:
-    """How many files may be open from now on."""
+    """Let this process open as many files as the system allows, and return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    return MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    return MOST_OPEN_FILES if soft == resource.RLIM_INFINITY else soft
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that takes connections from now on; ServeError says why there can be none."""
+    """Return a socket that takes connections from now on; ServeError says why there can be none."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -76,7 +76,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def listen_at_path(path: Path) -> socket.socket:
-    """A Unix socket that only this user can connect to; one that a dead process left there is replaced."""
+    """Return a Unix socket that only this user can connect to; a socket that a dead process left there is replaced."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if path.is_socket() and not _somebody_listens(path):
@@ -97,12 +97,12 @@ def _somebody_listens(path: Path) -> bool:
 
 
 def browser_address(listener: socket.socket) -> str:
-    """What to open in a browser on this machine."""
+    """Return the address to open in a browser on this machine."""
     host, port = listener.getsockname()[:2]
     return url_of(host, port)
 
 
 def url_of(host: str, port: int) -> str:
-    """Of what listens at this address, on this machine."""
+    """Return the URL, on this machine, of a server that listens at this host and port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

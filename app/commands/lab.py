@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexiscope.app.commands.command import (
-    DATA,
     DEVICE,
     GOES_ON,
     MODEL,
@@ -16,16 +15,16 @@ from lexiscope.app.commands.command import (
     option,
     positive,
     some_of,
+    stopping,
     text_limits,
 )
-from lexiscope.precompute.errors import BuildError
 from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from lexiscope.precompute.index.lab_record import LabRecord
 
 MEASUREMENTS = ("similarity", "inverse", "coverage")
-ACTIVE, LIMIT, LENGTH = 10, 60, 128  # vectors, texts, tokens of a text
+ACTIVE_VECTORS, LAB_TEXTS, LAB_TOKENS = 10, 60, 128  # tokens of each text
 LARGEST_SEED = (1 << 31) - 1
 
 
@@ -51,8 +50,13 @@ LARGEST_SEED = (1 << 31) - 1
         Path,
         metavar="FILE",
     ),
-    *text_limits(LIMIT, LENGTH),
-    option("--m", f"how many vectors count as active; the paper does not say ({ACTIVE})", positive, default=ACTIVE),
+    *text_limits(LAB_TEXTS, LAB_TOKENS),
+    option(
+        "--m",
+        f"how many vectors count as active; the paper does not say ({ACTIVE_VECTORS})",
+        positive,
+        default=ACTIVE_VECTORS,
+    ),
     option(
         "--seed",
         "of all that is drawn at random (0)",
@@ -60,7 +64,6 @@ LARGEST_SEED = (1 << 31) - 1
         default=0,
         metavar="N",
     ),
-    DATA,
     DEVICE,
     flag("--force", "measure anew what was measured already"),
 )
@@ -76,19 +79,14 @@ def run(args: argparse.Namespace) -> None:
             only=args.only, texts=read_texts(args.texts, labelled=False) if args.texts else None, seed=args.seed,
             m=args.m, limit=args.limit, length=args.tokens, device=args.device, force=args.force,
         )  # fmt: skip
-        progress = LabProgress()
-        try:
+        with stopping(LabProgress(), f"{args.model} cannot be measured in {args.data}") as progress:
             record = measure(index, lambda: weights_of_index(index), chosen, progress)
-        except OSError as error:  # a disk or a folder that does not do what every disk does
-            raise BuildError(f"{args.model} cannot be measured in {args.data}: {error}") from error
-        finally:
-            progress.stop()
     for line in _lines(args.model, record):
         print(plain(line))
 
 
 def _lines(name: str, record: "LabRecord") -> list[str]:
-    """What there is now, in a few numbers; the page has all of them."""
+    """Return a few of the numbers that were measured; the page has all of them."""
     lines = []
     if record.similarity and (ff := record.similarity.ff):
         lines.append(f"similarity of keys and values: {_mean(ff.matched)} (shuffled {_mean(ff.shuffled)})")

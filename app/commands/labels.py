@@ -1,11 +1,11 @@
-"""`lexiscope labels check`: reads files of labels as the server does, and says what is wrong with them."""
+"""`lexiscope labels check`: read files of labels as the server does, and say what is wrong with them."""
 
 import argparse
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import DATA, command, option
+from lexiscope.app.commands.command import command, option
 from lexiscope.precompute.errors import LexiscopeError, NotFound
 from lexiscope.precompute.plain_text import plain
 
@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     "folder has an index of the model, also whether it has such a parameter.",
     option("action", "check: say what is wrong with files of labels", choices=("check",), metavar="ACTION"),
     option("files", "files of labels (default: all in DATA/labels)", Path, metavar="FILE", nargs="*"),
-    DATA,
 )
 def run(args: argparse.Namespace) -> int:
-    """1 if anything is wrong."""
+    """Print what is wrong with each file; return 1 if anything is."""
     from lexiscope.precompute.index.label_files import LABELS, label_paths, plain_path, read_label_file
 
     folder = args.data / LABELS
@@ -49,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _misplaced(file: "LabelFile", data: Path) -> tuple[str, ...]:
-    """Labels of parameters that a model here does not have."""
-    from lexiscope.app.library.model_labels import ModelLabels
+    """Return what is wrong with labels of parameters that a model of the data folder does not have."""
+    from lexiscope.app.library.labels import ModelLabels
     from lexiscope.precompute.index.data_folder import open_model
 
     faults: list[str] = []

@@ -1,16 +1,15 @@
 """`lexiscope models`: what is built, how far, how large, and which models are compared.
-Reads manifests and headers, never lists."""
+The command reads manifests and headers, never lists."""
 
 import argparse
 
-from lexiscope.app.commands.command import DATA, command
+from lexiscope.app.commands.command import command
 
 
 @command(
     "models",
     "what is built, how far, how large",
     "Show which models are built, how far, how large their indexes are, and which are compared.",
-    DATA,
 )
 def run(args: argparse.Namespace) -> None:
     from rich.console import Console

@@ -1,4 +1,4 @@
-"""`lexiscope precompute`: builds indexes of models, or goes on with builds that were stopped."""
+"""`lexiscope precompute`: build indexes of models, or go on with builds that were stopped."""
 
 import argparse
 import re
@@ -6,7 +6,16 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import BUILD, DATA, GOES_ON, amount, check_folder, command, exit_on_signals, option
+from lexiscope.app.commands.command import (
+    BUILD,
+    GOES_ON,
+    amount,
+    check_folder,
+    command,
+    exit_on_signals,
+    option,
+    stopping,
+)
 from lexiscope.precompute.errors import BuildError, LexiscopeError
 from lexiscope.precompute.plain_text import plain
 
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def ray_address(text: str) -> str:
-    """Parse where a Ray cluster is."""
+    """Parse the address of a Ray cluster."""
     if text in ("auto", "local") or re.fullmatch(r"ray://[^/\s]+:[0-9]{1,5}", text):
         return text
     raise argparse.ArgumentTypeError(f"{text!r} is none of auto, local and ray://HOST:PORT")
@@ -28,7 +37,6 @@ def ray_address(text: str) -> str:
     "build the index of a model",
     "Build the index of a model, or of what a fine-tune changed in it, or go on with a build that was stopped.",
     option("models", "a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`", nargs="+", metavar="MODEL"),
-    DATA,
     *BUILD,
     option("--revision", "a branch, tag or commit on the Hub (default: as built, else main)"),
     option(
@@ -45,7 +53,7 @@ def ray_address(text: str) -> str:
     option("--gpus-per-task", "of the cluster's GPUs, such as 1 or 0.5 (default: 1 if it has any)", amount),
 )
 def run(args: argparse.Namespace) -> int:
-    """A model that fails does not keep the others from being built."""
+    """Build all models; if one fails, the others are still built, and the exit code is 1."""
     if args.name is not None and (args.minus is None or len(args.models) > 1):
         raise BuildError(
             f"--name {args.name} is for one difference: lexiscope precompute MODEL --minus BASE --name NAME"
@@ -58,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _build_here(args: argparse.Namespace) -> int:
-    """One model after the other; the number of those that failed."""
+    """Build one model after the other; return how many failed."""
     failed = 0
     for model in args.models:
         try:
@@ -76,17 +84,12 @@ def _build(model: str, args: argparse.Namespace) -> None:
     from lexiscope.precompute.build.job import build
     from lexiscope.precompute.build.progress import Progress
 
-    progress = Progress()
-    try:
+    with stopping(Progress(), f"{model} cannot be built in {args.data}") as progress:
         build(_find(model, args), args.data, _options(args), progress)
-    except OSError as error:  # a disk or a folder that does not do what every disk does
-        raise BuildError(f"{model} cannot be built in {args.data}: {error}") from error
-    finally:
-        progress.stop()
 
 
 def _build_on_ray(args: argparse.Namespace) -> int:
-    """All models at once; the number of those that failed."""
+    """Build all models at once; return how many failed."""
     check_folder(args.data)
     from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 
@@ -96,11 +99,8 @@ def _build_on_ray(args: argparse.Namespace) -> int:
     from lexiscope.precompute.build.cluster.progress import ClusterProgress
 
     models = [NamedModel(model, partial(_find, model, args)) for model in dict.fromkeys(args.models)]
-    progress = ClusterProgress()
-    try:
+    with stopping(ClusterProgress()) as progress:
         return build_on_ray(models, args.data, _options(args), args.ray, args.gpus_per_task, progress)
-    finally:
-        progress.stop()
 
 
 def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":

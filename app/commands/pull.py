@@ -1,8 +1,18 @@
-"""`lexiscope pull`: takes an index from a repository of the Hub, an address or a folder, or goes on with it."""
+"""`lexiscope pull`: fetch an index from a repository of the Hub, an address or a folder, or go on with it."""
 
 import argparse
+from contextlib import closing
 
-from lexiscope.app.commands.command import DATA, GOES_ON, LAYERS, check_folder, command, exit_on_signals, flag, option
+from lexiscope.app.commands.command import (
+    GOES_ON,
+    LAYERS,
+    check_folder,
+    command,
+    exit_on_signals,
+    flag,
+    option,
+    stopping,
+)
 from lexiscope.precompute.errors import TravelError
 
 
@@ -19,7 +29,6 @@ from lexiscope.precompute.errors import TravelError
     LAYERS,
     option("--revision", "a branch, tag or commit of the repository (default: main)"),
     flag("--force", "replace another index of the same name, once this one is here"),
-    DATA,
     extra="hub",
 )
 def run(args: argparse.Namespace) -> None:
@@ -33,14 +42,9 @@ def run(args: argparse.Namespace) -> None:
         revision = args.revision or ""
         begun_at = unfinished_commit(args.data, args.index, revision)
         published = open_published(args.index, begun_at or args.revision)
-        progress = PullProgress()
-        try:
+        failed = f"{args.index} cannot be pulled to {args.data}"
+        with closing(published), stopping(PullProgress(), failed, TravelError) as progress:
             if begun_at:
                 progress.say(f"{args.index}: going on at the commit where this was begun, {begun_at[:12]}")
             chosen = PullOptions(revision, args.layers, args.force)
             pull(published, args.index, args.data, chosen, progress, is_reserved)
-        except OSError as error:  # a disk or a folder that does not do what every disk does
-            raise TravelError(f"{args.index} cannot be pulled to {args.data}: {error}") from error
-        finally:
-            progress.stop()
-            published.close()

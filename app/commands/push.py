@@ -1,8 +1,8 @@
-"""`lexiscope push`: publishes an index in a dataset repository of the Hub, or goes on with it."""
+"""`lexiscope push`: publish an index in a dataset repository of the Hub, or go on with it."""
 
 import argparse
 
-from lexiscope.app.commands.command import DATA, MODEL, command, exit_on_signals, flag, option
+from lexiscope.app.commands.command import MODEL, command, exit_on_signals, flag, option, stopping
 
 
 @command(
@@ -17,7 +17,6 @@ from lexiscope.app.commands.command import DATA, MODEL, command, exit_on_signals
     option("--revision", "a branch, which is made if it is not there (default: main)"),
     option("--message", "of the commits (default: which layers they bring)"),
     flag("--force", "replace another index in the repository"),
-    DATA,
     extra="hub",
 )
 def run(args: argparse.Namespace) -> None:
@@ -25,9 +24,6 @@ def run(args: argparse.Namespace) -> None:
         from lexiscope.precompute.index.data_folder import open_model
         from lexiscope.precompute.travel.push import PushOptions, PushProgress, push
 
-        progress = PushProgress()
-        try:
-            chosen = PushOptions(args.private, args.revision, args.message or None, args.force)
+        chosen = PushOptions(args.private, args.revision, args.message or None, args.force)
+        with stopping(PushProgress()) as progress:
             push(open_model(args.data, args.model), args.repository, chosen, progress)
-        finally:
-            progress.stop()

@@ -1,4 +1,4 @@
-"""`lexiscope worker --ray`: models as applications of Ray Serve, each at a path of its own, until this ends."""
+"""`lexiscope worker --ray`: run models as applications of Ray Serve, each at its own path, until the command ends."""
 
 import argparse
 import logging
@@ -23,9 +23,13 @@ from lexiscope.precompute.ray_cluster import LOCAL, keep_others_out
 if TYPE_CHECKING:
     from lexiscope.app.worker.ray_serve import WorkerArguments
 
-OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own: answers stay far below
-MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
+OBJECT_STORE_BYTES = 200 << 20  # of a cluster of our own; answers are far smaller
+REPLICA_MARGIN_SECONDS = 1  # that a replica has to say itself that it took too long
 ANSWER_SECONDS = 60  # in which an application that runs must answer at its address
+PASSED_ON = (
+    "threads", "min_replicas", "target_requests", "cpus_per_replica", "gpus_per_replica", "scale_up_seconds",
+    "scale_down_seconds",
+)  # fmt: skip
 
 
 def run_on_ray(args: argparse.Namespace) -> int:
@@ -59,7 +63,7 @@ def run_on_ray(args: argparse.Namespace) -> int:
 
 
 def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -> None:
-    """Serve with its HTTP proxies, on every node or on this one; where it runs already, it stays as it is."""
+    """Start Serve with its HTTP proxies, on every node or on this one; if Serve runs already, it stays as it is."""
     from ray import serve
 
     serve.start(
@@ -67,7 +71,7 @@ def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -
         http_options={
             "host": host,
             "port": port,
-            "request_timeout_s": settings.request_seconds + MARGIN_SECONDS,
+            "request_timeout_s": settings.request_seconds + REPLICA_MARGIN_SECONDS,
             "keep_alive_timeout_s": KEEP_ALIVE_SECONDS,
         },
         logging_config={"log_level": "WARNING", "enable_access_log": False},
@@ -75,7 +79,7 @@ def start_serve(settings: Settings, host: str, port: int, *, everywhere: bool) -
 
 
 def deploy(name: str, application: Any) -> None:
-    """Returns when the replicas have loaded the model; ServeError says why they cannot."""
+    """Return when the replicas have loaded the model; ServeError says why they cannot."""
     from ray import serve
 
     logs = {"log_level": "WARNING", "enable_access_log": False}
@@ -88,12 +92,13 @@ def deploy(name: str, application: Any) -> None:
 
 
 def reason_of(message: str) -> str:
-    """What is wrong, by Serve's message: the last line of a traceback, without the name of the error."""
+    """Return what is wrong by Serve's message: the last line of a traceback, without the name of the error."""
     return re.sub(r"^[\w.]+: ", "", message.strip().rpartition("\n")[2])
 
 
 def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
-    """By the name of the model, which is its path, too. What is wrong with weights or numbers is said at once."""
+    """Return the arguments of each application by its model's name, which is its path, too. A ServeError says what is
+    wrong with weights or numbers before anything starts."""
     from pydantic import ValidationError
 
     from lexiscope.app.worker.ray_serve import WorkerArguments
@@ -111,22 +116,16 @@ def _applications(args: argparse.Namespace) -> "dict[str, WorkerArguments]":
             applications[name] = WorkerArguments(
                 model=str(Path(model).absolute()) if Path(model).exists() else model,
                 data=args.data.absolute(),
-                threads=args.threads,
-                min_replicas=args.min_replicas,
                 max_replicas=args.max_replicas or args.min_replicas,
-                target_requests=args.target_requests,
-                cpus_per_replica=args.cpus_per_replica,
-                gpus_per_replica=args.gpus_per_replica,
-                scale_up_seconds=args.scale_up_seconds,
-                scale_down_seconds=args.scale_down_seconds,
+                **{name: getattr(args, name) for name in PASSED_ON},
             )
         except ValidationError as error:
-            raise ServeError("; ".join(fault["msg"] for fault in error.errors())) from None
+            raise ServeError("; ".join(reason["msg"] for reason in error.errors())) from None
     return applications
 
 
 def _address(args: argparse.Namespace) -> str:
-    """Where Serve is to listen, for people; ServeError if somebody else does, on a cluster of our own."""
+    """Return the address at which Serve will listen; on a cluster of our own, ServeError if another program does."""
     if args.ray_address != LOCAL:
         if not args.port:
             raise ServeError("--port 0 is for a cluster of its own: give the port at which every node is to listen")
@@ -138,7 +137,7 @@ def _address(args: argparse.Namespace) -> str:
 
 
 def check_room(applications: "Mapping[str, WorkerArguments]", there: Mapping[str, float]) -> None:
-    """Replicas that do not fit would be waited for without end."""
+    """Raise a ServeError if the replicas do not fit on this machine: Serve would wait for room without end."""
     for what in ("cpus", "gpus"):
         wanted = sum(one.min_replicas * getattr(one, f"{what}_per_replica") for one in applications.values())
         has = there.get(what.upper()[:-1], 0)
@@ -150,7 +149,7 @@ def check_room(applications: "Mapping[str, WorkerArguments]", there: Mapping[str
 
 
 def _wait_for_answer(name: str, url: str) -> None:
-    """Returns when the application answers there; where Serve ran already, it may listen elsewhere."""
+    """Return when the application answers at the address; if Serve ran already, it may listen elsewhere."""
     import httpx2
 
     deadline = time.monotonic() + ANSWER_SECONDS

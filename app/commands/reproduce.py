@@ -2,7 +2,7 @@
 
 import argparse
 
-from lexiscope.app.commands.command import DATA, JSON, command, option
+from lexiscope.app.commands.command import JSON, command, option
 from lexiscope.precompute.shape import LENSES
 
 PUBLISHED = ("gpt2-medium", "gpt2")
@@ -17,7 +17,6 @@ PUBLISHED = ("gpt2-medium", "gpt2")
     option("--lens", "of our lists: dot, as in the paper, or cosine", choices=LENSES, default="dot"),
     option("--list", "one list entry by entry: vo/21/7, ff/3/2711", dest="chosen", metavar="LIST"),
     JSON,
-    DATA,
 )
 def run(args: argparse.Namespace) -> None:
     from lexiscope.app.views.paper import lists_of, paper_view

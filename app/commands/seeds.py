@@ -1,10 +1,10 @@
-"""`lexiscope seeds`: the vectors that write (or read) words like the ones given, over all layers.
-Needs the weights, which it finds as precompute does, and the index for the words each vector lists."""
+"""`lexiscope seeds`: the vectors that write (or read) words like the given ones, over all layers.
+The command needs the weights, which it finds as precompute does, and the index, for the words of each vector."""
 
 import argparse
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import DATA, MODEL, command, flag, option, positive
+from lexiscope.app.commands.command import MODEL, command, flag, option, positive
 from lexiscope.precompute.shape import LENSES, SEED_KIND, SIDES
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     option("--lens", "dot, as in the paper (the default), or cosine: directions only", choices=LENSES, default="dot"),
     option("--k", "how many to show (default: 20)", positive, default=20),
     flag("--json", "print JSON instead of a table"),
-    DATA,
 )
 def run(args: argparse.Namespace) -> None:
     from lexiscope.app.views.seeds import seed_ranking_view
@@ -65,7 +64,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", lens: str) -> "tuple[FirstTokens, ...]":
-    """Of results in layers that are not built: the weights are here."""
+    """Return the first tokens of results in layers that are not built, made from the weights."""
     from lexiscope.app.views.first_tokens import unbuilt
     from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
     from lexiscope.precompute.live.words import Vocabulary

@@ -6,20 +6,19 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import CHILD, DATA, LISTEN, command, flag
+from lexiscope.app.commands.command import CHILD, LISTEN, command, flag
 from lexiscope.precompute.errors import ServeError
 
 if TYPE_CHECKING:
     from lexiscope.app.settings import Settings
 
-GRACE_SECONDS = 3
+SITE_GRACE_SECONDS = 3
 
 
 @command(
     "serve",
     "browse everything that is built",
     "Serve the explorer: a website over all indexes of the data folder, also while they are built.",
-    DATA,
     *LISTEN,
     CHILD,
     flag("--or-any-port", argparse.SUPPRESS),
@@ -31,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     settings = load(data=args.data, host=args.host, port=args.port)
     logging.basicConfig(level=settings.log_level.upper(), format="%(levelname)s: %(message)s")
-    parse_worker_urls(settings.worker_url)  # what is wrong with it is said before anything is there
+    parse_worker_urls(settings.worker_url)  # says what is wrong with the setting before the server starts
     try:
         listener = listen(settings.host, settings.port)
     except ServeError:
@@ -44,12 +43,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _serve(settings: "Settings", listener: socket.socket, child: bool) -> None:
-    gc.disable()  # the app stays: to look through it again and again while it is made only takes time
+    gc.disable()  # to look through the app again and again while it is made would only take time
     try:
         from lexiscope.app.commands.http_server import make_server
-        from lexiscope.app.server import create_app
+        from lexiscope.app.site.server import create_app
 
-        server = make_server(create_app(settings), settings, grace_seconds=GRACE_SECONDS)
+        server = make_server(create_app(settings), settings, grace_seconds=SITE_GRACE_SECONDS)
         gc.freeze()
     finally:
         gc.enable()

@@ -1,10 +1,10 @@
 """`lexiscope show`: the lists of a neuron, a head, a subhead, a direction, a layer or a token, from the index alone,
-named as people write them. Finding out which are worth showing is for others."""
+named as people write them."""
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from lexiscope.app.commands.command import DATA, JSON, command, option, positive
+from lexiscope.app.commands.command import JSON, command, option, positive
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
@@ -55,7 +55,6 @@ examples:
     option("--preset", "which pairs (default: as the link says, else all)", choices=PRESETS),
     option("--k", f"entries per list, rows per table (default: {ROWS}, with --json all)", positive),
     JSON,
-    DATA,
     examples=EXAMPLES,
 )
 def run(args: argparse.Namespace) -> None:
@@ -89,7 +88,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
-    """What is wrong with the line is said before anything is opened."""
+    """Say what is wrong with the command line before any file is opened."""
     expected = ADDRESSES[kind]
     if kind == "token" and words:
         return
@@ -102,7 +101,7 @@ def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
 
 
 def _named(args: argparse.Namespace, index: "Index") -> tuple[str, list[int], dict[str, Any]]:
-    """The kind of what is asked for, its numbers, and the arguments of a link."""
+    """Return the kind of what is asked for, its numbers, and the arguments of a link."""
     from urllib.parse import parse_qsl
 
     from lexiscope.app.views.layer import token_named

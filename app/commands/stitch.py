@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lexiscope.app.commands.command import (
-    DATA,
     DEVICE,
     TWO_MODELS,
     check_folder,
@@ -13,15 +12,15 @@ from lexiscope.app.commands.command import (
     exit_on_signals,
     option,
     positive,
+    stopping,
     text_limits,
 )
-from lexiscope.precompute.errors import BuildError
 from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
     from lexiscope.precompute.index.stitching import StitchingRun
 
-LAST, LIMIT, LENGTH = 3, 500, 256  # layers of B, texts, tokens of a text
+LAST_LAYERS, STITCHED_TEXTS, STITCHED_TOKENS = 3, 500, 256  # tokens of each text
 
 
 @command(
@@ -38,9 +37,8 @@ LAST, LIMIT, LENGTH = 3, 500, 256  # layers of B, texts, tokens of a text
         metavar="FILE",
         required=True,
     ),
-    option("--last", f"layers of B ({LAST})", positive, default=LAST),
-    *text_limits(LIMIT, LENGTH),
-    DATA,
+    option("--last", f"layers of B ({LAST_LAYERS})", positive, default=LAST_LAYERS),
+    *text_limits(STITCHED_TEXTS, STITCHED_TOKENS),
     DEVICE,
 )
 def run(args: argparse.Namespace) -> None:
@@ -52,17 +50,12 @@ def run(args: argparse.Namespace) -> None:
         from lexiscope.precompute.weights.architectures import describe
 
         texts = read_texts(args.texts)
-        progress = StitchProgress()
-        try:
+        with stopping(StitchProgress(), f"{args.a} and {args.b} cannot be stitched in {args.data}") as progress:
             a, b = (describe(find_checkpoint(asked, args.data)) for asked in (args.a, args.b))
             measured = stitch_models(
                 a, b, args.data, texts, progress,
                 last=args.last, limit=args.limit, length=args.tokens, device=args.device,
             )  # fmt: skip
-        except OSError as error:  # a disk or a folder that does not do what every disk does
-            raise BuildError(f"{args.a} and {args.b} cannot be stitched in {args.data}: {error}") from error
-        finally:
-            progress.stop()
     for line in _lines(a.checkpoint.name, b.checkpoint.name, measured):
         print(plain(line))
 
@@ -87,7 +80,7 @@ def _lines(a: str, b: str, run: "StitchingRun") -> list[str]:
 
 
 def _control(run: "StitchingRun", name: str) -> str:
-    """Accuracy and loss of the state as it is, where both models have one d_model."""
+    """Return accuracy and loss of the state as it is, without the kernel, if both models have the same d_model."""
     if run.identity is None:
         return ""
     rows = {"embedding": run.identity.embedding}

@@ -1,9 +1,9 @@
-"""`lexiscope verify`: checks an index against its checksums, and a random sample of its lists against the weights."""
+"""`lexiscope verify`: check an index against its checksums, and a random sample of its lists against the weights."""
 
 import argparse
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import DATA, MODEL, command, flag, natural, option, positive
+from lexiscope.app.commands.command import MODEL, command, flag, natural, option, positive
 from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
@@ -21,29 +21,28 @@ if TYPE_CHECKING:
     option("--sample", "vectors per kind and layer (2)", positive, default=2),
     option("--seed", "of the random sample, to repeat one (default: a new one)", natural),
     flag("--sums-only", "leave the weights alone"),
-    DATA,
 )
 def run(args: argparse.Namespace) -> int:
     from lexiscope.precompute.index.data_folder import open_model
     from lexiscope.precompute.verify.sums import check_sums
 
     index = open_model(args.data, args.model)
-    problems = _report(check_sums(index), "ok")
+    errors = _report(check_sums(index), "ok")
     if not args.sums_only:
         from lexiscope.app.weights import weights_of_index
         from lexiscope.precompute.verify.sample import check_sample, new_seed
 
         seed = new_seed() if args.seed is None else args.seed
         print(f"re-deriving a sample from the weights (--seed {seed})", flush=True)
-        problems += _report(check_sample(index, weights_of_index(index), args.sample, seed), "equals brute force")
-    verdict = f"{problems} problem{'s' if problems > 1 else ''}" if problems else "everything is as it should be"
-    print(verdict, flush=True)
-    return 1 if problems else 0
+        errors += _report(check_sample(index, weights_of_index(index), args.sample, seed), "equals brute force")
+    print(f"{errors} problem{'s' if errors > 1 else ''}" if errors else "everything is as it should be", flush=True)
+    return 1 if errors else 0
 
 
 def _report(results: "Iterable[Result]", good: str) -> int:
-    problems = 0
-    for name, fault in results:
-        print(plain(f"{name}: {fault or good}"), flush=True)
-        problems += fault is not None
-    return problems
+    """Print each result, and return how many files or lists are wrong."""
+    errors = 0
+    for name, error in results:
+        print(plain(f"{name}: {error or good}"), flush=True)
+        errors += error is not None
+    return errors

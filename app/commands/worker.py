@@ -1,6 +1,6 @@
-"""`lexiscope worker`: a model in memory, which computes what visitors of live pages type.
-The server starts workers by itself; by hand one runs elsewhere, such as on a machine with a GPU. With --ray it is an
-application of Ray Serve (ray_worker.py)."""
+"""`lexiscope worker`: keep a model in memory and compute what visitors of live pages type.
+The server starts workers by itself; start one by hand to run it elsewhere, such as on a machine with a GPU. With --ray
+it is an application of Ray Serve (ray_worker.py)."""
 
 import argparse
 import contextlib
@@ -11,11 +11,11 @@ import sys
 import threading
 from pathlib import Path
 
-from lexiscope.app.commands.command import CHILD, DATA, amount, command, flag, group, option, positive
+from lexiscope.app.commands.command import CHILD, amount, command, flag, group, option, positive
 from lexiscope.precompute.errors import ServeError
 
 KEEP_ALIVE_SECONDS = 120  # longer than the server keeps idle connections (live/connections.py)
-GRACE_SECONDS = 1
+WORKER_GRACE_SECONDS = 1
 
 
 @command(
@@ -30,14 +30,13 @@ GRACE_SECONDS = 1
         required=True,
         action="append",
     ),
-    DATA,
     option("--device", "auto, cpu, cuda, cuda:1, ... (default: LEXISCOPE_DEVICE, else auto)"),
     option("--threads", "on the CPU (default: one per core; with --ray, one per CPU of a replica)", positive),
     option("--socket", "listen at a Unix socket instead of a port", Path, metavar="PATH"),
     option("--host", "the address to listen at (default: 127.0.0.1)", default="127.0.0.1"),
     option("--port", "the port; 0: any (default: 8100)", int, default=8100),
     CHILD,
-    *group(
+    group(
         "with --ray, of each model",
         flag("--ray", "run replicas as an application of Ray Serve"),
         option(
@@ -104,7 +103,7 @@ def _run_one(args: argparse.Namespace) -> int:
         server.should_exit = True
 
     app = create_worker(loaded_model.engine, name, loaded_model.weights, settings, stop)
-    server = make_server(app, settings, grace_seconds=GRACE_SECONDS, keep_alive_seconds=KEEP_ALIVE_SECONDS)
+    server = make_server(app, settings, grace_seconds=WORKER_GRACE_SECONDS, keep_alive_seconds=KEEP_ALIVE_SECONDS)
     loaded.set()
     say_line(READY if args.child else f"The worker of {name} is at {address} (Ctrl-C ends it)")
     try:
@@ -117,7 +116,7 @@ def _run_one(args: argparse.Namespace) -> int:
 
 
 def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
-    """The socket, and its address for people."""
+    """Return the socket, and its address for people."""
     from lexiscope.app.commands.http_server import browser_address, listen, listen_at_path
 
     if args.socket:
@@ -127,7 +126,7 @@ def _listen(args: argparse.Namespace) -> tuple[socket.socket, str]:
 
 
 def _exit(socket_path: Path | None) -> None:
-    """Ends the process at once and removes the socket and its folder: a parent that was killed could not."""
+    """End the process at once, and remove the socket and its folder, which a parent that was killed could not."""
     if socket_path:
         with contextlib.suppress(OSError):
             socket_path.unlink(missing_ok=True)
@@ -143,6 +142,6 @@ def _say_loading(loaded: threading.Event) -> None:
 
 
 def say_line(line: str) -> None:
-    """Writes a line at once: `print` writes its end apart, and another thread's line may come between."""
+    """Write a line at once: `print` writes its end apart, and another thread's line may come between."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()

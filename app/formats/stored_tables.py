@@ -6,7 +6,7 @@ from typing import Any
 
 from lexiscope.app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
-from lexiscope.app.library.card import ModelCard
+from lexiscope.app.library.library import ModelCard
 from lexiscope.app.views.first_words import FIRST as FIRST_WORDS
 from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.layer import FIRST, LayerView, NeuronRow

@@ -26,8 +26,8 @@ from lexiscope.app.html import (
     tokens,
 )
 from lexiscope.app.html.assets import folder
-from lexiscope.app.library.model_labels import ModelLabels
-from lexiscope.app.library.two_models import TwoModels
+from lexiscope.app.library.labels import ModelLabels
+from lexiscope.app.library.library import TwoModels
 from lexiscope.app.views import difference, lengths, parse_address, through_heads
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts

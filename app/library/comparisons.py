@@ -1,11 +1,10 @@
 """The comparisons in a data folder, each opened once and kept up to date while files come and go."""
 
-import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.checks import for_visitors
+from lexiscope.app.library.watched import Watched
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
 from lexiscope.precompute.files import Stamp, stamp_of
 from lexiscope.precompute.index.comparison import Comparison, comparison_folders
@@ -16,7 +15,7 @@ Names = tuple[str, str]  # of A and of B
 
 
 def weights_of(model: ComparedModel | Manifest) -> tuple[str, str]:
-    """What tells the weights that were compared, or that an index is of, from others; of a difference both models'."""
+    """Return the hash of the weights that were compared, or indexed, and of a difference also that of its base."""
     return model.weights_sha256, model.minus.weights_sha256 if model.minus else ""
 
 
@@ -26,43 +25,42 @@ class ComparisonCard:
 
     a: str
     b: str
-    tokens: int = 0  # that both have; 0 of one that cannot be used
+    tokens: int = 0  # how many both models have; 0 if the comparison cannot be used
     kinds: tuple[str, ...] = ()
     stitched: bool = False
-    fault: str | None = None
+    fault: str | None = None  # why the comparison cannot be used
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """All comparisons as they were when they were last looked at: each, or why it cannot be used."""
+class _Opened:
+    """All comparisons of the folder, each open or as the error that says why it cannot be used."""
 
-    at: float
-    opened: dict[Names, Comparison | LexiscopeError]
-    files: dict[Names, tuple[Stamp | None, ...]]  # of those that each lists
+    comparisons: dict[Names, Comparison | LexiscopeError]
+    files: dict[Names, tuple[Stamp | None, ...]]  # the stamps of the files that each comparison lists
     cards: tuple[ComparisonCard, ...]
     version: str
 
 
 class Comparisons:
+    """`every`: seconds between two looks at the files."""
+
     def __init__(self, data: Path, every: float = 1.0) -> None:
         self.data = data
-        self.every = every  # seconds between two looks
-        self._lock = threading.Lock()
-        self._seen: _Seen | None = None
+        self._opened = Watched(self._read, every)
 
     def cards(self) -> tuple[ComparisonCard, ...]:
-        return self._look().cards
+        return self._opened.value().cards
 
     def version(self) -> str:
-        """Another one whenever a page that shows something of a comparison may show something else."""
-        return self._look().version
+        """Return a text that changes whenever a page may show something else of a comparison."""
+        return self._opened.value().version
 
     def find(self, a: str, b: str) -> Comparison:
-        """NotFound says which there are; another error, why this one cannot be used."""
-        opened = self._look().opened
-        comparison = opened.get((a, b))
+        """Return a comparison; NotFound says which there are, another error why this one cannot be used."""
+        comparisons = self._opened.value().comparisons
+        comparison = comparisons.get((a, b))
         if comparison is None:
-            there = ", ".join(f"{one} with {other}" for one, other in opened)
+            there = ", ".join(f"{one} with {other}" for one, other in comparisons)
             raise NotFound(
                 f"{a} is not compared with {b} (compared: {there or 'none'}); `lexiscope compare {a} {b}` does it"
             )
@@ -71,10 +69,10 @@ class Comparisons:
         return comparison
 
     def of_model(self, name: str) -> list[Comparison]:
-        """Those that can be used with the model on either side; where two models are compared both ways, the one in
-        which it comes first."""
+        """Return the comparisons that can be used with the model on either side; where two models are compared both
+        ways, the one in which it comes first."""
         chosen: dict[str, Comparison] = {}
-        for (a, b), comparison in self._look().opened.items():
+        for (a, b), comparison in self._opened.value().comparisons.items():
             if name not in (a, b) or isinstance(comparison, LexiscopeError):
                 continue
             other = b if a == name else a
@@ -82,53 +80,44 @@ class Comparisons:
                 chosen[other] = comparison
         return list(chosen.values())
 
-    def _look(self) -> _Seen:
-        seen = self._seen
-        if seen is not None and time.monotonic() - seen.at < self.every:
-            return seen
-        with self._lock:
-            seen = self._seen
-            if seen is None or time.monotonic() - seen.at >= self.every:
-                seen = self._seen = self._read(seen)
-        return seen
-
-    def _read(self, before: _Seen | None) -> _Seen:
-        """One of which any file has changed is opened anew: what was made of it is then made anew, too."""
-        opened: dict[Names, Comparison | LexiscopeError] = {}
+    def _read(self, before: _Opened | None) -> _Opened:
+        """Open every comparison of which any file has changed since."""
+        comparisons: dict[Names, Comparison | LexiscopeError] = {}
         files: dict[Names, tuple[Stamp | None, ...]] = {}
         for folder in self._folders():
             names = folder.parent.name, folder.name
-            known = before.opened.get(names) if before else None
+            known = before.comparisons.get(names) if before else None
             if before and isinstance(known, Comparison) and not known.is_changed():
                 files[names] = _stamps(known)
                 if files[names] == before.files[names]:
-                    opened[names] = known
+                    comparisons[names] = known
                     continue
             try:
-                opened[names] = comparison = Comparison.open(folder)
+                comparisons[names] = comparison = Comparison.open(folder)
                 files[names] = _stamps(comparison)
             except LexiscopeError as error:
-                opened[names] = error.bare()
-        cards = tuple(self._card(names, comparison) for names, comparison in opened.items())
+                comparisons[names] = error.bare()
+        cards = tuple(self._card(names, comparison) for names, comparison in comparisons.items())
         facts = [
             f"{names}: {(comparison.stamp, files[names]) if isinstance(comparison, Comparison) else comparison}"
-            for names, comparison in opened.items()
+            for names, comparison in comparisons.items()
         ]
-        return _Seen(time.monotonic(), opened, files, cards, "; ".join(facts))
+        return _Opened(comparisons, files, cards, "; ".join(facts))
 
     def _folders(self) -> list[Path]:
         try:
             return comparison_folders(self.data)
         except IndexFault:
-            return []  # models are there without their comparisons
+            return []  # models are served without their comparisons
 
-    def _card(self, names: Names, opened: Comparison | LexiscopeError) -> ComparisonCard:
+    def _card(self, names: Names, comparison: Comparison | LexiscopeError) -> ComparisonCard:
         a, b = names
-        if isinstance(opened, LexiscopeError):
-            return ComparisonCard(a=a, b=b, fault=for_visitors(opened, self.data))
-        return ComparisonCard(a=a, b=b, tokens=opened.tokens, kinds=opened.kinds, stitched=opened.stamp[1] is not None)
+        if isinstance(comparison, LexiscopeError):
+            return ComparisonCard(a=a, b=b, fault=for_visitors(comparison, self.data))
+        stitched = comparison.stamp[1] is not None
+        return ComparisonCard(a=a, b=b, tokens=comparison.tokens, kinds=comparison.kinds, stitched=stitched)
 
 
 def _stamps(comparison: Comparison) -> tuple[Stamp | None, ...]:
-    """Of its finished files; None of one that is missing."""
+    """Return the stamps of its finished files; None for a file that is missing."""
     return tuple(stamp_of(comparison.folder / entry.file) for entry in comparison.record.files.values())

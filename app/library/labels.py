@@ -1,17 +1,19 @@
 """What people said of parameters: the labels in a data folder, and those that come with Lexiscope. Files are read once
-and looked at for changes; what is wrong with one is said, and the others serve."""
+and again when they change; what is wrong with one is said, and the others serve."""
 
 import hashlib
-import threading
-import time
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeAlias
 
-from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.library.watched import Watched
 from lexiscope.precompute.files import Stamp, stamp_of
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.label_address import DIRECTIONS, NEURONS, SUBHEADS, LabelAddress
 from lexiscope.precompute.index.label_files import (
     LABELS,
     MOST_BYTES,
@@ -19,24 +21,25 @@ from lexiscope.precompute.index.label_files import (
     MOST_FILES,
     FiledLabel,
     LabelFile,
+    first_faults,
     label_paths,
     plain_path,
     read_label_file,
 )
+from lexiscope.precompute.paper.labels import FILE as PAPER
 from lexiscope.precompute.paper.labels import paper_labels
 from lexiscope.precompute.plain_text import file_size
+from lexiscope.precompute.shape import Shape
 
-WAIT_SECONDS = 0.5  # for files to be read; those that take longer are there a moment later
+WAIT_SECONDS = 0.5  # for files to be read; labels of files that take longer are shown a moment later
 
-
-def built_in_labels() -> tuple[FiledLabel, ...]:
-    """Those that come with Lexiscope: the lists that the paper printed."""
-    return paper_labels()
+_Key: TypeAlias = tuple[str, int | None, int | None, int | None]  # kind, layer, head or neuron, subhead or direction
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The folder as a look finds it, and what is wrong with it as such."""
+class _Folder:
+    """The files of the folder, and what is wrong with the folder itself."""
 
     stamps: dict[Path, Stamp | None] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
@@ -44,34 +47,31 @@ class _Seen:
 
 @dataclass(frozen=True)
 class _Read:
-    """All files as they were when they were last read."""
+    """The labels of all files, as they were when they were last read."""
 
-    seen: _Seen | None = None
+    by_model: dict[str, list[FiledLabel]]
+    folder: _Folder | None = None
     files: dict[Path, LabelFile] = field(default_factory=dict)
     faults: tuple[str, ...] = ()
-    by_model: dict[str, list[FiledLabel]] = field(default_factory=dict)
     version: str = ""
 
 
 class Labels:
-    """The folder is looked at now and then, which takes a stat for each file; files are read in a thread."""
+    """`every`: seconds between two looks at the folder, which take a stat for each file. A thread reads files."""
 
     def __init__(
-        self, data: Path, every: float = 1.0, built_in: Callable[[], tuple[FiledLabel, ...]] = built_in_labels
+        self, data: Path, every: float = 1.0, built_in: Callable[[], tuple[FiledLabel, ...]] = paper_labels
     ) -> None:
         self.folder = data / LABELS
-        self.every = every  # seconds between two looks
         self._built_in = built_in()
-        self._looked = float("-inf")
-        self._read = _Read(by_model=_by_model(self._built_in))
         self._reading: Future[_Read] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="labels")
-        self._lock = threading.Lock()
+        self._read = Watched(self._refresh, every, lambda _: self._reading is not None)
         self._models: dict[str, tuple[str, str, ModelLabels]] = {}
 
-    def of(self, index: Index) -> ModelLabels:
-        """Those of a model, which has an index."""
-        read, name, build = self._look(), index.manifest.model, index.manifest.build
+    def of(self, index: Index) -> "ModelLabels":
+        """Return the labels of the model that an index is of."""
+        read, name, build = self._read.value(), index.manifest.model, index.manifest.build
         version, of_build, labels = self._models.get(name, ("", "", None))
         if labels is None or (version, of_build) != (read.version, build):
             labels = ModelLabels(read.by_model.get(name, ()), index.shape)
@@ -79,62 +79,57 @@ class Labels:
         return labels
 
     def faults(self) -> tuple[str, ...]:
-        """What is wrong with files, each by its name."""
-        return self._look().faults
+        """Return what is wrong with files; each text begins with a file's name."""
+        return self._read.value().faults
 
     def version(self) -> str:
-        """Another one whenever labels may be others."""
-        return self._look().version
+        """Return a text that changes whenever labels may be others."""
+        return self._read.value().version
 
-    def _look(self) -> _Read:
-        if time.monotonic() - self._looked >= self.every or self._reading:
-            with self._lock:
-                self._refresh()
-        return self._read
-
-    def _refresh(self) -> None:
-        """Reads what has changed, unless that is under way."""
+    def _refresh(self, before: _Read | None) -> _Read:
+        """Start to read what has changed, unless that is under way, and return what was read last."""
+        before = before or _Read(_by_model(self._built_in))
         if self._reading is None:
-            self._looked = time.monotonic()
-            seen = self._see()
-            if seen == self._read.seen:
-                return
-            self._reading = self._thread.submit(self._read_files, seen, self._read)
+            folder = self._look()
+            if folder == before.folder:
+                return before
+            self._reading = self._thread.submit(self._read_files, folder, before)
             wait([self._reading], WAIT_SECONDS)
-        if self._reading.done():
-            finished, self._reading = self._reading, None
-            self._read = finished.result()
+        if not self._reading.done():
+            return before
+        finished, self._reading = self._reading, None
+        return finished.result()
 
-    def _see(self) -> _Seen:
+    def _look(self) -> _Folder:
         try:
             paths = label_paths(self.folder)
         except OSError as error:
             fault = f"{LABELS}: it cannot be read ({error.strerror}): make it a folder that the server may read"
-            return _Seen(faults=(fault,))
+            return _Folder(faults=(fault,))
         fault = f"{LABELS}: it holds {len(paths)} files, and the first {MOST_FILES} are read: put labels together"
         stamps = {path: stamp_of(path) for path in paths[:MOST_FILES]}
-        return _Seen(stamps, (fault,) if len(paths) > MOST_FILES else ())
+        return _Folder(stamps, (fault,) if len(paths) > MOST_FILES else ())
 
-    def _read_files(self, seen: _Seen, before: _Read) -> _Read:
-        """All files but those that were read before and have not changed since."""
+    def _read_files(self, folder: _Folder, before: _Read) -> _Read:
+        """Read all files but those that have not changed since they were read before."""
         files: dict[Path, LabelFile] = {}
-        faults = list(seen.faults)
+        faults = list(folder.faults)
         left = MOST_BYTES_OF_ALL
-        for path, stamp in seen.stamps.items():
+        for path, stamp in folder.stamps.items():
             name = f"{LABELS}/{plain_path(path.name)}"
-            size = stamp[1] if stamp and stamp[1] <= MOST_BYTES else 0  # a longer one is not read
+            size = stamp[1] if stamp and stamp[1] <= MOST_BYTES else 0  # a longer file is not read
             if size > left:
                 most = file_size(MOST_BYTES_OF_ALL)
                 faults.append(f"{name}: it is left out, for all files together are over {most}: put fewer here")
                 continue
             left -= size
-            is_known = stamp and before.seen and before.seen.stamps.get(path) == stamp and path in before.files
+            is_known = stamp and before.folder and before.folder.stamps.get(path) == stamp and path in before.files
             files[path] = before.files[path] if is_known else read_label_file(path, name, self.folder)
             faults += files[path].faults
         labels = [*self._built_in, *(label for file in files.values() for label in file.labels)]
         facts = repr((faults, labels)).encode("utf-8", "backslashreplace")
         version = hashlib.blake2b(facts, digest_size=12).hexdigest()
-        return _Read(seen, files, tuple(faults), _by_model(labels), version)
+        return _Read(_by_model(labels), folder, files, tuple(faults), version)
 
 
 def _by_model(labels: Iterable[FiledLabel]) -> dict[str, list[FiledLabel]]:
@@ -142,3 +137,93 @@ def _by_model(labels: Iterable[FiledLabel]) -> dict[str, list[FiledLabel]]:
     for filed in labels:
         models.setdefault(filed.label.about.model, []).append(filed)
     return models
+
+
+class ModelLabels:
+    """The labels of one model in the order of its layers, found by what they are about and by their words. It is falsy
+    if there are none."""
+
+    def __init__(self, labels: Iterable[FiledLabel] = (), shape: Shape | None = None) -> None:
+        self._shape = shape
+        self._at: dict[_Key, list[FiledLabel]] = {}
+        fitting: list[FiledLabel] = []
+        faults: dict[str, list[str]] = {}  # by file
+        for filed in labels:
+            if shape and (fault := filed.label.about.what_is_wrong(shape)):
+                faults.setdefault(filed.file, []).append(f"{filed.file}, entry {filed.entry}, address: {fault}")
+                continue
+            fitting.append(filed)
+            self._at.setdefault(self._key(filed.label.about), []).append(filed)
+        self.labels = tuple(sorted(fitting, key=_order))
+        # What is said of labels whose address the model does not have.
+        self.faults = tuple(fault for file, of_file in faults.items() for fault in _misplaced(file, of_file))
+
+    def __bool__(self) -> bool:
+        return bool(self.labels)
+
+    def at(self, kinds: Iterable[str], *numbers: int) -> tuple[FiledLabel, ...]:
+        """Return the labels of any of these kinds, by layer, head or neuron, and subhead or direction."""
+        if not self.labels:
+            return ()
+        keys = (self._key(LabelAddress("", kind, *numbers)) for kind in kinds)
+        return tuple(filed for key in keys for filed in self._at.get(key, ()))
+
+    @property
+    def of_model(self) -> tuple[FiledLabel, ...]:
+        return self.at([""])
+
+    def of_neuron(self, layer: int, neuron: int) -> tuple[FiledLabel, ...]:
+        return self.at(NEURONS, layer, neuron)
+
+    def of_head(self, layer: int, head: int, *matrices: str) -> tuple[FiledLabel, ...]:
+        """Return the labels of the head as such, and of these of its matrices."""
+        return self.at(("head", *matrices), layer, head)
+
+    def of_subhead(self, layer: int, head: int, subhead: int) -> tuple[FiledLabel, ...]:
+        return self.at(SUBHEADS, layer, head, subhead)
+
+    def of_direction(self, layer: int, head: int, direction: int) -> tuple[FiledLabel, ...]:
+        return self.at(DIRECTIONS, layer, head, direction)
+
+    def of_vector(self, vector: Mapping[str, Any]) -> tuple[FiledLabel, ...]:
+        """Return the labels of one vector in a list, or of the neuron, subhead or direction that it is a side of."""
+        kind, layer, head = vector["kind"], vector["layer"], vector["head"]
+        if head is None:
+            return self.at(("ff", kind), layer, vector["index"])
+        if (direction := vector.get("direction")) is not None:
+            return self.at(("svd", kind), layer, head, direction)
+        return self.at(("sub", kind), layer, head, vector["subhead"])
+
+    def with_words(self, text: str) -> list[FiledLabel]:
+        """Return the labels in whose title, text or source every word of the given text begins a word, whatever the
+        case."""
+        words = [f" {word}" for word in _WORD.findall(text.casefold())]
+        if not words:
+            return []
+        return [filed for filed, said in self._with_their_words if all(word in said for word in words)]
+
+    @cached_property
+    def _with_their_words(self) -> list[tuple[FiledLabel, str]]:
+        """The labels, each with its words, a space before each word; those of the title come first."""
+        return [(filed, " " + " ".join(_WORD.findall(_words(filed).casefold()))) for filed in self.labels]
+
+    def _key(self, address: LabelAddress) -> _Key:
+        shared = address.in_shape(self._shape) if self._shape else address
+        return shared.kind, shared.layer, shared.index, shared.sub
+
+
+def _misplaced(file: str, faults: list[str]) -> list[str]:
+    """Return what is said of labels of parameters that a model does not have. Nothing is wrong with the paper's."""
+    if file != PAPER:
+        return first_faults(file, faults)
+    lists = "1 list of the paper is" if len(faults) == 1 else f"{len(faults)} lists of the paper are"
+    return [f"{lists} of parameters that this index does not have: it is smaller than the model they were printed of"]
+
+
+def _words(filed: FiledLabel) -> str:
+    return f"{filed.label.title} {filed.label.text} {filed.label.source}"
+
+
+def _order(filed: FiledLabel) -> tuple[int, ...]:
+    about = filed.label.about
+    return tuple(-1 if number is None else number for number in (about.layer, about.index, about.sub))

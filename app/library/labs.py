@@ -1,28 +1,29 @@
-"""What `lexiscope lab` measured of the models of a data folder, read once as long as the file stays the same."""
+"""What `lexiscope lab` measured of the models of a data folder. A record is read once as long as its file stays."""
 
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.checks import for_visitors
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.files import Stamp, stamp_of
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
 
-KEPT = 32  # records
+KEPT_RECORDS = 32
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Of the very weights of an index; without a record, `fault` says why, or nothing was measured."""
+    """What was measured of the very weights of an index; without a record, `fault` says why there is none, or is ""
+    if nothing was measured."""
 
     record: LabRecord | None = None
     fault: str = ""
 
 
 def lab_version(index: Index) -> str:
-    """Another one whenever what was measured may be something else."""
+    """Return a text that changes whenever what was measured may be something else."""
     return str(stamp_of(index.folder / LAB))
 
 
@@ -38,7 +39,7 @@ def lab_of(index: Index) -> Lab:
     return Lab(record)
 
 
-@lru_cache(KEPT)
+@lru_cache(KEPT_RECORDS)
 def _read(folder: Path, stamp: Stamp | None) -> LabRecord | None:
-    """The stamp only says whether it is the same file still."""
+    """Read the record again when the stamp of its file is another one."""
     return LabRecord.load(folder) if stamp else None

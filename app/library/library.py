@@ -2,77 +2,115 @@
 
 import hashlib
 import threading
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lexiscope.app.library.card import ModelCard, architecture_name
-from lexiscope.app.library.checksums import Checksums
+from lexiscope.app.library.checks import Checksums, for_visitors
 from lexiscope.app.library.comparisons import ComparisonCard, Comparisons, weights_of
-from lexiscope.app.library.fault_text import for_visitors
-from lexiscope.app.library.labels import Labels
-from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.library.labels import Labels, ModelLabels
+from lexiscope.app.library.watched import Watched
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound
 from lexiscope.precompute.files import Stamp, read_regular, stamp_of
 from lexiscope.precompute.index.comparison import Comparison, Side
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER, has_manifest
 from lexiscope.precompute.index.model_names import MODEL_NAME, model_name
+from lexiscope.precompute.shape import Shape
 
 if TYPE_CHECKING:  # importing it costs what `lexiscope show` of a neuron does not need
     from tokenizers import Tokenizer
 
+UNNAMED = {"gpt2": "GPT-2", "llama": "Llama"}  # architectures of indexes from before they stored a name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCard:
+    """A model as the home page lists it."""
+
+    model: str
+    name: str = ""  # what others call it, such as "openai-community/gpt2"; "" if that is not known
+    architecture: str = ""  # the model_type of its config.json
+    architecture_name: str = ""  # what people call it
+    causal: bool = True  # False: an encoder
+    n_layers: int = 0  # 0 if the index cannot be used
+    layers: tuple[int, ...] = ()  # those that can be read
+    best_lens: str = ""  # the lens that reads best: links to a model's pages from elsewhere have it
+    bytes: int = 0
+    revision: str = ""
+    build: str = ""  # of its index
+    origin: str = ""  # where the weights come from, for people
+    tuned: str = ""  # of a difference, the name of the model from which the other is subtracted
+    base: str = ""  # of a difference, the name of that other; "" of a model
+    faults: tuple[str, ...]  # what is wrong with it, for people
+
 
 @dataclass(frozen=True)
-class _Seen:
-    """A model as it was when it was last looked at: an index, or why there is none."""
+class OfTwo:
+    """One of the two models of a difference."""
 
-    at: float
-    index: Index | LexiscopeError
-    checks: tuple[Future[None], ...] = ()  # of files that were touched, still running then
+    name: str  # as the difference has it
+    index: str | None  # the name of an index of the very weights; None if the data folder has none
 
-    def is_fresh(self, every: float) -> bool:
-        changed = isinstance(self.index, Index) and self.index.changed
-        checked = any(check.done() for check in self.checks)
-        return not changed and not checked and time.monotonic() - self.at < every
+
+@dataclass(frozen=True)
+class TwoModels:
+    """The two models of a difference, tuned - base."""
+
+    tuned: OfTwo
+    base: OfTwo
+
+    def __iter__(self) -> Iterator[OfTwo]:
+        return iter((self.tuned, self.base))
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A model's index, or the error that says why it cannot be used; None if there is none any more."""
+
+    index: Index | LexiscopeError | None
+    checks: tuple[Future[None], ...] = ()  # of files that were touched, still running when the index was opened
+
+    def is_outdated(self) -> bool:
+        return (isinstance(self.index, Index) and self.index.changed) or any(check.done() for check in self.checks)
 
 
 class Library:
-    """Files are looked at on the event loop, which takes a stat each; they are hashed in a thread."""
+    """Files are looked at on the event loop, which takes a stat each; a thread makes checksums."""
 
     def __init__(self, data: Path, every: float = 1.0, is_reserved: Callable[[str], bool] = lambda _: False) -> None:
-        """`is_reserved` tells the names that no model may have, because another page has that address."""
+        """`every`: seconds between two looks at the files of one index. `is_reserved` tells the names that no model may
+        have, because another page has that address."""
         self.data = data
+        self.every = every
         self._is_reserved = is_reserved
-        self.every = every  # seconds between two looks at the files of one index
-        self._lock = threading.RLock()
-        self._seen: dict[str, _Seen] = {}
-        self._listed: tuple[float, tuple[ModelCard, ...]] | None = None
+        self._indexes: dict[str, Watched[_Opened]] = {}
+        self._cards = Watched[tuple[ModelCard, ...]](lambda _: tuple(map(self._card, self._folders())), every)
         self._tokenizers: dict[str, tuple[str, Tokenizer | None, Stamp | None]] = {}
+        self._loading = threading.Lock()  # of a tokenizer
         self._checksums = Checksums()
         self._best_lenses: dict[str, str] = {}  # by build
         self._comparisons = Comparisons(data, every)
         self._labels = Labels(data, every)
 
     def index(self, name: str) -> Index:
-        seen = self._seen.get(name)
-        if seen is None or not seen.is_fresh(self.every):
-            seen = self._look(name)
-        if isinstance(seen.index, Index):
-            return seen.index
-        raise type(seen.index)(str(seen.index))
+        """Return the open index of a model; an error says why there is none."""
+        index = self._opened(name).index
+        if isinstance(index, Index):
+            return index
+        assert index
+        raise type(index)(str(index))
 
     def wait_for_checks(self, name: str) -> None:
-        """Waits until the files of a model that were touched have been hashed."""
-        self.index(name)
-        if seen := self._seen.get(name):
-            wait(seen.checks)
+        """Wait until the files of a model that were touched have been compared with their checksums."""
+        wait(self._opened(name).checks)
 
     def version(self) -> str:
-        """Another one whenever the home page may show something else."""
+        """Return a text that changes whenever the home page may show something else."""
         models = [f"{card.model}:{self.index_version(card.model)}" for card in self.cards()]
         return " ".join([*models, self.comparisons_version()]).strip()
 
@@ -80,25 +118,22 @@ class Library:
         return tuple(card.model for card in self.cards())
 
     def cards(self) -> tuple[ModelCard, ...]:
-        """Every model by name; a broken one says so and hides none of the others."""
-        listed = self._listed
-        if listed is None or time.monotonic() - listed[0] >= self.every:
-            listed = self._listed = time.monotonic(), tuple(map(self._card, self._folders()))
-        return listed[1]
+        """Return every model by name; the card of a broken one says what is wrong, and hides no other."""
+        return self._cards.value()
 
     def comparisons(self) -> tuple[ComparisonCard, ...]:
-        """Every comparison of two models, whether they have indexes here or not; a broken one says so."""
+        """Return every comparison of two models, whether they have indexes here or not; a broken one says so."""
         return self._comparisons.cards()
 
     def comparisons_version(self) -> str:
-        """Another one whenever something of a comparison may be shown otherwise."""
+        """Return a text that changes whenever a page may show something else of a comparison."""
         return self._comparisons.version()
 
     def comparison(self, a: str, b: str) -> Comparison:
         return self._comparisons.find(a, b)
 
     def comparisons_of(self, index: Index) -> list[tuple[Side, Comparison]]:
-        """The comparisons of the very weights that an index is of, and which of the two its model is."""
+        """Return the comparisons of the very weights that an index is of, each with the side that its model is on."""
         name, weights = index.manifest.model, weights_of(index.manifest)
         found: list[tuple[Side, Comparison]] = []
         for comparison in self._comparisons.of_model(name):
@@ -108,57 +143,97 @@ class Library:
         return found
 
     def labels(self, index: Index) -> ModelLabels:
-        """What people said of the parameters of a model."""
+        """Return what people said of the parameters of a model."""
         return self._labels.of(index)
 
     def label_faults(self) -> tuple[str, ...]:
-        """What is wrong with files of labels."""
+        """Return what is wrong with files of labels."""
         return self._labels.faults()
 
     def labels_version(self) -> str:
-        """Another one whenever labels may be others."""
+        """Return a text that changes whenever labels may be others."""
         return self._labels.version()
 
     def tokenizer(self, name: str) -> "Tokenizer | None":
-        """The model's tokenizer, loaded when it is first asked for; None if its file is missing or another one."""
+        """Return the model's tokenizer, loaded when it is first asked for; None if its file is missing or another."""
         index = self.index(name)
         wanted = index.manifest.tokenizer_sha256
         path = index.folder / TOKENIZER
-        with self._lock:
+        with self._loading:
             held = self._tokenizers.get(name)
             if held is None or held[0] != wanted or (held[1] is None and held[2] != stamp_of(path)):
                 stamp = stamp_of(path)
                 held = self._tokenizers[name] = wanted, _load_tokenizer(path, wanted), stamp
         return held[1]
 
-    def _look(self, name: str) -> _Seen:
-        with self._lock:
-            seen = self._seen.get(name)
-            if seen and seen.is_fresh(self.every):  # another thread was faster
-                return seen
-            if not MODEL_NAME.fullmatch(name) or not has_manifest(self.data / name):
-                self._seen.pop(name, None)
-                raise self._unknown(name)
-            try:
-                looked = self._open(name, seen)
-            except LexiscopeError as error:
-                looked = _Seen(time.monotonic(), error.bare())
-            self._seen[name] = looked
-            return looked
+    def best_lens(self, index: Index) -> str:
+        """Return the lens that reads best. While layers are missing, it is measured once, on the first that are there:
+        to measure it on all of them takes a second."""
+        if len(index.layers) == index.shape.n_layers or not index.layers:
+            return index.best_lens
+        build = index.manifest.build
+        if build not in self._best_lenses:
+            self._best_lenses[build] = index.best_lens
+        return self._best_lenses[build]
 
-    def _open(self, name: str, before: _Seen | None) -> _Seen:
-        if self._is_reserved(name):
-            raise ManifestDamaged(
-                f"{self.data / name} has a name that a page of the explorer has already: build it under another name, "
-                "from a folder or file that is called otherwise"
-            )
-        known = before.index if before and isinstance(before.index, Index) else None
-        index = known.refreshed() if known else Index.open(self.data / name)
-        index.manifest.check_folder(index.folder, name)
+    def index_version(self, name: str) -> str:
+        """Return a text that changes whenever a page may show something else of a model, also if it has no index."""
+        try:
+            return self.index(name).version
+        except LexiscopeError as error:
+            return str(error)
+
+    def two_models(self, index: Index) -> TwoModels | None:
+        """Return the two models of a difference; None for the index of one model."""
+        minus = index.manifest.minus
+        if minus is None:
+            return None
+        tuned = OfTwo(minus.tuned, self._index_with(minus.tuned, index.manifest.weights_sha256))
+        return TwoModels(tuned, OfTwo(minus.model, self._index_with(minus.model, minus.weights_sha256)))
+
+    def _index_with(self, name: str, weights_sha256: str) -> str | None:
+        """Return the name of an index of one model with these weights; the index of the given name is tried first."""
+        for other in (name, *self.names()):
+            with suppress(LexiscopeError):
+                manifest = self.index(other).manifest
+                if manifest.minus is None and manifest.weights_sha256 == weights_sha256:
+                    return other
+        return None
+
+    def _opened(self, name: str) -> _Opened:
+        watched = self._indexes.get(name)
+        if watched is None:
+            if not self._has_index(name):  # the names that visitors type are not kept
+                raise self._unknown(name)
+            watched = Watched(partial(self._open, name), self.every, _Opened.is_outdated)
+            watched = self._indexes.setdefault(name, watched)
+        opened = watched.value()
+        if opened.index is None:
+            self._indexes.pop(name, None)
+            raise self._unknown(name)
+        return opened
+
+    def _open(self, name: str, before: _Opened | None) -> _Opened:
+        if not self._has_index(name):
+            return _Opened(None)
+        try:
+            if self._is_reserved(name):
+                raise ManifestDamaged(
+                    f"{self.data / name} has a name that a page of the explorer has already: build it under another "
+                    "name, from a folder or file that is called otherwise"
+                )
+            known = before.index if before and isinstance(before.index, Index) else None
+            index = known.refreshed() if known else Index.open(self.data / name)
+            index.manifest.check_folder(index.folder, name)
+        except LexiscopeError as error:
+            return _Opened(error.bare())
         if index is known:
-            return _Seen(time.monotonic(), index)
-        faults, running = self._checksums.faults(index)
-        return _Seen(time.monotonic(), index.with_faults(faults) if faults else index, running)
+            return _Opened(index)
+        errors, running = self._checksums.find_errors(index)
+        return _Opened(index.with_faults(errors) if errors else index, running)
+
+    def _has_index(self, name: str) -> bool:
+        return bool(MODEL_NAME.fullmatch(name)) and has_manifest(self.data / name)
 
     def _folders(self) -> list[str]:
         try:
@@ -167,7 +242,7 @@ class Library:
             return []
         except OSError as error:
             raise IndexFault(f"cannot list the data folder: {error.strerror}") from error
-        return [name for name in names if MODEL_NAME.fullmatch(name) and has_manifest(self.data / name)]
+        return [name for name in names if self._has_index(name)]
 
     def _card(self, name: str) -> ModelCard:
         try:
@@ -189,25 +264,8 @@ class Library:
             origin=index.manifest.origin,
             tuned=minus.tuned if (minus := index.manifest.minus) else "",
             base=minus.model if minus else "",
-            faults=tuple(for_visitors(fault, self.data) for fault in index.faults.values()),
+            faults=tuple(for_visitors(error, self.data) for error in index.faults.values()),
         )
-
-    def best_lens(self, index: Index) -> str:
-        """The lens that reads best. While layers are missing, it is measured once, on the first that are there: all of
-        them take a second."""
-        if len(index.layers) == index.shape.n_layers or not index.layers:
-            return index.best_lens
-        build = index.manifest.build
-        if build not in self._best_lenses:
-            self._best_lenses[build] = index.best_lens
-        return self._best_lenses[build]
-
-    def index_version(self, name: str) -> str:
-        """Another one whenever what is shown of a model may be something else; also of one that has no index."""
-        try:
-            return self.index(name).version
-        except LexiscopeError as error:
-            return str(error)
 
     def _unknown(self, name: str) -> NotFound:
         built = self.names()
@@ -216,6 +274,11 @@ class Library:
             if other.casefold() == model_name(name).casefold():  # `demo` is what commands call the demo's index
                 hint = f"did you mean {other}?"
         return NotFound(f"no index of {name!r} (built: {', '.join(built) or 'none'}); {hint}")
+
+
+def architecture_name(shape: Shape) -> str:
+    """Return what people call the architecture of a model."""
+    return shape.name or UNNAMED.get(shape.architecture, shape.architecture)
 
 
 def _load_tokenizer(path: Path, sha256: str) -> "Tokenizer | None":

@@ -1,1 +1,1 @@
-"""The server's side of the live worker: finding one, asking it, and what may go wrong."""
+"""The server's side of live workers: start a worker or find its address, and ask it."""

@@ -14,9 +14,9 @@ from typing import Any
 
 from starlette.requests import Request
 
+from lexiscope.app.asgi.disconnect import cancel_on_disconnect
 from lexiscope.app.library.library import Library
 from lexiscope.app.live.connections import Connections, WorkerAddress, parse_worker_urls
-from lexiscope.app.live.disconnect import cancel_on_disconnect
 from lexiscope.app.live.exchange import Exchange
 from lexiscope.app.live.keeper import Keeper, Supervisor
 from lexiscope.app.settings import Settings
@@ -39,11 +39,11 @@ from lexiscope.precompute.live.wire.protocol import (
     weights_name_of,
 )
 
-START_WAIT = 8.0  # seconds that a page waits for a worker to load its model, before it says so
-OWN_RETRY_SECONDS = 2  # after which a worker that has died may be there again
-MARGIN = 2.0  # seconds that a worker has to say itself that it took too long
-VISITOR_KEY = secrets.token_bytes(16)  # of this process: no list of addresses gives the visitors' names
-IPV6_HOST_BITS = 64  # one visitor has them all
+START_WAIT_SECONDS = 8.0  # that a page waits for a worker to load its model, before it says so
+OWN_RETRY_SECONDS = 2  # after which a worker of this server that has died may run again
+MARGIN_SECONDS = 2.0  # that a worker has to say itself that it took too long
+VISITOR_KEY = secrets.token_bytes(16)  # of this process, so that nobody learns an address from a visitor's name
+IPV6_HOST_BITS = 64  # which a visitor can choose
 
 logger = logging.getLogger("lexiscope")
 
@@ -55,7 +55,7 @@ class LiveClient:
         self._elsewhere = parse_worker_urls(settings.worker_url)  # by model; "" stands for every model
         self._last_end = dict.fromkeys(self._elsewhere, "unchecked")  # how the last ask of each ended
         self.supervisor = Supervisor(settings)
-        self._connections = Connections(settings.request_seconds + MARGIN)
+        self._connections = Connections(settings.request_seconds + MARGIN_SECONDS)
         self._has_torch = bool(find_spec("torch"))
 
     def serves(self, model: str) -> bool:
@@ -147,7 +147,7 @@ class LiveClient:
 
 async def _ask_twice(address: WorkerAddress, exchange: Exchange) -> AsyncGenerator[Any]:
     """Yield reports and the answer of the worker at the address. Ask once more if the connection broke before the
-    answer, or a proxy says that the worker did: behind the address another one may take its place."""
+    answer, or a proxy says that the worker's did: another worker may have taken its place behind the address."""
     for last_try in (False, True):
         try:
             async with aclosing(exchange.reports(address)) as reports:
@@ -190,8 +190,8 @@ async def _ask_own(keeper: Keeper, exchange: Exchange) -> AsyncGenerator[Any]:
 
 
 async def _wait_until_ready(keeper: Keeper) -> WorkerAddress:
-    """Wait a little while the worker loads its model."""
-    patience = time.monotonic() + START_WAIT
+    """Return the address of the worker, after waiting a little while it loads its model."""
+    patience = time.monotonic() + START_WAIT_SECONDS
     while (state := keeper.state).address is None:
         now = time.monotonic()
         if now >= patience or state.failed or state.retry_at > patience:

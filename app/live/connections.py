@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     import httpx2
 
 UNIX = "unix:"
-AS_IT_IS = {"accept-encoding": "identity"}  # what is compressed may be a thousand times longer than what was sent
-CONNECTIONS = 1000  # at once; a worker refuses what is beyond its queue much earlier
+UNCOMPRESSED = {"accept-encoding": "identity"}  # a compressed answer could be a thousand times longer than its bytes
+MOST_CONNECTIONS = 1000  # at once; a worker refuses asks beyond its queue much earlier
 CONNECT_SECONDS = 5
-ENTRIES = re.compile(r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))")  # between two of a setting
-PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # such as an application of Ray Serve has
-KEEP_SECONDS = 30  # less than the worker keeps them (commands/worker.py), so that none is closed as it is used
+ENTRIES = re.compile(
+    r"\s*,\s*|(?<![=\s])\s+(?=(?:[^\s,=]+=)?(?:https?://|unix:/))"
+)  # between two entries of the setting
+PATH = re.compile(r"(?:/[\w.~-]+)*/?", re.ASCII)  # of a worker behind a proxy, such as Ray Serve gives it
+KEEP_SECONDS = 30  # less than the worker keeps connections (commands/worker.py): it closes none that is in use
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class WorkerAddress:
 
 
 class Connections:
-    """`patience`: seconds after which an answer is given up that has not arrived."""
+    """`patience`: seconds after which an answer that has not arrived is given up."""
 
     def __init__(self, patience: float) -> None:
         self.patience = patience
@@ -90,8 +92,8 @@ def _checked_url(url: str, setting: str) -> str:
         split = urlsplit(url)
         good = split.scheme in ("http", "https") and split.hostname and "@" not in split.netloc and split.port != 0
         good = good and PATH.fullmatch(split.path) and not split.query and not split.fragment
-        (split.hostname or "").encode("idna")  # its parts may be empty or too long,
-        httpx2.URL(url)  # or of characters that no name has
+        (split.hostname or "").encode("idna")  # raises an error if a part of the name is empty or too long
+        httpx2.URL(url)  # raises an error if no name has such characters
     except (ValueError, httpx2.InvalidURL):
         good = False
     if not good:
@@ -103,14 +105,14 @@ def _checked_url(url: str, setting: str) -> str:
 
 
 def plain_client(address: WorkerAddress, timeout: float) -> "httpx2.Client":
-    """Make a client for a thread."""
+    """Make a client for a thread, which waits for each answer."""
     import httpx2
 
     # A socket needs no certificates, and reading them takes 20 ms each time.
     verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if _socket(address) else True
     transport = httpx2.HTTPTransport(uds=_socket(address), verify=verify, trust_env=False)
     return httpx2.Client(
-        transport=transport, base_url=_base_url(address), timeout=timeout, headers=AS_IT_IS, trust_env=False
+        transport=transport, base_url=_base_url(address), timeout=timeout, headers=UNCOMPRESSED, trust_env=False
     )
 
 
@@ -118,12 +120,12 @@ def _new_client(address: WorkerAddress, patience: float) -> "httpx2.AsyncClient"
     import httpx2  # not needed until a live page is asked for
 
     limits = httpx2.Limits(
-        max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS, keepalive_expiry=KEEP_SECONDS
+        max_connections=MOST_CONNECTIONS, max_keepalive_connections=MOST_CONNECTIONS, keepalive_expiry=KEEP_SECONDS
     )
     return httpx2.AsyncClient(
         transport=httpx2.AsyncHTTPTransport(uds=_socket(address), limits=limits, trust_env=False),
         base_url=_base_url(address),
-        headers=AS_IT_IS,
+        headers=UNCOMPRESSED,
         timeout=httpx2.Timeout(patience, connect=CONNECT_SECONDS, pool=CONNECT_SECONDS),
         trust_env=False,
     )

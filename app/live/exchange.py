@@ -1,5 +1,5 @@
-"""One request to one worker: what it reports and answers. Every way to have no answer is an error of ours, and what a
-worker sends has a limit of bytes and of time, because a worker that means harm must not fill the server."""
+"""One request to one worker, and what the worker reports and answers. If there is no answer, the error is one of ours.
+What a worker sends has a limit of bytes and of time, because a worker that means harm must not fill the server."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -14,24 +14,24 @@ from lexiscope.app.live.connections import Connections, WorkerAddress
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.errors import LiveFull, NotAWorker, TimedOut, TokenRefused, WorkerGone, error_of
 from lexiscope.precompute.live.wire.fields import Ask
-from lexiscope.precompute.live.wire.protocol import EVENTS, Fault, Progress
+from lexiscope.precompute.live.wire.protocol import EVENTS, ErrorAnswer, Progress
 
 if TYPE_CHECKING:
     import httpx2
 
-UNKNOWN = 401  # the status where a worker does not know who asks
-RETRY_SECONDS = 10  # after which a visitor may find a worker again
+UNAUTHORIZED = 401  # the status if a worker does not know this server
+GONE_RETRY_SECONDS = 10  # after which a visitor may find a worker again
 GONE = "cannot be reached, or stopped before it had an answer. Stored pages work; this one will when the worker is back"
 REFUSED = "does not know this server: LEXISCOPE_WORKER_TOKEN must be the same for the server and for its workers"
-TIMED_OUT = (408, 504)  # statuses by which a proxy before a worker may answer in its place
+PROXY_TIMED_OUT = (408, 504)  # statuses with which a proxy before a worker may answer in its place
 MOST_ANSWER_BYTES = 1 << 28  # the longest is a prompt's attention: 2,000,000 weights of some 20 digits each
-MOST_FAULT_BYTES = 1 << 20
+MOST_ERROR_BYTES = 1 << 20
 MOST_RETRY_SECONDS = 3600
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """`with_events`: the worker also reports how far it has come. `patience`: seconds, for people."""
+    """`with_events`: the worker also reports how far it has come. `patience`: seconds, as messages name them."""
 
     connections: Connections
     model: str
@@ -52,7 +52,7 @@ class Exchange:
             async with aclosing(_events(response, self.connections.patience)) as events:
                 async for event, data in events:
                     if event == "fault":
-                        raise error_of(_parse(Fault, data))
+                        raise error_of(_parse(ErrorAnswer, data))
                     if event == "result":
                         yield _parse(self.ask.answer, data)
                         return
@@ -79,7 +79,7 @@ class Exchange:
             raise TimedOut(
                 f"the worker of {self.model} gave no answer within {self.patience:g} seconds (the setting "
                 "request_seconds)",
-                RETRY_SECONDS,
+                GONE_RETRY_SECONDS,
             ) from None
         except httpx2.PoolTimeout:
             raise LiveFull(f"too many wait for the worker of {self.model}") from None
@@ -88,18 +88,18 @@ class Exchange:
 
     async def _refusal(self, response: "httpx2.Response") -> LexiscopeError:
         """Return what the worker, or a proxy in its place, says is wrong."""
-        if response.status_code == UNKNOWN:
-            return TokenRefused(f"the worker of {self.model} {REFUSED}", RETRY_SECONDS)
+        if response.status_code == UNAUTHORIZED:
+            return TokenRefused(f"the worker of {self.model} {REFUSED}", GONE_RETRY_SECONDS)
         try:
-            fault = _parse(Fault, await _read_body(response, MOST_FAULT_BYTES))
-        except NotAWorker as stranger:
-            if response.status_code in TIMED_OUT:
-                return TimedOut(f"the worker of {self.model} had no answer in time", RETRY_SECONDS)
-            return self._gone(answered=True) if response.is_server_error else stranger
-        return error_of(fault, _retry_seconds(response.headers.get("retry-after", "")))
+            answer = _parse(ErrorAnswer, await _read_body(response, MOST_ERROR_BYTES))
+        except NotAWorker as error:
+            if response.status_code in PROXY_TIMED_OUT:
+                return TimedOut(f"the worker of {self.model} had no answer in time", GONE_RETRY_SECONDS)
+            return self._gone(answered=True) if response.is_server_error else error
+        return error_of(answer, _retry_seconds(response.headers.get("retry-after", "")))
 
     def _gone(self, *, answered: bool) -> WorkerGone:
-        return WorkerGone(f"the worker of {self.model} {GONE}", RETRY_SECONDS, answered=answered)
+        return WorkerGone(f"the worker of {self.model} {GONE}", GONE_RETRY_SECONDS, answered=answered)
 
 
 _adapter = cache(TypeAdapter)
@@ -130,7 +130,7 @@ def _check_encoding(response: "httpx2.Response") -> None:
 
 
 async def _read_body(response: "httpx2.Response", most_bytes: int) -> bytes:
-    """Raise NotAWorker if the body is longer; the caller says how long it may take."""
+    """Read the body; raise NotAWorker if it is longer than `most_bytes`. The caller limits the time."""
     _check_encoding(response)
     body = bytearray()
     async with aclosing(response.aiter_raw()) as pieces:

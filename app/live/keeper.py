@@ -4,6 +4,7 @@ which models have a worker: one is started when it is first needed, up to a numb
 
 import contextlib
 import logging
+import re
 import shutil
 import tempfile
 import threading
@@ -11,9 +12,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lexiscope.app.library.fault_text import without_folders
 from lexiscope.app.live.connections import UNIX, WorkerAddress
-from lexiscope.app.live.process import GRACE, WorkerProcess
+from lexiscope.app.live.process import END_SECONDS, WorkerProcess
 from lexiscope.app.settings import Settings
 from lexiscope.precompute.live.wire.errors import LiveFull
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("lexiscope")
 class WorkerState:
     address: WorkerAddress | None = None  # where it listens, once it is ready
     reason: str = ""  # why it is not ready
-    failed: bool = False  # it could not even start: waiting for it is in vain
+    failed: bool = False  # it could not even start, so waiting for it is in vain
     retry_at: float = 0.0  # when it is started again, by time.monotonic()
 
     @property
@@ -49,7 +49,7 @@ class Keeper:
         self._socket = socket
         self._starts = 0
         self._process: WorkerProcess | None = None
-        self._lock = threading.Lock()  # no process is started once it is closing
+        self._lock = threading.Lock()  # held while a process is started: none is once the keeper is closing
         self._closing = False
         self._news = threading.Event()  # the worker is ready or has ended, or is to end
         self._thread = threading.Thread(target=self._keep_running, name=f"worker of {model}", daemon=True)
@@ -90,14 +90,14 @@ class Keeper:
             )
             self._wait_for_news(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-            if ready_at:  # one that could not start will hardly do so now: its reason stays for those who ask
+            if ready_at:  # if the worker could not even start, visitors go on to read why
                 self.state = self._loading
 
     def _run_once(self) -> tuple[float | None, str]:
         """Run the worker to its end; return the time at which it was ready, if ever, and why it ended."""
         try:
             process = self._start()
-        except OSError as error:  # no files or processes are left to this one
+        except OSError as error:  # this process may open no more files or start no more processes
             return None, f": {error.strerror}"
         return (self._watch(process), process.why_it_ended()) if process else (None, "")
 
@@ -118,7 +118,7 @@ class Keeper:
                 ready_at = time.monotonic()
                 self.state = WorkerState(WorkerAddress(f"{UNIX}{self._socket}", self._starts))
             if self._closing or process.ending:
-                process.end(GRACE)
+                process.end(END_SECONDS)
             elif not process.is_well():
                 logger.warning("the worker of %s gives no sign of life and is ended", self.model)
                 process.end(0)
@@ -168,7 +168,7 @@ class Supervisor:
         if len(self._keepers) >= self._settings.workers:
             self._close_idle_worker(model)
         self._sockets = self._sockets or _private_folder()
-        self._count += 1  # never the socket of one that is just ending
+        self._count += 1  # so that no worker gets the socket of another that is just ending
         return Keeper(model, self._settings, self._sockets / f"{self._count}.sock")
 
     def _close_idle_worker(self, newcomer: str) -> None:
@@ -190,3 +190,8 @@ def _private_folder() -> Path:
             folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="lexiscope-", dir="/tmp"))
     return folder
+
+
+def without_folders(text: str) -> str:
+    """Return the text with only the last part of every absolute path: where things are on the machine is private."""
+    return re.sub(r"(?<![\w:/.])(?:/[^\s/'\"`]+)*/(?=[^\s/'\"`])", "", text)

@@ -1,5 +1,5 @@
-"""Child processes of this program, which end when their parent does; and one of them, the worker of a model: what it
-prints, whether it is well, and its end."""
+"""Child processes of this program, which end when their parent does, and one kind of them, the worker of a model: read
+what it prints, check whether it is well, end it."""
 
 import contextlib
 import logging
@@ -19,34 +19,23 @@ from lexiscope.app.settings import PREFIX, Settings
 from lexiscope.precompute.live.wire.protocol import Health
 
 READY, LOADING = "lexiscope worker is ready", "lexiscope worker is loading"  # what a worker prints about itself
-LOADING_SILENCE = 60.0  # seconds; importing torch may keep a busy machine from all else
-GRACE = 3.0  # seconds that a worker has to end by itself
+LOADING_SILENCE_SECONDS = 60.0  # on a busy machine, a worker that imports torch may say nothing for so long
+END_SECONDS = 3.0  # that a worker has to end by itself
+# Settings of the server that its workers have as well.
 PASSED_ON = (
-    "prompt_tokens",
-    "seeds_limit",
-    "queue",
-    "visitor_queue",
-    "request_seconds",
-    "ask_seconds",
-    "batch_wait_ms",
-    "batch_size",
-    "body_limit",
-    "body_seconds",
-    "log_level",
-    "access_log",
-)  # settings of the server that are the worker's as well
+    "prompt_tokens", "seeds_limit", "heads_limit", "queue", "visitor_queue", "request_seconds", "ask_seconds",
+    "batch_wait_ms", "batch_size", "body_limit", "body_seconds", "log_level", "access_log",
+)  # fmt: skip
 LAST_LINES = 20
-COMPLAINT = "lexiscope: "  # how the line begins in which a command says why it gives up
+ERROR_PREFIX = "lexiscope: "  # of the line in which a command says why it ends
 
 logger = logging.getLogger("lexiscope")
 
 
 def lexiscope_command(words: Sequence[str]) -> list[str]:
     """Return the command `lexiscope WORDS` with the packages of this process, whatever folder it is started in."""
-    code = (
-        f"import sys; sys.path[:] = {sys.path!r}; from lexiscope.app.cli import main; sys.exit(main({list(words)!r}))"
-    )
-    return [sys.executable, "-c", code]
+    start = f"import sys; sys.path[:] = {sys.path!r}; from lexiscope.app.commands.cli import main"
+    return [sys.executable, "-c", f"{start}; sys.exit(main({list(words)!r}))"]
 
 
 def when_parent_ends(action: Callable[[], None]) -> None:
@@ -74,7 +63,7 @@ class WorkerProcess:
         self._last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self._process = subprocess.Popen(
             lexiscope_command(self._words()),
-            stdin=subprocess.PIPE,  # when it ends, so does the worker
+            stdin=subprocess.PIPE,  # the worker ends when this pipe does
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -99,12 +88,13 @@ class WorkerProcess:
         return self._closed_output
 
     def is_well(self) -> bool:
-        """Return True if the worker gave a sign of life lately and does not compute for longer than anybody waits."""
+        """Return True if the worker printed or answered something lately and does not compute for longer than anybody
+        waits."""
         silence = self._settings.worker_silence
         if not self.ready:
-            return time.monotonic() - self._last_heard < max(silence, LOADING_SILENCE)
+            return time.monotonic() - self._last_heard < max(silence, LOADING_SILENCE_SECONDS)
         health = check_health(self._socket, silence)
-        return health is not None and not is_stuck(health, self._settings)
+        return health is not None and not health.is_stuck(self._settings.request_seconds, silence)
 
     def terminate(self) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -120,14 +110,14 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Read what the process printed last, after its end."""
-        self._reader.join(GRACE)
+        self._reader.join(END_SECONDS)
         assert self._process.stdin
         with contextlib.suppress(OSError):
             self._process.stdin.close()
 
     def why_it_ended(self) -> str:
-        complaints = [line.removeprefix(COMPLAINT) for line in self._last_lines if line.startswith(COMPLAINT)]
-        return f": {complaints[-1]}" if complaints else f" (code {self._process.returncode})"
+        errors = [line.removeprefix(ERROR_PREFIX) for line in self._last_lines if line.startswith(ERROR_PREFIX)]
+        return f": {errors[-1]}" if errors else f" (code {self._process.returncode})"
 
     def _words(self) -> list[str]:
         words = ["worker", "--child", "--model", self._model, "--data", str(self._settings.data)]
@@ -135,7 +125,7 @@ class WorkerProcess:
 
     def _environment(self) -> dict[str, str]:
         passed_on = {PREFIX + name.upper(): str(getattr(self._settings, name)) for name in PASSED_ON}
-        # Nobody but this user reaches the socket: the token is for workers elsewhere.
+        # Only this user reaches the socket: the token is for workers elsewhere.
         return {**passed_on, f"{PREFIX}WORKER_TOKEN": "", "PYTHONUNBUFFERED": "1"}
 
     def _read_output(self) -> None:
@@ -151,11 +141,6 @@ class WorkerProcess:
                     logger.warning("worker of %s: %s", self._model, line)
         self._closed_output = True
         self._on_change()
-
-
-def is_stuck(health: Health, settings: Settings) -> bool:
-    """Return True if a worker computes for longer than anybody waits."""
-    return health.busy_seconds >= 2 * settings.request_seconds + settings.worker_silence
 
 
 def check_health(socket: Path, timeout: float) -> Health | None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, overload
 
 from lexiscope.app.formats.stored_tables import models_table
 from lexiscope.app.formats.table import Table
-from lexiscope.app.library.card import ModelCard
+from lexiscope.app.library.library import ModelCard
 from lexiscope.app.notebook.local import LocalSource, library_of
 from lexiscope.app.notebook.model import Model
 from lexiscope.app.notebook.run import Run

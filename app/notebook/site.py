@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from typing_extensions import TypedDict
 
-from lexiscope.app.library.card import ModelCard
+from lexiscope.app.library.library import ModelCard
 from lexiscope.app.notebook.errors import Unreachable
 from lexiscope.app.notebook.read_view import read_view
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError, NotBuilt, NotFound

@@ -17,8 +17,7 @@ from starlette.types import Scope
 
 from lexiscope.app.addresses import FIGURE_FORMATS
 from lexiscope.app.html.rendering import PageRequest
-from lexiscope.app.library.fault_text import for_visitors
-from lexiscope.app.library.two_models import two_models
+from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.routes.dependencies import best_lenses
 from lexiscope.app.routes.page_answer import NotModified
 from lexiscope.app.routes.requests import is_partial, origin_of
@@ -116,7 +115,7 @@ def _page_request(state: State, request: Request) -> PageRequest:
             index = state.library.index(model)
     live = index is not None and state.live.serves(model)
     path = request.url.path
-    difference = two_models(state.library, index) if index else None
+    difference = state.library.two_models(index) if index else None
     return PageRequest(
         path, path, origin_of(request, state.settings), index=index, models=models, difference=difference, live=live
     )

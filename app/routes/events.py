@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.asgi.disconnect import cancel_on_disconnect
+from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.live.client import LiveClient
-from lexiscope.app.live.disconnect import cancel_on_disconnect
 from lexiscope.app.pages.page import Page, find_pages
 from lexiscope.app.routes.dependencies import stream_slot
 from lexiscope.app.routes.page_answer import PageAnswer

@@ -16,9 +16,8 @@ from lexiscope.app.addresses import DATA_FORMATS, MEDIA_TYPES, content_type, for
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.formats.tables import view_csv, view_text
 from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
-from lexiscope.app.library.model_labels import ModelLabels
-from lexiscope.app.library.two_models import two_models
 from lexiscope.app.routes.api_docs import Responses, data_responses, page_responses
 from lexiscope.app.routes.arguments import ComparedModel, Hubs
 from lexiscope.app.routes.dependencies import ServedIndex, SiteLibrary, best_lenses
@@ -211,7 +210,7 @@ class PageAnswer:
     def _page_request(self, view: View) -> PageRequest:
         models = best_lenses(self._state.library)
         shown = self.index.manifest.model if self.index else _start_of(view)
-        difference = two_models(self._state.library, self.index) if self.index else None
+        difference = self._state.library.two_models(self.index) if self.index else None
         return PageRequest(
             path=self.request.url.path,
             canonical=self.address,

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from lexiscope.app.library.fault_text import for_visitors
-from lexiscope.app.live.disconnect import cancel_on_disconnect
+from lexiscope.app.asgi.disconnect import cancel_on_disconnect
+from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.routes.dependencies import LiveOfModel, ServedIndex, stream_slot
 from lexiscope.app.routes.live_arguments import AskedPrompt
 from lexiscope.app.routes.live_pages import prompt_address, prompt_ask, prompt_formats

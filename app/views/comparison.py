@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
 from lexiscope.app.views.difference import Minus, public_minus
 from lexiscope.app.views.layer_order import LayerPair, Verdict, in_order_by_chance, verdict

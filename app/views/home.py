@@ -6,9 +6,8 @@ from threading import Lock
 from typing import Annotated
 from weakref import WeakKeyDictionary
 
-from lexiscope.app.library.card import ModelCard
 from lexiscope.app.library.comparisons import ComparisonCard
-from lexiscope.app.library.library import Library
+from lexiscope.app.library.library import Library, ModelCard
 from lexiscope.app.views.difference import Minus
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.model import model_view

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from lexiscope.app import addresses
-from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.views.checks import count_pages, page_slice
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.label_lists import InOurs, in_ours

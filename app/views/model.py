@@ -11,8 +11,8 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.library.card import architecture_name
-from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.checks import for_visitors
+from lexiscope.app.library.library import architecture_name
 from lexiscope.app.views.changed_most import SubheadCard, changed_most
 from lexiscope.app.views.checks import finite
 from lexiscope.app.views.difference import head_changes, is_unchanged, layer_changes, minus_of

@@ -11,7 +11,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app import addresses
-from lexiscope.app.library.fault_text import for_visitors
+from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.tokens import ViewOfModel
 from lexiscope.precompute.errors import LexiscopeError, NotBuilt, NotFound

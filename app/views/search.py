@@ -8,7 +8,7 @@ from pydantic import Field
 from tokenizers import Tokenizer
 
 from lexiscope.app import addresses
-from lexiscope.app.library.model_labels import ModelLabels
+from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.labels import ShownLabel, shown
 from lexiscope.app.views.parse_address import parse_address

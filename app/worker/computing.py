@@ -1,10 +1,10 @@
-"""What the computing thread does: a batch of asks goes to the engine, and its answers come back as JSON."""
+"""What a computing thread does: it hands a batch of asks to the engine and returns the answers as JSON."""
 
 from collections.abc import Callable, Hashable, Sequence
 from math import log
 from typing import TYPE_CHECKING, Any
 
-from lexiscope.app.middleware.failures import log_failure
+from lexiscope.app.asgi.middleware import log_error
 from lexiscope.app.worker.jobs import Job
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.asks import (
@@ -27,14 +27,14 @@ PADDING = 4 / 3  # prompts are of like length if the longest has at most this ma
 
 
 def batch_key(ask: Ask[Any], tokens: int) -> Hashable:
-    """Equal for asks that share a computation, and would take about as long alone."""
+    """Return a key that is equal for asks that can share a computation and would take about as long alone."""
     match ask:
         case SeedsAsk():
             return "seeds", ask.heads
         case PromptAsk():
             return "prompt", ask.panel, int(log(max(tokens, 1), PADDING))
         case _:
-            return object()  # by itself
+            return object()  # it shares a computation with no other
 
 
 class Computing:
@@ -42,7 +42,8 @@ class Computing:
         self._engine = engine
 
     def __call__(self, batch: Sequence[Job]) -> list[bytes | Exception]:
-        """A batch that fails is computed one by one, so that only the guilty one has no answer."""
+        """Return an answer or an error for each job. A batch that fails is computed one by one, so that only jobs that
+        fail have no answer."""
         wanted = [job for job in batch if job.wanted]
         try:
             results = dict(zip(wanted, self._answers(wanted), strict=True))
@@ -50,7 +51,7 @@ class Computing:
             if len(wanted) > 1:
                 results = {job: self([job])[0] for job in wanted}
             else:
-                results = {job: _failure(error) for job in wanted if job.wanted}
+                results = {job: _error_for_visitors(error) for job in wanted if job.wanted}
         return [results.get(job) or LiveFailed("nobody waited for it") for job in batch]
 
     def _answers(self, jobs: Sequence[Job]) -> list[bytes | Exception]:
@@ -81,18 +82,17 @@ class Computing:
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
         return [
-            _failure(answer) if isinstance(answer, LexiscopeError) else answer.model_dump_json().encode()
+            _error_for_visitors(answer) if isinstance(answer, LexiscopeError) else answer.model_dump_json().encode()
             for answer in answers
         ]
 
 
-def _failure(error: Exception) -> Exception:
-    """What to tell who asked."""
+def _error_for_visitors(error: Exception) -> Exception:
     if isinstance(error, NoMemory):
         return TooLarge(str(error))
     if isinstance(error, LexiscopeError):
         return error
-    log_failure("a live computation", error)
+    log_error("a live computation", error)
     return LiveFailed("this computation failed, which is a fault of the program: the worker's log says more")
 
 

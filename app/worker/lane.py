@@ -1,4 +1,4 @@
-"""A lane of the worker: a queue of asks, and one thread that computes those together that can share a computation."""
+"""A lane of the worker: a queue of jobs, and one thread that computes jobs together if they can share a computation."""
 
 import asyncio
 import time
@@ -7,24 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import ceil
 
-from lexiscope.app.worker.jobs import Job
+from lexiscope.app.worker.jobs import Job, Pace
 from lexiscope.app.worker.limits import Limits
-from lexiscope.app.worker.pace import Pace
 from lexiscope.app.worker.turns import Turns
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
-CROWDED_SECONDS = 1.0  # after two jobs were here at once, a batch waits for others: who is alone need not wait
+CROWDED_SECONDS = 1.0  # after two jobs were here at once, in which a batch waits for more jobs
 ENDING = "the worker is ending: ask again soon"
-RESTART_SECONDS = 5  # until the next worker may be there
-LONGEST_RETRY = 60  # seconds
-QUIET = 0.5  # the share of the wait after which, if nobody else came, a batch waits no longer
+RESTART_SECONDS = 5  # until the next worker may be ready
+LONGEST_RETRY_SECONDS = 60
+QUIET_SHARE = 0.5  # of the wait: if no job comes for so long, a batch waits no longer
 
-# One result per job. What it raises ends the computing thread.
+# Returns one result per job. An error that it raises ends the computing thread.
 Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]
 
 
 class Lane:
-    """`batch_seconds`: the longest that a batch may take by its estimate, unless it is of a single job."""
+    """`batch_seconds`: the longest that a batch of several jobs may take by its estimate."""
 
     def __init__(self, compute: Compute, limits: Limits, pace: Pace, batch_seconds: float) -> None:
         self._compute = compute
@@ -36,7 +35,7 @@ class Lane:
         self._thread = ThreadPoolExecutor(1, "compute")
         self._busy_since: float | None = None
         self._running: Sequence[Job] = ()
-        self._crowded_at = float("-inf")  # when somebody came while another was here
+        self._crowded_at = float("-inf")  # when a job came while another was here
         self._ended = False
 
     @property
@@ -45,11 +44,11 @@ class Lane:
 
     @property
     def busy_seconds(self) -> float | None:
-        """How long the batch under way has been computed; None: there is none."""
+        """How long the batch under way has been computed; None if there is none."""
         return None if self._busy_since is None else time.monotonic() - self._busy_since
 
     def seconds_ahead(self, visitor: str | None = None) -> float:
-        """How long all that is here will take, by its estimate; with a visitor, what is theirs."""
+        """Return how long all jobs that wait or are computed will take, by their estimate; or those of one visitor."""
         jobs = (*self._turns, *self._running)
         return self._pace.seconds(sum(job.cost for job in jobs if visitor is None or visitor in job.visitors))
 
@@ -66,13 +65,13 @@ class Lane:
         self._news.set()
 
     def drop(self, job: Job) -> None:
-        """Nobody waits for it: it is not computed, or if it is under way alone, stops between layers."""
+        """Drop a job that nobody waits for: it is not computed, or, if it is computed alone, stops between layers."""
         job.answer.cancel()
         with suppress(ValueError):
             self._turns.remove(job)
 
     async def run(self) -> None:
-        """Computes batches for as long as the worker lives; raises what ended the computing thread."""
+        """Compute batches for as long as the worker lives; raise the error that ended the computing thread."""
         try:
             while True:
                 await self._compute_batch(await self._next_batch())
@@ -92,14 +91,16 @@ class Lane:
             if len(batch) == 1:  # to ask for this again would end the next worker as well
                 batch[0].settle(LiveFailed("this computation ended the worker, which is a fault of the program"))
             raise
-        if not any(isinstance(result, Exception) for result in results):  # what was given up took less than it would
+        if not any(
+            isinstance(result, Exception) for result in results
+        ):  # a job that was given up took less than it would
             self._pace.learn(sum(job.cost for job in batch), time.monotonic() - self._busy_since)
         self._running, self._busy_since = (), None
         for job, result in zip(batch, results, strict=True):
             job.settle(result)
 
     async def _next_batch(self) -> list[Job]:
-        """The next job and those that may go with it; where many are about, it waits for such, but not long."""
+        """Return the next job and those that may be computed with it; when the lane is crowded, wait for more."""
         while True:
             self._news.clear()
             if not self._turns:
@@ -110,7 +111,7 @@ class Lane:
             left = batch[0].arrived + self._limits.batch_wait - now
             if not full and left > 0 and now - self._crowded_at <= CROWDED_SECONDS:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), min(left, QUIET * self._limits.batch_wait))
+                    await asyncio.wait_for(self._news.wait(), min(left, QUIET_SHARE * self._limits.batch_wait))
                     continue
                 batch, _ = self._batch()
             self._turns.start(batch)
@@ -118,7 +119,7 @@ class Lane:
                 return batch
 
     def _batch(self) -> tuple[list[Job], bool]:
-        """What would leave now, and whether no more would fit."""
+        """Return the batch that would be computed now, and whether it is full."""
         batch: list[Job] = []
         seconds = 0.0
         for job in self._turns.in_turn():
@@ -132,4 +133,4 @@ class Lane:
 
 
 def retry_after(seconds: float) -> int:
-    return min(LONGEST_RETRY, max(1, ceil(seconds)))
+    return min(LONGEST_RETRY_SECONDS, max(1, ceil(seconds)))

@@ -1,4 +1,4 @@
-"""What one request may ask of a worker, in numbers, and the check of each: TooLarge names the one that is exceeded."""
+"""Limits on what one request may ask of a worker, and the check of each: TooLarge names the limit."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
@@ -62,7 +62,7 @@ class Limits:
                 self._check("a run", len(ask.neurons), "neurons")
 
     def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
-        """Refuses too many heads times words: each needs two products with the vocabulary."""
+        """Refuse too many heads times words: each needs two products with the vocabulary."""
         words, heads = len(ask.words), len(ask.layers) * (n_heads if ask.head is None else 1)
         if words * heads > self.heads:
             raise TooLarge(
@@ -71,7 +71,7 @@ class Limits:
             )
 
     def check_text(self, text: str, longest_token: int) -> None:
-        """Refuses, before it is split into tokens, a text that cannot be short enough."""
+        """Refuse, before it is split into tokens, a text that cannot be short enough."""
         if len(text) > self.prompt_tokens * longest_token:
             raise TooLarge(
                 f"this prompt has {len(text)} characters, too many for {self.prompt_tokens} tokens, which are the most "
@@ -79,15 +79,15 @@ class Limits:
             )
 
     def check_tokens(self, tokens: int, n_positions: int) -> None:
-        """Refuses a prompt of too many tokens. A model may have fewer positions than the setting allows."""
+        """Refuse a prompt of too many tokens. A model may have fewer positions than the setting allows."""
         if tokens > min(self.prompt_tokens, n_positions):
             of = "the setting prompt_tokens" if self.prompt_tokens <= n_positions else "the model's positions"
             limit = min(self.prompt_tokens, n_positions)
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
 
     def check_cells(self, panel: str, cells: int, k: int) -> None:
-        """Refuses too many tokens in an answer: in evolution every position after every step has k, in patterns every
-        position each of its lists."""
+        """Refuse too many tokens in an answer: evolution has k at every position after every step, patterns in every
+        list of every position."""
         if cells * k > CELL_TOKENS:
             raise TooLarge(
                 f"{panel} in {cells} cells with {k} tokens each is too much for one answer: up to "
@@ -95,7 +95,7 @@ class Limits:
             )
 
     def check_attention(self, tokens: int, heads: int) -> None:
-        """Refuses too much attention in an answer: each head's grows with the square of the prompt."""
+        """Refuse too much attention in an answer: each head's grows with the square of the prompt."""
         if heads * tokens * (tokens + 1) // 2 > ATTENTION_NUMBERS:
             most = max(n for n in range(tokens) if heads * n * (n + 1) // 2 <= ATTENTION_NUMBERS)
             raise TooLarge(
@@ -104,7 +104,7 @@ class Limits:
             )
 
     def check_seconds(self, ask: Ask[Any], tokens: int, estimate: Estimate) -> None:
-        """Refuses what would take too long by its estimate, and says what would not."""
+        """Refuse an ask that would take too long by its estimate, and say what would not."""
         seconds = estimate(ask, tokens)
         if seconds > self.ask_seconds:
             raise TooLarge(
@@ -138,7 +138,7 @@ def _described(ask: Ask[Any], tokens: int) -> str:
 
 
 def _cheaper(ask: Ask[Any], tokens: int, estimate: Estimate, limit: float) -> Iterator[str]:
-    """What one could ask instead."""
+    """Yield what a visitor could ask instead."""
     match ask:
         case PromptAsk():
             if fewer := bisect_right(range(1, tokens), limit, key=lambda n: estimate(ask, n)):

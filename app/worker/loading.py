@@ -1,4 +1,4 @@
-"""A worker's model, loaded: what it computes with, what it is called, and which weights it has."""
+"""Load the model of a worker: the engine that computes, the model's name, and which weights it has."""
 
 import contextlib
 from concurrent.futures import ThreadPoolExecutor
@@ -23,13 +23,13 @@ class LoadedModel:
 
 
 def load_model(asked: str, data: Path, device: str, threads: int | None) -> LoadedModel:
-    """`asked`: whatever `lexiscope worker --model` takes."""
+    """Load a model; `asked` is whatever `lexiscope worker --model` takes."""
     from lexiscope.app.weights import find_weights
     from lexiscope.precompute.live.engine import Engine
     from lexiscope.precompute.weights.difference import Difference
 
     found = find_weights(asked, data)
-    # of a difference the tuned model's, under the name of the difference
+    # The checkpoint of a difference is that of the tuned model, under the name of the difference.
     checkpoint, base = (found.checkpoint, found.base.checkpoint) if isinstance(found, Difference) else (found, None)
     with ThreadPoolExecutor(1) as beside:
         hashing = beside.submit(_checked_weights, checkpoint, base, data)
@@ -38,7 +38,7 @@ def load_model(asked: str, data: Path, device: str, threads: int | None) -> Load
 
 
 def _checked_weights(checkpoint: "Checkpoint", base: "Checkpoint | None", data: Path) -> str:
-    """What the weights are called, which must be those that the index of this name was made from, if there is one."""
+    """Return the name of the weights; BadWeights if the index of this name, if there is one, was made from others."""
     weights = weights_name(checkpoint.weights_hash(), base.weights_hash() if base else None)
     with contextlib.suppress(IndexFault):
         manifest = Manifest.load(data / checkpoint.name)

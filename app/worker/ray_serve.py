@@ -1,9 +1,9 @@
 """The worker as an application of Ray Serve: replicas of one model, which Serve starts, scales and replaces.
 
 Each replica is the service of a plain worker (service.py) with a model of its own. Serve spreads requests over replicas
-by how many each has under way, and gathers nothing: who shares a computation is for the lanes of a replica (lane.py),
-because a batch of Serve's, of whatever comes within some milliseconds, would put together what must not be: prompts of
-unlike panels or length, a dear one before many cheap ones, all of one visitor's, and those who have left.
+by how many each has under way. Serve makes no batches; the lanes of a replica do (lane.py). A batch of Serve's, of
+whatever comes within some milliseconds, would put together what should not be: prompts of unlike panels or length, a
+dear ask before many cheap ones, all asks of one visitor, and asks of visitors who have left.
 """
 
 import os
@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ray import serve
 from starlette.types import ASGIApp
 
-from lexiscope.app.live.process import is_stuck
 from lexiscope.app.settings import Settings, load
 from lexiscope.app.worker.limits import Limits
 from lexiscope.app.worker.loading import LoadedModel, load_model
@@ -23,8 +22,8 @@ from lexiscope.app.worker.service import worker_service
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.errors import LiveDown
 
-GRACE_SECONDS = 1.0  # that the last answers have, where a replica can compute no more
-HEALTH_CHECK_SECONDS = 1.0  # after which Serve looks again: a replica that was killed is missed that long
+LAST_ANSWERS_SECONDS = 1.0  # that the last answers have, where a replica can compute no more
+HEALTH_CHECK_SECONDS = 1.0  # between two checks by Serve, which notices after one that a replica was killed
 STARTS = 3  # after which a model that cannot be loaded is given up
 Positive = Annotated[float, Field(gt=0)]
 
@@ -40,7 +39,7 @@ class WorkerArguments(BaseModel):
     threads: Annotated[int, Field(ge=1)] | None = None  # on the CPU; None: as many as a replica has CPUs
     min_replicas: Annotated[int, Field(ge=1)] = 1
     max_replicas: Annotated[int, Field(ge=1)] = 1
-    target_requests: Positive = 4.0  # under way in each replica: more of them, and there will be more replicas
+    target_requests: Positive = 4.0  # under way in each replica; if there are more, Serve adds replicas
     cpus_per_replica: Annotated[float, Field(ge=0)] = 1.0
     gpus_per_replica: Annotated[float, Field(ge=0)] = 0.0
     scale_up_seconds: Annotated[float, Field(ge=0)] = 10.0
@@ -56,7 +55,7 @@ class WorkerArguments(BaseModel):
 
 @serve.ingress()  # the app is what __serve_build_asgi_app__ returns, in the replica
 class Replica:
-    """`settings` are those of its node's environment, unless given."""
+    """`settings`: None for those of the environment of its node."""
 
     def __init__(self, arguments: WorkerArguments, settings: Settings | None) -> None:
         self._settings = settings or load(data=arguments.data, device=arguments.device)
@@ -72,24 +71,24 @@ class Replica:
         return worker_service(self._worker, self._settings)
 
     async def check_health(self) -> None:
-        """Raises where Serve should put another replica in this one's place."""
-        if is_stuck(self._worker.health(), self._settings):
+        """Raise an error if Serve should put another replica in this one's place."""
+        if self._worker.health().is_stuck(self._settings.request_seconds, self._settings.worker_silence):
             raise LiveDown("a computation takes longer than anybody waits for it")
 
 
 def application(arguments: WorkerArguments) -> Any:
-    """What a Serve config file names in `import_path`."""
+    """Return the application that a Serve config file names in `import_path`."""
     return bound_application(arguments, None)
 
 
 def bound_application(arguments: WorkerArguments, settings: Settings | None, replica: type = Replica) -> Any:
-    """The application; replicas take these settings to wherever they are, the token included."""
+    """Return the application; its replicas have these settings on every node, the token included."""
     options = deployment_options(arguments, settings or load())
     return serve.deployment(replica).options(**options).bind(arguments, settings)
 
 
 def deployment_options(arguments: WorkerArguments, settings: Settings) -> dict[str, Any]:
-    # Our own queue refuses, with its own words: Serve lets through whatever a plain worker would.
+    # The queue of a replica refuses with its own message, so Serve lets through whatever a plain worker would.
     admitted = max(settings.connections, 2 * (settings.queue + settings.batch_size))
     return {
         "name": "Worker",
@@ -113,7 +112,7 @@ def deployment_options(arguments: WorkerArguments, settings: Settings) -> dict[s
 
 
 def _end_soon() -> None:
-    """Ends this process, so that Serve starts another at once: it would look three times before it does."""
-    ending = threading.Timer(GRACE_SECONDS, os._exit, [1])
+    """End this process, so that Serve starts another at once: otherwise Serve checks three times before it does."""
+    ending = threading.Timer(LAST_ANSWERS_SECONDS, os._exit, [1])
     ending.daemon = True
     ending.start()

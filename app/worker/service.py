@@ -1,6 +1,7 @@
 """The worker over HTTP: POST an ask to its path, or to its path and /events; GET /health and /metrics.
-Waiting and computing are for worker.py, lane.py and computing.py, starting it is for commands/worker.py."""
+worker.py, lane.py and computing.py wait and compute; commands/worker.py starts the service."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,33 +14,33 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from lexiscope.app.live.disconnect import cancel_on_disconnect
+from lexiscope.app.asgi.disconnect import cancel_on_disconnect
+from lexiscope.app.asgi.middleware import BodyLimit, CatchErrors, RequestLog
 from lexiscope.app.metrics import MEDIA_TYPE, Metrics
-from lexiscope.app.middleware.failures import Failures
-from lexiscope.app.middleware.limits import BodyLimit
-from lexiscope.app.middleware.request_log import RequestLog
 from lexiscope.app.settings import Settings
-from lexiscope.app.worker.faults import add_fault_handlers, fault_page, make_fault
+from lexiscope.app.worker.errors import add_error_handlers, error_answer, error_response
+from lexiscope.app.worker.jobs import Job
 from lexiscope.app.worker.limits import Limits
-from lexiscope.app.worker.progress import ProgressReports
 from lexiscope.app.worker.token import TokenCheck, knows_token
 from lexiscope.app.worker.worker import Waiter, Worker
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.asks import ASKS
 from lexiscope.precompute.live.wire.fields import Ask
-from lexiscope.precompute.live.wire.protocol import EVENTS, OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER
+from lexiscope.precompute.live.wire.protocol import EVENTS, OTHER_WEIGHTS, VISITOR_HEADER, WEIGHTS_HEADER, Progress
 
 if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
 NO_STORE = {"cache-control": "no-store"}
+PAUSE_SECONDS = 0.05  # between two reports at least
+HEARTBEAT_SECONDS = 5.0  # without news after which the last report is repeated: writing shows who has left
 
 
 def create_worker(
-    engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_failure: Callable[[], None] = lambda: None
+    engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_error: Callable[[], None] = lambda: None
 ) -> ASGIApp:
-    """`on_failure` is called when the worker can compute no more and should end."""
-    return worker_service(Worker(engine, model, weights_sha256, Limits.of(settings), on_failure), settings)
+    """`on_error` is called when the worker can compute no more and should end."""
+    return worker_service(Worker(engine, model, weights_sha256, Limits.of(settings), on_error), settings)
 
 
 def worker_service(worker: Worker, settings: Settings) -> ASGIApp:
@@ -51,14 +52,14 @@ def worker_service(worker: Worker, settings: Settings) -> ASGIApp:
     app.state.worker = worker
     app.state.token = token = settings.worker_token.get_secret_value()
     app.include_router(router)
-    add_fault_handlers(app)
+    add_error_handlers(app)
 
     @app.get("/metrics", name="/metrics")
     async def show_metrics() -> Response:
         return Response(metrics.text(), headers=NO_STORE, media_type=MEDIA_TYPE)
 
     wrapped: ASGIApp = BodyLimit(TokenCheck(app, token), settings.body_limit, settings.body_seconds)
-    wrapped = Failures(wrapped, fault_page)
+    wrapped = CatchErrors(wrapped, error_response)
     return RequestLog(wrapped, metrics, settings.access_log)
 
 
@@ -72,7 +73,7 @@ TheWorker = Annotated[Worker, Depends(the_worker)]
 
 
 async def check_weights(worker: TheWorker, weights: Annotated[str | None, Header(alias=WEIGHTS_HEADER)] = None) -> None:
-    """Whoever asks may say about which weights."""
+    """Refuse an ask that names other weights than the worker has; an ask need not name any."""
     if weights not in (None, worker.weights_sha256):
         own = worker.weights_sha256[:12]
         raise HTTPException(OTHER_WEIGHTS, f"the worker has {worker.model} with the weights {own}, not {weights[:12]}")
@@ -81,23 +82,51 @@ async def check_weights(worker: TheWorker, weights: Annotated[str | None, Header
 async def visitor_of(
     request: Request, visitor: Annotated[str | None, Header(alias=VISITOR_HEADER, max_length=100)] = None
 ) -> str:
-    """Who asks: by the name that the server gives them, or else whoever is at the other end of the connection."""
+    """Return the name that the server gives the visitor, or else the address at the other end of the connection."""
     return visitor or (request.client.host if request.client else "")
 
 
 Visitor = Annotated[str, Depends(visitor_of)]
+
+
+class ProgressReports:
+    """The latest report of the computing thread; a report that a newer one replaces before it is sent is skipped."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._latest = Progress(stage="waiting", share=0.0)
+
+    def __call__(self, stage: str, share: float) -> None:
+        """Take a report from the computing thread."""
+        self._latest = Progress(stage=stage, share=min(max(share, 0.0), 1.0))
+        self._loop.call_soon_threadsafe(self._news.set)
+
+    async def until_answered(self, job: Job, seconds: float) -> AsyncIterator[Progress]:
+        """Yield reports until the job has an answer, is cancelled, or has taken so many seconds."""
+        job.answer.add_done_callback(lambda _: self._news.set())
+        deadline = self._loop.time() + seconds
+        while not job.answer.done() and (left := deadline - self._loop.time()) > 0:
+            yield self._latest
+            try:
+                await asyncio.wait_for(self._news.wait(), min(HEARTBEAT_SECONDS, left))
+            except TimeoutError:
+                continue
+            self._news.clear()
+            await asyncio.wait({job.answer}, timeout=PAUSE_SECONDS)
+
 
 router = APIRouter()
 asks = APIRouter(dependencies=[Depends(check_weights)])
 
 
 async def read_ask(request: Request) -> Ask[Any]:
-    """The body, as the ask that the path takes."""
+    """Parse the body as the ask that the path takes."""
     kind = KINDS[request.scope["route"].path.removesuffix(EVENTS)]
     try:
         return kind.model_validate_json(await request.body())
     except ValidationError as error:
-        raise RequestValidationError([{**fault, "loc": ("body", *fault["loc"])} for fault in error.errors()]) from None
+        raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from None
 
 
 TheAsk = Annotated[Ask[Any], Depends(read_ask)]
@@ -110,7 +139,7 @@ async def respond(ask: TheAsk, worker: TheWorker, visitor: Visitor, request: Req
 
 
 async def queue(ask: TheAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterator[Waiter]:
-    """What is wrong before the first event is a plain answer: this dependency finds it, before the events begin."""
+    """Queue the ask before the events begin, so that an error of the ask itself is a plain answer."""
     async with worker.queued(ask, visitor, ProgressReports()) as waiter:
         yield waiter
 
@@ -118,14 +147,14 @@ async def queue(ask: TheAsk, worker: TheWorker, visitor: Visitor) -> AsyncIterat
 async def respond_with_events(
     waiter: Annotated[Waiter, Depends(queue)], worker: TheWorker
 ) -> AsyncIterator[ServerSentEvent]:
-    """`progress` any number of times, then `result` or `fault`."""
+    """Send `progress` any number of times, then `result` or `fault`."""
     assert isinstance(waiter.report, ProgressReports)
     async for progress in waiter.report.until_answered(waiter.job, worker.seconds_left(waiter)):
         yield ServerSentEvent(event="progress", data=progress)
     try:
         yield ServerSentEvent(event="result", raw_data=(await worker.answer(waiter)).decode())
     except LexiscopeError as error:
-        yield ServerSentEvent(event="fault", data=make_fault(error))
+        yield ServerSentEvent(event="fault", data=error_answer(error))
 
 
 @router.get("/health", name="/health")

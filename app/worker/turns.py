@@ -1,9 +1,10 @@
-"""Whose turn it is: visitors get equal shares of the computing, cheap asks come before dear ones, and nobody starves.
+"""Whose turn it is: visitors get equal shares of the computing, cheap jobs come before dear ones, and no job waits
+for ever.
 
-Self-clocked fair queueing. Time is counted in cost. The clock shows when, by equal shares, what was started last is
-finished. A visitor's ask would be finished its cost after the later of two times: when it came, and when the visitor's
-last one was finished. Whose ask would be finished first is next. Each start moves the clock on, so whoever comes later
-stands ever further behind those who wait.
+This is self-clocked fair queueing. Time is counted in cost. The clock shows when the job that was started last would be
+finished if all visitors had equal shares. A visitor's job would be finished its cost after the later of two times: when
+it came, and when the visitor's job before it was finished. The job that would be finished first is next. Each start
+moves the clock on, so jobs that come later stand ever further behind those that wait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ class Turns:
     def __init__(self) -> None:
         self._waiting: list[Job] = []
         self._clock = 0.0
-        self._finished: dict[str, float] = {}  # when what was started for a visitor is; 0 where nothing is ahead
+        self._finished: dict[str, float] = {}  # by visitor: when the job that was started last is finished
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -28,11 +29,11 @@ class Turns:
         self._waiting.append(job)
 
     def remove(self, job: Job) -> None:
-        """ValueError if it does not wait."""
+        """Take a job out; ValueError if it does not wait."""
         self._waiting.remove(job)
 
     def in_turn(self) -> Iterator[Job]:
-        """The next job, and then, each in its turn, those that can be computed with it."""
+        """Yield the next job, and then, each in its turn, those that can be computed with it."""
         left, finished = list(self._waiting), dict(self._finished)
         while left:
             job, _ = _next(left, finished)
@@ -40,7 +41,7 @@ class Turns:
             left = [other for other in left if other is not job and other.key == job.key]
 
     def start(self, batch: Sequence[Job]) -> None:
-        """These wait no longer; what they cost is counted for whose turn it was."""
+        """Take out the jobs of a batch, and count what each costs for the visitor whose turn it was."""
         for number, job in enumerate(batch):
             _, finish = _next([job], self._finished)
             if number == 0:
@@ -53,7 +54,7 @@ class Turns:
 
 
 def _next(jobs: Sequence[Job], finished: dict[str, float]) -> tuple[Job, float]:
-    """The next of some jobs, and when it is finished, which `finished` is told."""
+    """Return the next of some jobs and when it is finished, and note that time in `finished`."""
     first: dict[str, Job] = {}  # of each visitor
     for job in jobs:
         for visitor in job.visitors:

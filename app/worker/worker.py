@@ -1,7 +1,7 @@
-"""A model that answers asks: checks limits, queues, waits for the computing threads, and knows whether it is well.
+"""A model that answers asks: it checks limits, queues asks, waits for the computing threads, and says how it is.
 
-There are two lanes, each with a thread: one for runs of the model and whatever else takes long, one for what is quick,
-so that a seed search never waits for a run. Asks that are equal share a job, whoever asks."""
+There are two lanes, each with a thread: one for runs of the model and whatever else takes long, one for quick answers,
+so that a seed search never waits for a run. Equal asks share a job, also those of different visitors."""
 
 import asyncio
 import time
@@ -11,12 +11,11 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lexiscope.app.middleware.failures import log_failure
+from lexiscope.app.asgi.middleware import log_error
 from lexiscope.app.worker.computing import Computing, batch_key
-from lexiscope.app.worker.jobs import Job, Report
+from lexiscope.app.worker.jobs import Job, Pace, Report
 from lexiscope.app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
 from lexiscope.app.worker.limits import Limits
-from lexiscope.app.worker.pace import Pace
 from lexiscope.precompute.live.wire.answers import OWN_LISTS
 from lexiscope.precompute.live.wire.asks import PromptAsk, StatesAsk, StatesReadingAsk, ThroughHeadsAsk
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull, TimedOut
@@ -26,8 +25,8 @@ from lexiscope.precompute.live.wire.protocol import Health
 if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
 
-LONG_TEXT = 2000  # characters of a prompt from which on its tokens are counted beside the event loop
-BATCH_SECONDS = 2.0  # that a batch of runs may take
+LONG_PROMPT = 2000  # characters from which on the tokens of a prompt are counted in a thread
+RUN_BATCH_SECONDS = 2.0  # that a batch of runs may take
 QUICK_SECONDS = 0.5  # that a quick answer may take, or a batch of them
 
 
@@ -42,17 +41,19 @@ class Waiter:
 
 
 class Worker:
-    """Everything happens in the event loop in which it is `running`, but for the computing threads."""
+    """Everything but the computing happens in the event loop in which the worker is `running`.
+
+    `on_error` is called when a computing thread has ended, and with it the worker."""
 
     def __init__(
-        self, engine: "Engine", model: str, weights_sha256: str, limits: Limits, on_failure: Callable[[], None]
+        self, engine: "Engine", model: str, weights_sha256: str, limits: Limits, on_error: Callable[[], None]
     ) -> None:
         self.model = model
         self.weights_sha256 = weights_sha256
         self._engine = engine
         self._limits = limits
-        self._on_failure = on_failure
-        self._failure: BaseException | None = None  # what ended a computing thread
+        self._on_error = on_error
+        self._error: BaseException | None = None  # what ended a computing thread
         self._lanes: tuple[Lane, ...] = ()  # of runs, of quick answers
         self._tasks: list[asyncio.Task[None]] = []
         self._run_pace, self._quick_pace = Pace(engine.speed), Pace(engine.speed)
@@ -63,7 +64,7 @@ class Worker:
     async def running(self) -> AsyncIterator[None]:
         compute = Computing(self._engine)
         self._lanes = (
-            Lane(compute, self._limits, self._run_pace, BATCH_SECONDS),
+            Lane(compute, self._limits, self._run_pace, RUN_BATCH_SECONDS),
             Lane(compute, self._limits, self._quick_pace, QUICK_SECONDS),
         )
         self._tasks = [asyncio.create_task(lane.run()) for lane in self._lanes]
@@ -78,8 +79,8 @@ class Worker:
 
     @asynccontextmanager
     async def queued(self, ask: Ask[Any], visitor: str, report: Report | None = None) -> AsyncIterator[Waiter]:
-        """The ask in the queue, for as long as somebody waits for its answer."""
-        if self._failure:
+        """Queue the ask for as long as the caller waits for its answer."""
+        if self._error:
             raise LiveDown(ENDING, RESTART_SECONDS)
         with self._counted(visitor):
             tokens = await self._checked_tokens(ask)
@@ -92,7 +93,7 @@ class Worker:
                 self._leave(waiter)
 
     async def answer(self, waiter: Waiter) -> bytes:
-        """JSON, from a computing thread."""
+        """Return the JSON that a computing thread makes; TimedOut if that takes too long."""
         try:
             async with asyncio.timeout(self.seconds_left(waiter)):
                 return await asyncio.shield(waiter.job.answer)  # others may wait for it, too
@@ -104,9 +105,9 @@ class Worker:
         return max(0.0, waiter.arrived + self._limits.seconds - time.monotonic())
 
     def health(self, may_ask: bool = True) -> Health:
-        """LiveDown if it can compute no more. `may_ask`: whether whoever wants to know may ask for more."""
-        if self._failure:
-            raise LiveDown(f"the computing thread has ended ({type(self._failure).__name__}): the worker ends as well")
+        """Return how the worker is; LiveDown if it can compute no more. `may_ask`: the request had the token."""
+        if self._error:
+            raise LiveDown(f"the computing thread has ended ({type(self._error).__name__}): the worker ends as well")
         busy = [lane.busy_seconds for lane in self._lanes if lane.busy_seconds is not None]
         return Health(
             model=self.model,
@@ -120,7 +121,7 @@ class Worker:
 
     @contextmanager
     def _counted(self, visitor: str) -> Iterator[None]:
-        """Counts one more ask of the visitor for as long as it lasts; LiveFull if that is too many."""
+        """Count one more ask of the visitor for as long as the context lasts; LiveFull if there are too many."""
         if self._asking[visitor] >= self._limits.visitor_queue:
             raise LiveFull(
                 f"{self._asking[visitor]} of your requests wait or are computed already (the setting visitor_queue): "
@@ -136,7 +137,7 @@ class Worker:
                 del self._asking[visitor]
 
     def _job(self, ask: Ask[Any], tokens: int, visitor: str) -> Job:
-        """The job of an equal ask, if one is under way, or a new one in the queue of its lane."""
+        """Return the job of an equal ask, if one is under way, or put a new job into the queue of its lane."""
         job = self._under_way.get(ask)
         if job and job.wanted:
             job.visitors.append(visitor)
@@ -164,17 +165,17 @@ class Worker:
         return runs if dear else quick
 
     def _lane_ended(self, task: "asyncio.Task[None]") -> None:
-        if task.cancelled() or self._failure or not (error := task.exception()):
+        if task.cancelled() or self._error or not (error := task.exception()):
             return
-        self._failure = error
-        log_failure("the computing thread", error)
+        self._error = error
+        log_error("the computing thread", error)
         for other in self._tasks:
             other.cancel()
-        self._on_failure()
+        self._on_error()
 
     async def _checked_tokens(self, ask: Ask[Any]) -> int:
-        """How many a text has, or how many states are given, 0 for other asks; NotFound or TooLarge before anything is
-        computed."""
+        """Check the ask, and return how many tokens its text has, or how many states it gives, or 0. NotFound or
+        TooLarge is raised before anything is computed."""
         self._engine.check(ask)
         self._limits.check_lists(ask)
         if isinstance(ask, ThroughHeadsAsk):
@@ -197,7 +198,7 @@ class Worker:
         return tokens
 
     async def _tokens_of_text(self, text: str) -> int:
-        if len(text) > LONG_TEXT:
+        if len(text) > LONG_PROMPT:
             self._limits.check_text(text, self._engine.longest_token)
             tokens = await asyncio.to_thread(self._count_tokens, text)
         else:
@@ -214,5 +215,5 @@ class Worker:
         except Exception:
             raise
         except BaseException as error:  # a tokenizer that panics, in Rust, raises no Exception
-            log_failure("the tokenizer", error)
+            log_error("the tokenizer", error)
             raise LiveFailed("the model's tokenizer fails on this text") from None

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import main, make_parser
+from lexiscope.app.commands.cli import main, make_parser
 from lexiscope.precompute.weights.architectures import supported
 from tests.support.dataset_hub import logged_in
 from tests.support.models import tiny_gpt2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import EXTRAS
+from lexiscope.app.commands.cli import EXTRAS
 from tests.support.synthetic import make_manifest, write_index
 
 pytestmark = pytest.mark.slow
@@ -25,7 +25,7 @@ class Missing:
 
 missing = sys.argv[1].split(",")
 sys.meta_path.insert(0, Missing())
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 from lexiscope.app.terminal import print_seeds
 from lexiscope.app.views.seeds import seed_ranking_view
 from lexiscope.precompute.build.progress import Progress

@@ -19,7 +19,7 @@ from typing import Any
 
 from rich.console import Console
 
-import lexiscope.app.cli
+import lexiscope.app.commands.cli
 import lexiscope.app.weights
 import lexiscope.precompute.weights.sources  # for the children
 from lexiscope.precompute.build.job import build
@@ -150,4 +150,4 @@ def _run(log: Path, words: list[str], limit: int | None, fatal: bool, environmen
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if fatal else signal.SIG_IGN)
-    sys.exit(lexiscope.app.cli.main(words))
+    sys.exit(lexiscope.app.commands.cli.main(words))

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-RUN = "import sys; from lexiscope.app.cli import main; sys.exit(main())"
+RUN = "import sys; from lexiscope.app.commands.cli import main; sys.exit(main())"
 
 
 @contextmanager

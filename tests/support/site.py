@@ -77,8 +77,8 @@ def visit(data: Path, **settings: Any) -> Iterator["TestClient"]:
     """A visitor of the explorer over a data folder, who sees what a browser would, also of failures."""
     from starlette.testclient import TestClient
 
-    from lexiscope.app.server import create_app
     from lexiscope.app.settings import Settings
+    from lexiscope.app.site.server import create_app
 
     app = create_app(Settings(data=data, **settings))
     with TestClient(app, raise_server_exceptions=False, follow_redirects=False) as visitor:

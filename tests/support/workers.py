@@ -17,8 +17,8 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import ASGIApp
 
 from lexiscope.app.live.client import LiveClient
-from lexiscope.app.server import app_without_routes, with_middleware
 from lexiscope.app.settings import Settings
+from lexiscope.app.site.server import app_without_routes, with_middleware
 from lexiscope.app.worker.service import create_worker
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.manifest import Manifest

@@ -19,7 +19,7 @@ LexiscopeError (precompute/errors.py)
 from http import HTTPStatus
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
-from lexiscope.precompute.live.wire.protocol import Fault
+from lexiscope.precompute.live.wire.protocol import ErrorAnswer
 
 STRANGER = "what answers in the worker's place is no worker of this version"
 MOST_DETAIL = 2000  # characters of what a worker says is wrong
@@ -95,7 +95,7 @@ class VisitorGone(LiveError):
 
 
 def status_of(error: LexiscopeError) -> int:
-    """The HTTP status that tells a visitor of an error."""
+    """Return the HTTP status that tells a visitor of an error."""
     match error:
         case NotFound():
             return 404
@@ -111,10 +111,10 @@ def title_of(status: int) -> str:
     return TITLES.get(status) or HTTPStatus(status).phrase
 
 
-def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
-    """What the worker says is wrong, as the error that it was there."""
-    detail = fault.detail if len(fault.detail) <= MOST_DETAIL else fault.detail[:MOST_DETAIL] + "…"
-    match fault.status:
+def error_of(answer: ErrorAnswer, retry_after: int | None = None) -> LexiscopeError:
+    """Return what the worker says is wrong as the error that the worker had."""
+    detail = answer.detail if len(answer.detail) <= MOST_DETAIL else answer.detail[:MOST_DETAIL] + "…"
+    match answer.status:
         case 404:
             return NotFound(detail)
         case 413:

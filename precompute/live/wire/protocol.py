@@ -1,4 +1,4 @@
-"""What server and worker say to each other over HTTP beside asks and answers."""
+"""What the server and a worker say to each other over HTTP beside asks and answers."""
 
 from typing import Annotated
 
@@ -9,13 +9,13 @@ from lexiscope.precompute.live.wire.fields import Wire
 
 EVENTS = "/events"  # after the path of an ask: the same as server-sent events
 WEIGHTS_HEADER = "x-lexiscope-weights"  # the hash of the weights that the index was made from
-VISITOR_HEADER = "x-lexiscope-visitor"  # a name for who asks (client.py); the worker is fair between them
-OTHER_WEIGHTS = 409  # the status where the worker has others
+VISITOR_HEADER = "x-lexiscope-visitor"  # a name for the visitor who asks; the worker is fair between visitors
+OTHER_WEIGHTS = 409  # the status of the answer if the worker has other weights
 BEARER = "Bearer "  # before the token that server and workers share, in the header Authorization
 
 
 def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
-    """What a worker and an index must agree on: the hash of the weights, of a difference that of its base, too."""
+    """Return what a worker and an index must agree on: the hash of the weights, of a difference also of its base."""
     return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
 
 
@@ -24,11 +24,11 @@ def weights_name_of(manifest: Manifest) -> str:
 
 
 def token_header(token: SecretStr) -> dict[str, str]:
-    """By which a worker knows its server; none where there is no token."""
+    """Return the header by which a worker knows its server; none if there is no token."""
     return {"authorization": BEARER + token.get_secret_value()} if token else {}
 
 
-class Fault(Wire):
+class ErrorAnswer(Wire):
     """Why there is no answer: the same shape as every error of the server."""
 
     status: int
@@ -50,4 +50,8 @@ class Health(Wire):
     queue: int  # asks that wait
     busy: bool
     busy_seconds: float  # of the batch that is computed now
-    may_ask: bool = True  # whether whoever asked this knows the token, or none is needed
+    may_ask: bool = True  # whether the request for this had the token, or none is needed
+
+    def is_stuck(self, request_seconds: float, worker_silence: float) -> bool:
+        """Return True if the worker computes for longer than anybody waits."""
+        return self.busy_seconds >= 2 * request_seconds + worker_silence

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
 Refused = Callable[..., str]

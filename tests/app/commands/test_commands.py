@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import make_parser
 from lexiscope.app.commands import demo
+from lexiscope.app.commands.cli import make_parser
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 from lexiscope.app.weights import find_difference
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import Manifest

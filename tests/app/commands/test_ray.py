@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from lexiscope.app.cli import main, make_parser
+from lexiscope.app.commands.cli import main, make_parser
 from lexiscope.precompute.ray_cluster import keep_others_out
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 from lexiscope.app.live.process import lexiscope_command
 from lexiscope.precompute.errors import ServeError
 from tests.support.processes import ROOT, alive

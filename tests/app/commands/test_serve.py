@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lexiscope.app.cli import main, make_parser
 from lexiscope.app.commands import demo
-from lexiscope.app.commands.http_server import MOST_FILES, browser_address, listen, raise_file_limit
+from lexiscope.app.commands.cli import main, make_parser
+from lexiscope.app.commands.http_server import MOST_OPEN_FILES, browser_address, listen, raise_file_limit
 from lexiscope.precompute.errors import ServeError
 from tests.support.processes import ROOT, RUN, get, serving
 from tests.support.site import GPT2, LLAMA
@@ -110,7 +110,7 @@ def test_connections_leave_files_for_others() -> None:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
         allowed = raise_file_limit()
-        assert 256 < allowed <= MOST_FILES
+        assert 256 < allowed <= MOST_OPEN_FILES
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (allowed, before[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)

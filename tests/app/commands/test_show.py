@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lexiscope.app.cli import COMMANDS
+from lexiscope.app.commands.cli import COMMANDS
 from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.terminal import isolated, print_models, print_seeds, print_view
 from lexiscope.app.views.layer import layer_view
@@ -165,7 +165,7 @@ def test_ranks_count_from_one(run: Run, matrix_or_ff: str) -> None:
     ("where", "said"), [(">/dev/full", "cannot write to standard output: No space left"), (">&-", "output is closed")]
 )
 def test_nowhere_to_print(words: str, where: str, said: str) -> None:
-    command = f"exec {sys.executable} -m lexiscope.app.cli {words} {where}"
+    command = f"exec {sys.executable} -m lexiscope.app.commands.cli {words} {where}"
     done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
     (line,) = done.stderr.splitlines()
     assert (done.returncode, line.startswith("lexiscope: "), said in line) == (1, True, True)
@@ -316,7 +316,7 @@ def test_sizes(n_bytes: float, text: str) -> None:
 
 
 def spawn(*arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> "subprocess.CompletedProcess[bytes]":
-    command = [sys.executable, "-W", "error", "-m", "lexiscope.app.cli", *arguments]
+    command = [sys.executable, "-W", "error", "-m", "lexiscope.app.commands.cli", *arguments]
     return subprocess.run(command, cwd=ROOT, env=os.environ | environment, stdout=stdout, stderr=subprocess.PIPE)
 
 
@@ -346,7 +346,7 @@ def test_a_terminal_that_knows_ascii_only(options: tuple[str, ...]) -> None:
 ])  # fmt: skip
 def test_a_command_imports_only_what_it_needs(call: str, unwanted: str) -> None:
     script = (
-        f"import sys; from lexiscope.app.cli import main, make_parser; {call}; "
+        f"import sys; from lexiscope.app.commands.cli import main, make_parser; {call}; "
         f"print({{*{unwanted.split()}}} & {{*sys.modules}})"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], cwd=ROOT, capture_output=True, text=True)

@@ -1,5 +1,6 @@
 """Indexes while they are served: layers appear, files vanish, shrink, change and come back, many threads read."""
 
+import gc
 import hashlib
 import os
 import resource
@@ -16,7 +17,7 @@ from tokenizers import Tokenizer, models
 
 from lexiscope.app.addresses import is_reserved
 from lexiscope.app.formats.json_format import json_bytes
-from lexiscope.app.library.library import Library
+from lexiscope.app.library.library import Library, architecture_name
 from lexiscope.app.views.layer import layer_view
 from lexiscope.app.views.search import search_view
 from lexiscope.app.views.token import TokenView, token_view
@@ -119,7 +120,9 @@ HARMS = [Path.unlink, shrink, empty, grow, alter, alter_unseen, replace_by_anoth
 
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("every", [0, 60])
-def test_a_layer_that_is_harmed_says_so_and_comes_back(data: Path, harm: Callable[[Path], None], every: int) -> None:
+def test_a_layer_that_is_harmed_says_so_and_comes_back(
+    data: Path, harm: Callable[[Path], None], every: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library = Library(data, every)
     path = shard_path(data, 1)
     saved = path.read_bytes()
@@ -134,7 +137,8 @@ def test_a_layer_that_is_harmed_says_so_and_comes_back(data: Path, harm: Callabl
     if path.is_dir():
         path.rmdir()
     path.write_bytes(saved)
-    library.every = 0
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + every)  # the library looks again
     assert readable(library) == [0, 1, 3]
     assert not library.index("tiny").faults
     assert library.index("tiny").version == version
@@ -201,6 +205,7 @@ def test_a_harmed_layer_stays_out_when_others_come(data: Path) -> None:
 @contextmanager
 def few_files(spare: int) -> Iterator[None]:
     """A process that may open that many more files."""
+    gc.collect()  # libraries of other tests close their files now, not meanwhile
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 20, before[1]))
     held: list[int] = []
@@ -437,3 +442,14 @@ def test_a_page_of_replaced_files(tmp_path: Path, page: str, format: str, change
             time.sleep(0.01)  # touched files are being checked
         assert (answer.status_code, answer.text) == (anew.status_code, anew.text)
         assert visitor.get(path).headers["etag"] == answer.headers["etag"]
+
+
+@pytest.mark.parametrize(("architecture", "stored", "said"), [
+    ("gpt2", "", "GPT-2"),
+    ("llama", "", "Llama"),
+    ("something", "", "something"),
+    ("gpt2", "Another name", "Another name"),
+])  # fmt: skip
+def test_what_people_call_an_architecture(architecture: str, stored: str, said: str) -> None:
+    """An index says it; of older indexes, which do not, it follows from the type of the model."""
+    assert architecture_name(replace(GPT2, architecture=architecture, name=stored)) == said

@@ -102,7 +102,7 @@ def test_the_other_model_has_another_worker(own: tuple[str, State], monkeypatch:
     keeper = site.live.supervisor.keeper(GPT2)
     until(lambda: keeper.pid)
     old = keeper.pid
-    monkeypatch.setattr("lexiscope.app.live.client.START_WAIT", 0.1)
+    monkeypatch.setattr("lexiscope.app.live.client.START_WAIT_SECONDS", 0.1)
     loading = post(f"{url}/{LLAMA}/seeds", SEEDS)
     assert (loading.status_code, loading.headers["retry-after"]) == (503, "2")
     assert "is loading the model" in loading.json()["error"]["detail"]

@@ -93,7 +93,7 @@ def test_what_it_sends_has_a_limit(
 def test_a_byte_now_and_then_is_no_answer(
     site_data: Path, path: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "MARGIN", 0.0)
+    monkeypatch.setattr(client, "MARGIN_SECONDS", 0.0)
     with asking(site_data, Hostile(b" ", times=ENDLESS, pause=0.2, status=status), request_seconds=1) as url:
         answer = post(f"{url}/{GPT2}/{path}", PROMPT)
     assert (answer.status_code, IN_TIME in answer.json()["error"]["detail"]) == (503, True), answer.text

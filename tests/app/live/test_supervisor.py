@@ -18,7 +18,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 from lexiscope.app.live import keeper, process
 from lexiscope.app.live.keeper import Keeper
 from lexiscope.app.live.process import lexiscope_command
@@ -161,7 +161,7 @@ def test_a_worker_that_hangs_while_it_loads_is_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_instead(monkeypatch, "import time; time.sleep(60)")
-    monkeypatch.setattr(process, "LOADING_SILENCE", 0.2)
+    monkeypatch.setattr(process, "LOADING_SILENCE_SECONDS", 0.2)
     kept = Keeper("gpt2", Settings(worker_silence=0.1), tmp_path / "w.sock")
     until(lambda: "no sign of life" in caplog.text)
     kept.close()
@@ -187,7 +187,7 @@ def test_a_worker_of_the_server_has_no_token(
 ])  # fmt: skip
 def test_ending_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     run_instead(monkeypatch, code)
-    monkeypatch.setattr(keeper, "GRACE", 0.3)
+    monkeypatch.setattr(keeper, "END_SECONDS", 0.3)
     kept = Keeper("gpt2", Settings(), tmp_path / "w.sock")
     until(lambda: kept.pid)
     pid = kept.pid

@@ -31,8 +31,8 @@ def difference(site_data: Path) -> lexiscope.Model:
 @pytest.fixture(scope="session")
 def site_url(site_data: Path) -> Iterator[str]:
     """The site at an address, without a worker."""
-    from lexiscope.app.server import create_app
     from lexiscope.app.settings import Settings
+    from lexiscope.app.site.server import create_app
     from tests.support.workers import listening
 
     with listening(create_app(Settings(data=site_data, worker="off"))) as url:
@@ -42,8 +42,8 @@ def site_url(site_data: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def live_url(site_data: Path, loaded: "tuple[HeldEngine, str]") -> Iterator[str]:
     """The site at an address, with a worker for GPT2."""
-    from lexiscope.app.server import create_app
     from lexiscope.app.settings import Settings
+    from lexiscope.app.site.server import create_app
     from tests.support.workers import listening, worker_app
 
     engine, weights = loaded

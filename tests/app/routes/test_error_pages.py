@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.middleware.security import HEADERS
 from lexiscope.app.routes import system
-from lexiscope.app.server import app_without_routes, with_middleware
 from lexiscope.app.settings import Settings
+from lexiscope.app.site.security import HEADERS
+from lexiscope.app.site.server import app_without_routes, with_middleware
 from lexiscope.precompute.index.manifest import Manifest
 from tests.support.site import GPT2, LLAMA, PAIRS, K, ask, copied, visit
 from tests.support.workers import until

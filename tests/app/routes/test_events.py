@@ -4,8 +4,8 @@ from pathlib import Path
 
 import httpx2
 
-from lexiscope.app.server import create_app
 from lexiscope.app.settings import Settings
+from lexiscope.app.site.server import create_app
 from tests.support.site import GPT2
 from tests.support.workers import HeldEngine, get, listening, until, worker_app
 

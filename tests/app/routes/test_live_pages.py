@@ -9,8 +9,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.addresses import DATA_FORMATS, content_type, format_address
-from lexiscope.app.middleware.security import HEADERS
 from lexiscope.app.packed_text import unpack
+from lexiscope.app.site.security import HEADERS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, visit
 

@@ -21,8 +21,8 @@ from starlette.testclient import TestClient
 
 from lexiscope.app.addresses import DATA_FORMATS, MEDIA_TYPES
 from lexiscope.app.html.glossary import tip
-from lexiscope.app.server import create_app
 from lexiscope.app.settings import Settings as SiteSettings
+from lexiscope.app.site.server import create_app
 from lexiscope.precompute.shape import PRESETS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, visit

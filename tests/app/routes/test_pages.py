@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from lexiscope.app import addresses
 from lexiscope.app.addresses import FORMATS, content_type, format_address
-from lexiscope.app.middleware.security import HEADERS
+from lexiscope.app.site.security import HEADERS
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index.manifest import TOKENIZER
 from tests.support.pages import parsed

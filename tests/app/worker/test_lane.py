@@ -10,10 +10,9 @@ import pytest
 
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker import lane
-from lexiscope.app.worker.jobs import Job
+from lexiscope.app.worker.jobs import Job, Pace
 from lexiscope.app.worker.lane import Lane
 from lexiscope.app.worker.limits import Limits
-from lexiscope.app.worker.pace import Pace
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
@@ -113,7 +112,7 @@ async def test_those_who_come_soon_after_are_waited_for() -> None:
 
 @pytest.mark.usefixtures("crowd")
 async def test_nobody_is_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "QUIET", 0.3 / HOURS)
+    monkeypatch.setattr(lane, "QUIET_SHARE", 0.3 / HOURS)
     async with Line(batch_wait=HOURS) as line, asyncio.timeout(PATIENCE):
         await line.put("a").answer  # not after the whole wait: nobody else came
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lexiscope.app.worker.pace import Pace
+from lexiscope.app.worker.jobs import Pace
 
 
 def test_it_begins_with_the_speed_that_was_measured() -> None:

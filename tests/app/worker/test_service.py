@@ -18,7 +18,7 @@ from lexiscope.app.settings import Settings
 from lexiscope.app.worker.service import create_worker
 from lexiscope.precompute.live.wire.answers import PromptAnswer, SeedsAnswer, StatesAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk, SeedsAsk, StatesAsk, StatesReadingAsk
-from lexiscope.precompute.live.wire.protocol import WEIGHTS_HEADER, Fault, Health
+from lexiscope.precompute.live.wire.protocol import WEIGHTS_HEADER, ErrorAnswer, Health
 from tests.support.site import GPT2
 from tests.support.workers import (
     PROMPT,
@@ -109,10 +109,10 @@ MALFORMED: list[tuple[str, bytes, int, str]] = [
 @pytest.mark.parametrize(("path", "body", "status", "said"), MALFORMED)
 def test_malformed(worker: str, path: str, body: bytes, status: int, said: str) -> None:
     answer = httpx2.post(worker + path, content=body, headers=JSON, timeout=120, verify=False)
-    fault = Fault.model_validate_json(answer.content)
-    assert (answer.status_code, fault.status) == (status, status), answer.text
-    assert said in fault.detail
-    assert len(fault.detail) < 1000
+    error = ErrorAnswer.model_validate_json(answer.content)
+    assert (answer.status_code, error.status) == (status, status), answer.text
+    assert said in error.detail
+    assert len(error.detail) < 1000
     assert post(f"{worker}/seeds", SEEDS).status_code == 200
 
 
@@ -152,8 +152,10 @@ def test_what_takes_too_long_ends(loaded: tuple[HeldEngine, str], engine: HeldEn
         assert (late.status_code, late.json()["status"]) == (504, 504)
         assert "longer than 0.3 seconds (the setting request_seconds)" in late.json()["detail"]
         streamed = post(f"{hasty}/prompt/events", PROMPT).text
-        fault = Fault.model_validate_json(streamed.strip().split("\n\n")[-1].split("\n")[1].removeprefix("data: "))
-        assert fault.status == 504
+        error = ErrorAnswer.model_validate_json(
+            streamed.strip().split("\n\n")[-1].split("\n")[1].removeprefix("data: ")
+        )
+        assert error.status == 504
         until(lambda: not health(hasty).busy)
     assert len(engine.given_up) == 2
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 from lexiscope.precompute.errors import BuildError, NotFound, ShardDamaged
 from lexiscope.precompute.export import job
 from lexiscope.precompute.export.entries import Entries

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 from lexiscope.precompute.build.lock import LOCK
 from lexiscope.precompute.travel.pulled_record import PULLED
 from tests.support.dataset_hub import TOKEN, DatasetHub, logged_in

@@ -1,4 +1,4 @@
-"""The command `lexiscope`: finds the subcommand, runs it, and turns an error into a message and an exit code."""
+"""The command `lexiscope`: find the subcommand, run it, and turn an error into a message and an exit code."""
 
 import argparse
 import errno
@@ -46,20 +46,14 @@ EXTRAS = {
     "ray": "ray",
 }
 
-UNWRITABLE = {
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EIO,
-    errno.EBADF,
-}  # for standard output
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}  # errors of standard output
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0 done, 1 an error (with a message), 130 interrupted. argparse exits
     with 2 if the words are no command."""
     if sys.stdout is None:
-        _complain("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
+        _print_error("standard output is closed: let it go somewhere, such as a terminal, a file or /dev/null")
         return 1
     _allow_any_text()
     args = argparse.Namespace()
@@ -69,14 +63,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except LexiscopeError as error:
-        _complain(str(error))
+        _print_error(str(error))
         return 1
     except ModuleNotFoundError as error:
         if error.name not in EXTRAS:
             raise
         extra = args.run.extra or EXTRAS[error.name]
         remedy = f"pip install 'lexiscope[{extra}]'"
-        _complain(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
+        _print_error(f"this command needs {error.name}, which a plain install leaves out: {remedy}")
         return 1
     except BrokenPipeError:
         _give_up_stdout()  # the reader (`| head`) has seen enough
@@ -85,13 +79,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise
         _give_up_stdout()
-        _complain(f"cannot write to standard output: {error.strerror}")
+        _print_error(f"cannot write to standard output: {error.strerror}")
         return 1
     except KeyboardInterrupt:
         return 130
 
 
-def _complain(text: str) -> None:
+def _print_error(text: str) -> None:
     """Print a message to standard error, without control characters of the files and names that it quotes."""
     print(plain(f"lexiscope: {text}"), file=sys.stderr)
 

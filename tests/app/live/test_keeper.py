@@ -1,10 +1,8 @@
-"""What visitors are told of faults holds no folder of the machine."""
-
-from pathlib import Path
+"""What visitors are told of a worker that ended."""
 
 import pytest
 
-from lexiscope.app.library.fault_text import for_visitors, without_folders
+from lexiscope.app.live.keeper import without_folders
 
 
 @pytest.mark.parametrize(("text", "told"), [
@@ -14,7 +12,3 @@ from lexiscope.app.library.fault_text import for_visitors, without_folders
 ])  # fmt: skip
 def test_without_folders(text: str, told: str) -> None:
     assert without_folders(text) == told
-
-
-def test_for_visitors() -> None:
-    assert for_visitors("/data/gpt2/layer-1 is damaged", Path("/data")) == "gpt2/layer-1 is damaged"

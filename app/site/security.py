@@ -1,12 +1,11 @@
-"""Security headers on every answer, and a check of addresses before any route sees them."""
+"""Security headers on every answer, a check of addresses before any route sees them, and HEAD answered as GET."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TypeAlias
 from urllib.parse import unquote_to_bytes
 
 from starlette.requests import Request
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lexiscope.app.asgi.middleware import ErrorPage
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -20,9 +19,6 @@ HEADERS = {
 }
 _RAW_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _CONTROL_CHARACTERS = bytes(range(0x20)) + b"\x7f"
-
-# The page of an error from (request, status, detail, headers).
-ErrorPage: TypeAlias = Callable[[Request, int, str, Mapping[str, str]], Awaitable[Response]]
 
 
 class SecurityHeaders:
@@ -39,7 +35,7 @@ class SecurityHeaders:
 
 
 class AddressCheck:
-    """Refuses an address that is longer than `limit` bytes or that is no text."""
+    """Refuse an address that is longer than `limit` bytes or that is no text."""
 
     def __init__(self, app: ASGIApp, limit: int, error_page: ErrorPage) -> None:
         self.app = app
@@ -47,17 +43,17 @@ class AddressCheck:
         self._error_page = error_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = address_fault(scope, self._limit) if scope["type"] == "http" else None
-        if fault:
-            status, detail = fault
+        error = address_error(scope, self._limit) if scope["type"] == "http" else None
+        if error:
+            status, detail = error
             response = await self._error_page(Request(scope), status, detail, {})
             await response(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
 
-def address_fault(scope: Scope, limit: int) -> tuple[int, str] | None:
-    """Status and detail of what is wrong with a request's address; None: nothing is."""
+def address_error(scope: Scope, limit: int) -> tuple[int, str] | None:
+    """Return the status and the detail of what is wrong with a request's address; None if nothing is."""
     path: bytes = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogateescape")
     query: bytes = scope["query_string"]
     length = len(path) + len(query)
@@ -73,3 +69,27 @@ def address_fault(scope: Scope, limit: int) -> tuple[int, str] | None:
     except UnicodeDecodeError:
         return 400, "this address is not UTF-8: percent-encode the UTF-8 bytes of each character"
     return None
+
+
+class HeadAsGet:
+    """Answer HEAD as GET without the body: FastAPI's GET routes would answer 405."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+        ended = False
+
+        async def send_head(message: Message) -> None:
+            nonlocal ended
+            if ended:
+                return
+            if message["type"] == "http.response.body":
+                ended = True  # the app, if it streams a long body, learns that nobody reads on
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
+            await send(message)
+
+        await self.app({**scope, "method": "GET"}, receive, send_head)

@@ -1,5 +1,5 @@
 """Work for somebody who may hang up: it is cancelled as soon as nobody waits for it.
-The server uses it for its visitors, the worker for the server."""
+The site does so for its visitors, the worker for the site."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The work's result; VisitorGone, and the work cancelled, if the other end of the request hangs up before.
+    """Return the work's result. If the other end of the request hangs up before, cancel the work and raise VisitorGone.
 
     The body of the request must have been read, if it has one that matters.
     """
@@ -35,6 +35,6 @@ async def cancel_on_disconnect(request: Request, work: Coroutine[Any, Any, T]) -
 async def _disconnected(request: Request) -> None:
     body_ended = False
     while (message := await request.receive())["type"] != "http.disconnect":
-        if body_ended:  # Starlette's test client ends the body again and again and never says who leaves
+        if body_ended:  # Starlette's test client ends the body again and again, and never disconnects
             await asyncio.Event().wait()
         body_ended = not message.get("more_body", False)

@@ -11,14 +11,15 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lexiscope.app.metrics import Metrics
-from lexiscope.app.middleware.limits import StreamLimit
-from lexiscope.app.middleware.security import HEADERS
-from lexiscope.app.server import wrap_app
 from lexiscope.app.settings import Settings
+from lexiscope.app.site.limits import StreamLimit
+from lexiscope.app.site.security import HEADERS
+from lexiscope.app.site.server import wrap_app
 
 pytestmark = pytest.mark.anyio
 LIMIT = 1024  # of addresses and of bodies
-SETTINGS = Settings(url_limit=LIMIT, body_limit=LIMIT, body_seconds=0.2, access_log=True)
+SETTINGS = Settings(url_limit=LIMIT, body_limit=LIMIT, body_seconds=60, access_log=True)
+HASTY = SETTINGS.model_copy(update={"body_seconds": 0.2})
 
 
 async def error_page(_: Request, status: int, detail: str, headers: Mapping[str, str]) -> Response:
@@ -35,6 +36,7 @@ class Asked:
         query: str = "",
         headers: Mapping[str, str] | None = None,
         body: tuple[Message, ...] = (),
+        settings: Settings = SETTINGS,
     ) -> None:
         self.messages: list[Any] = []
         self.metrics = Metrics()
@@ -48,7 +50,7 @@ class Asked:
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in (headers or {}).items()],
         }
-        self.run = wrap_app(app, SETTINGS, self.metrics, error_page)(scope, self._receive, self._send)
+        self.run = wrap_app(app, settings, self.metrics, error_page)(scope, self._receive, self._send)
 
     async def _receive(self) -> Message:
         if self._body:
@@ -158,7 +160,8 @@ JSON = {"content-type": "application/json", "transfer-encoding": "chunked"}
     ("PUT", (), 200, b"not read"),
 ])  # fmt: skip
 async def test_bodies(method: str, body: tuple[Message, ...], status: int, said: bytes) -> None:
-    answer = await ask(reading(), method, headers=JSON, body=body)
+    settings = HASTY if status == 408 else SETTINGS
+    answer = await ask(reading(), method, headers=JSON, body=body, settings=settings)
     assert answer.status == status
     assert said in answer.body
     complete = bool(body) and not body[-1]["more_body"]

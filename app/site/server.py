@@ -1,4 +1,4 @@
-"""Puts the explorer together: create_app(settings) is the whole of it, as an ASGI app."""
+"""Put the explorer together: create_app(settings) returns the whole of it, an ASGI app."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -10,15 +10,12 @@ from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
 from lexiscope.app.addresses import is_reserved
+from lexiscope.app.asgi.middleware import BodyLimit, CatchErrors, ErrorPage, RequestLog
 from lexiscope.app.html.assets import fingerprint, folder, load_assets
 from lexiscope.app.html.rendering import Renderer
 from lexiscope.app.library.library import Library
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
-from lexiscope.app.middleware.failures import Failures, HeadAsGet
-from lexiscope.app.middleware.limits import BodyLimit, StreamLimit
-from lexiscope.app.middleware.request_log import RequestLog
-from lexiscope.app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
 from lexiscope.app.routes import (
     comparison_pages,
     lab_pages,
@@ -35,6 +32,8 @@ from lexiscope.app.routes.events import events_router
 from lexiscope.app.routes.page_routes import page_router
 from lexiscope.app.routes.unknown_arguments import check_arguments
 from lexiscope.app.settings import Settings
+from lexiscope.app.site.limits import StreamLimit
+from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
 
 
 def create_app(settings: Settings) -> ASGIApp:
@@ -48,7 +47,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def app_without_routes(settings: Settings) -> FastAPI:
-    """What all routes share is in app.state, and is given to them by app/routes/dependencies.py."""
+    """Make the app with what all routes share in app.state, from which app/routes/dependencies.py gives it to them."""
     app = FastAPI(
         title="Lexiscope",
         version=program_version(),
@@ -78,10 +77,11 @@ def with_middleware(app: FastAPI) -> ASGIApp:
 
 
 def wrap_app(app: ASGIApp, settings: Settings, metrics: Metrics, error_page: ErrorPage) -> ASGIApp:
-    """Puts the middleware around the finished app, innermost first. add_middleware does not see unhandled errors."""
+    """Put the middleware around the finished app, innermost first. FastAPI's add_middleware would not see errors that
+    no handler takes."""
     app = BodyLimit(app, settings.body_limit, settings.body_seconds)
     app = AddressCheck(app, settings.url_limit, error_page)
-    app = Failures(app, error_page)
+    app = CatchErrors(app, error_page)
     app = RequestLog(app, metrics, settings.access_log)
     app = HeadAsGet(app)
     return SecurityHeaders(app)
@@ -97,7 +97,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _version(app: FastAPI) -> str:
-    """Changes with the program, its templates, its static files and its settings: every ETag holds it."""
+    """Return what changes with the program, its templates, its static files and its settings: every ETag holds it."""
     facts = [program_version(), fingerprint(folder("templates")), app.state.settings.model_dump_json()]
     facts += [asset.url for asset in app.state.assets.values()]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]

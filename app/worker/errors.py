@@ -1,4 +1,4 @@
-"""What a worker answers when it has no answer: a Fault, with the status of the error, whatever went wrong."""
+"""What a worker answers when it has no answer: an ErrorAnswer, with the status of the error."""
 
 from collections.abc import Mapping
 
@@ -11,30 +11,31 @@ from starlette.responses import Response
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.asks import ASKS
 from lexiscope.precompute.live.wire.errors import LiveFailed, TimedOut, status_of, title_of
-from lexiscope.precompute.live.wire.protocol import Fault
+from lexiscope.precompute.live.wire.protocol import ErrorAnswer
 
 MOST_REASONS = 5  # of those that make an ask malformed
 
 
-def add_fault_handlers(app: FastAPI) -> None:
+def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(LexiscopeError, _known)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(Exception, _unexpected)
 
 
-def make_fault(error: LexiscopeError) -> Fault:
+def error_answer(error: LexiscopeError) -> ErrorAnswer:
     status = _status(error)
-    return Fault(status=status, title=title_of(status), detail=str(error))
+    return ErrorAnswer(status=status, title=title_of(status), detail=str(error))
 
 
-async def fault_page(_: Request, status: int, detail: str, headers: Mapping[str, str]) -> Response:
-    fault = Fault(status=status, title=title_of(status), detail=detail)
-    return Response(fault.model_dump_json(), status, dict(headers), "application/json")
+async def error_response(_: Request, status: int, detail: str, headers: Mapping[str, str]) -> Response:
+    answer = ErrorAnswer(status=status, title=title_of(status), detail=detail)
+    return Response(answer.model_dump_json(), status, dict(headers), "application/json")
 
 
 def _status(error: LexiscopeError) -> int:
-    """What a visitor is told, but 504 where time ran out: the server must know that from a worker that is full."""
+    """Return the status that a visitor is told, but 504 where time ran out: so the site can tell this from a worker
+    that is full."""
     return 504 if isinstance(error, TimedOut) else status_of(error)
 
 
@@ -42,17 +43,17 @@ async def _known(request: Request, error: Exception) -> Response:
     assert isinstance(error, LexiscopeError)
     retry_after = getattr(error, "retry_after", None)
     headers = {} if retry_after is None else {"retry-after": str(retry_after)}
-    return await fault_page(request, _status(error), str(error), headers)
+    return await error_response(request, _status(error), str(error), headers)
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
-    """Says where it is wrong, never what stands there: that may be what a visitor typed."""
+    """Say where the ask is wrong, never what stands there: that may be what a visitor typed."""
     assert isinstance(error, RequestValidationError)
     reasons = []
-    for fault in error.errors()[:MOST_REASONS]:
-        where = ".".join(map(str, fault["loc"][1:])) or "the request"
-        reasons.append(f"{where}: {fault['msg']}")
-    return await fault_page(request, 422, "; ".join(reasons), {})
+    for reason in error.errors()[:MOST_REASONS]:
+        where = ".".join(map(str, reason["loc"][1:])) or "the request"
+        reasons.append(f"{where}: {reason['msg']}")
+    return await error_response(request, 422, "; ".join(reasons), {})
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -61,7 +62,7 @@ async def _http(request: Request, error: Exception) -> Response:
     if error.status_code in (404, 405):
         paths = " ".join(kind.path for kind in ASKS)
         detail = f"ask with POST {paths}, or GET /health /metrics"
-    return await fault_page(request, error.status_code, detail, error.headers or {})
+    return await error_response(request, error.status_code, detail, error.headers or {})
 
 
 async def _unexpected(request: Request, _: Exception) -> Response:

@@ -1,0 +1,1 @@
+"""What the site and the worker both put around their FastAPI apps."""

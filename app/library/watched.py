@@ -1,0 +1,38 @@
+"""A value that is made from files and made again when they change: indexes, comparisons and labels are watched so."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+def never(_: object) -> bool:
+    return False
+
+
+class Watched(Generic[T]):
+    """`read` is called with the value before (None at first) and returns it if no file has changed, else a new one. It
+    is called at most every so many seconds, and at once if `is_outdated` says so of the value."""
+
+    def __init__(self, read: Callable[[T | None], T], every: float, is_outdated: Callable[[T], bool] = never) -> None:
+        self._read = read
+        self._every = every
+        self._is_outdated = is_outdated
+        self._lock = threading.RLock()
+        self._held: tuple[float, T] | None = None  # when files were looked at last, and what they gave
+
+    def value(self) -> T:
+        held = self._held
+        if held is None or self._is_due(held):
+            with self._lock:
+                held = self._held
+                if held is None or self._is_due(held):  # unless another thread was faster
+                    value = self._read(held[1] if held else None)
+                    held = self._held = time.monotonic(), value
+        return held[1]
+
+    def _is_due(self, held: tuple[float, T]) -> bool:
+        looked, value = held
+        return time.monotonic() - looked >= self._every or self._is_outdated(value)

@@ -1,0 +1,46 @@
+"""A limit on how many streamed answers run at once."""
+
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from starlette.exceptions import HTTPException
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+STREAM_RETRY_SECONDS = 5
+
+
+class StreamLimit:
+    """Bound how many streamed answers run at once: a slow reader of one holds its memory for as long as it likes."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._running = 0
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Count one stream; answer 503 if as many as are allowed run already."""
+        if self._running >= self._limit:
+            detail = f"{self._limit} long answers are on their way already (the setting streams): ask again soon"
+            raise HTTPException(503, detail, {"retry-after": str(STREAM_RETRY_SECONDS)})
+        self._running += 1
+        try:
+            yield
+        finally:
+            self._running -= 1
+
+    def response(
+        self, content: Iterable[bytes] | AsyncIterable[bytes], media_type: str, headers: Mapping[str, str]
+    ) -> StreamingResponse:
+        """Return a StreamingResponse that has a slot while it is sent."""
+        response = _LimitedResponse(content, 200, headers, media_type)
+        response.streams = self
+        return response
+
+
+class _LimitedResponse(StreamingResponse):
+    streams: StreamLimit
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self.streams.slot():
+            await super().__call__(scope, receive, send)
