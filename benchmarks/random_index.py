@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
-from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.files import sha256_of
-from lexiscope.precompute.index.layout import number_dtype, shard_layout
+from lexiscope.precompute.index.layout import Piece, number_dtype, shard_layout
 from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tokens import pack, token_bytes
@@ -61,9 +61,9 @@ def write_random_index(
         "embedding.norm": ones,
         "embedding.centred_norm": ones,
     }
-    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, arrays))
+    manifest = write_piece(folder, manifest, Piece("vocabulary"), arrays)
     for layer in range(shape.n_layers - (layers or shape.n_layers), shape.n_layers):
-        manifest = manifest.with_shard(layer, write_shard(folder, manifest, layer, _layer(shape, k, pairs, layer)))
+        manifest = write_piece(folder, manifest, Piece("lists", layer), _layer(shape, k, pairs, layer))
     manifest.save(folder)
     return folder
 

@@ -13,8 +13,9 @@ from lexiscope.app.views.search import search_view
 from lexiscope.app.views.token import token_view
 from lexiscope.precompute.build.layer import BuildContext, make_layer
 from lexiscope.precompute.build.options import BuildOptions, identify
-from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.tokens import pack, token_bytes
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.wire.asks import ReadingAsk
@@ -54,8 +55,8 @@ def index(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Index:
         embedding = context.projectors[side].embedding
         vocabulary[f"{name}.norm"] = embedding.norm.astype(np.float32)
         vocabulary[f"{name}.centred_norm"] = embedding.centred_norm.astype(np.float32)
-    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, vocabulary))
-    manifest.with_shard(0, write_shard(folder, manifest, 0, arrays)).save(folder)
+    manifest = write_piece(folder, manifest, Piece("vocabulary"), vocabulary)
+    write_piece(folder, manifest, Piece("lists", 0), arrays).save(folder)
     return Index.open(folder)
 
 

@@ -1,27 +1,23 @@
 """The folder that a build writes to: what it holds already, which of it counts, and how a rebuild takes its place."""
 
 import contextlib
-import re
 import shutil
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lexiscope.precompute.errors import IndexFault, IndexMissing, OldFormat, OptionsDiffer, ShardDamaged
 from lexiscope.precompute.files import PARTIAL, folder_gone, read_regular, sha256_of, write_beside
-from lexiscope.precompute.index.hubs import lens_that_reads_best
-from lexiscope.precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
-from lexiscope.precompute.index.layout import neighbours_file, shard_file, vocabulary_file
-from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.index.index_files import check_piece, open_shard, open_vocabulary
+from lexiscope.precompute.index.layer.hubs import lens_that_reads_best
+from lexiscope.precompute.index.layout import OWN_FILE, PARTS, Piece
+from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest, read_old_fields
 from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.index.manifest_format import read_old_fields
 from lexiscope.precompute.index.tokens import whole_words
 
 NEXT = "manifest.next.json"  # lists the files of a rebuild; gone when it has taken the index's place
 ARRIVING = ".arriving"  # a folder: what `lexiscope pull` has not verified yet
-# .lxs: format 1
-OWN_FILE = re.compile(r"(layer-[0-9]+|vocabulary|neighbours|classifier)(\.g[0-9]+)?\.(safetensors|lxs)")
 
 
 @dataclass(frozen=True)
@@ -31,18 +27,19 @@ class BuildFolder:
     tokenizer: Path
 
     def check(self) -> None:
-        """BuildError if the folder is gone: a layer is long work."""
+        """Raise BuildError if the folder is gone, before a layer is made in vain."""
         if not self.folder.is_dir():
             raise folder_gone(self.folder)
 
     def save(self, manifest: Manifest) -> None:
-        """A finished file counts from here on; in an index that is not rebuilt readers see it at once."""
+        """Save the manifest: the files that it lists count from here on. Readers of an index that is not rebuilt see
+        them at once."""
         if self.manifest_name == MANIFEST:
             self._put_tokenizer(manifest)
         manifest.save(self.folder, self.manifest_name)
 
     def finish(self, manifest: Manifest) -> bool:
-        """Put the manifest in its place and remove what it does not list; whether anything had to be written."""
+        """Put the manifest in its place and remove what it does not list; return True if anything was written."""
         new_tokenizer = self._put_tokenizer(manifest)
         new_manifest = _content(self.folder / MANIFEST) != manifest.to_json()
         if new_manifest:
@@ -68,7 +65,7 @@ class BuildFolder:
         """
         rebuilt = _load_rebuilt(self.folder)
         unfinished = rebuilt is not None and rebuilt.generation > manifest.generation
-        listed = _files(manifest) | (_files(rebuilt) if rebuilt and unfinished else set())
+        listed = manifest.file_names | (rebuilt.file_names if rebuilt and unfinished else set())
         for path in self.folder.iterdir():
             if path.suffix == PARTIAL or (OWN_FILE.fullmatch(path.name) and path.name not in listed):
                 path.unlink(missing_ok=True)
@@ -78,10 +75,10 @@ class BuildFolder:
 
 
 def load_current(folder: Path, weights_sha256: str, force: bool) -> Manifest | None:
-    """The manifest of the index in the folder, if there is one to go on with.
+    """Return the manifest of the index in the folder, if there is one to go on with.
 
-    One that cannot be read is in the way unless it is to be replaced, and so is one of an older format unless it was
-    made from the same weights: then nothing is lost that could not be made again.
+    A manifest that cannot be read is an error unless it is to be replaced. A manifest of an older format is an error
+    unless it was made from the same weights: then nothing is lost that could not be made again.
     """
     try:
         return Manifest.load(folder)
@@ -100,15 +97,15 @@ def load_current(folder: Path, weights_sha256: str, force: bool) -> Manifest | N
 
 
 def read_build_state(
-    folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[int], force: bool
+    folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[Piece], force: bool
 ) -> tuple[Manifest, str]:
-    """`new` with the files that need not be made, and the name its manifest is to have."""
+    """Return `new` with the files that need not be made, and the name that its manifest is to have."""
     if force:
         return _rebuild_state(folder, new, current, wanted), NEXT
     if current and current.build != new.build and not current.shards:  # nothing that anybody waited for
         return new.with_changes(generation=current.generation + 1), MANIFEST
     if current is None:
-        return _with_unlisted(folder, new, range(new.shape.n_layers)), MANIFEST
+        return _with_unlisted(folder, new, all_pieces(new)), MANIFEST
     if current.build != new.build:
         raise OptionsDiffer(
             f"{folder} holds another build, from {current.source} ({_difference(current, new)}): add --force to "
@@ -116,18 +113,30 @@ def read_build_state(
         )
     known = {"embedding_change": new.embedding_change or current.embedding_change}
     whole = _without_broken(folder, current.with_changes(source=new.source, minus=new.minus, **known), wanted)
-    return _with_unlisted(folder, whole, set(range(new.shape.n_layers)) - current.shards.keys()), MANIFEST
+    return _with_unlisted(folder, whole, set(all_pieces(new)) - current.entries().keys()), MANIFEST
+
+
+def all_pieces(manifest: Manifest) -> list[Piece]:
+    """Return every piece that an index can have, as far as parts are known here; not every model has all."""
+    layers = range(manifest.shape.n_layers)
+    return [Piece(part.name, layer) for part in PARTS.values() for layer in (layers if part.of_layers else (None,))]
+
+
+def missing_pieces(manifest: Manifest, wanted: Collection[Piece]) -> list[Piece]:
+    """Return the wanted pieces that the manifest does not list, or only in an older version."""
+    entries = manifest.entries()
+    return [piece for piece in wanted if piece not in entries or piece.is_older(entries[piece].file)]
 
 
 def generation_after(old: Mapping[str, Any]) -> int:
-    """The generation of an index that replaces one of an older format, by its fields: files of format 1 have names of
-    their own, those of later formats differ by their generation."""
+    """Return the generation of an index that replaces one of an older format with these fields: files of format 1 have
+    names of their own, those of later formats differ by their generation."""
     generation = old.get("generation")
     return generation + 1 if "format" in old and type(generation) is int and 0 < generation < 1 << 20 else 1
 
 
 def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
-    """The manifest of a finished index says which lens reads best in it; the same one while layers are missing."""
+    """Return the manifest with the lens that reads best, once all layers are there; until then as it is."""
     if manifest.reads_best or len(manifest.shards) < manifest.shape.n_layers or manifest.vocabulary is None:
         return manifest
     try:
@@ -138,76 +147,55 @@ def with_best_lens(folder: Path, manifest: Manifest) -> Manifest:
     return manifest.with_changes(reads_best=lens_that_reads_best(shards, manifest.stored, whole_words([*tokens])))
 
 
-def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[int]) -> Manifest:
-    """What a killed rebuild of the same build has made, and the index's layers that are not to be rebuilt."""
+def _rebuild_state(folder: Path, new: Manifest, current: Manifest | None, wanted: Collection[Piece]) -> Manifest:
+    """Return what a killed rebuild of the same build has made, and what the index has and is not to be rebuilt."""
     generation = current.generation + 1 if current else new.generation
     rebuilt = _load_rebuilt(folder)
     if rebuilt and rebuilt.build == new.build and rebuilt.generation in (generation - 1, generation):
         generation = rebuilt.generation  # that of the index itself if it was killed after taking its place
-        new = new.with_changes(
-            vocabulary=rebuilt.vocabulary,
-            neighbours=rebuilt.neighbours,
-            classifier=rebuilt.classifier,
-            embedding_change=rebuilt.embedding_change,
-            shards=rebuilt.shards,
-        )
-    own = {layer: entry for layer, entry in new.shards.items() if entry.file == shard_file(layer, generation)}
-    every_layer = range(new.shape.n_layers)
-    state = _without_broken(folder, new.with_changes(generation=generation, shards=own), every_layer)
+        own = {piece: entry for piece, entry in rebuilt.entries().items() if _is_of(piece, entry, generation)}
+        new = new.with_changes(embedding_change=rebuilt.embedding_change).with_entries(own)
+    state = _without_broken(folder, new.with_changes(generation=generation), all_pieces(new))
     if current:
-        state = _with_unlisted(folder, state, every_layer)
+        state = _with_unlisted(folder, state, all_pieces(new))
         if current.build == new.build:
-            kept = {layer: entry for layer, entry in current.shards.items() if layer not in wanted}
-            state = state.with_changes(shards=kept | state.shards)
+            kept = {piece: entry for piece, entry in current.entries().items() if piece not in wanted}
+            state = state.with_changes(**current.model_extra or {}).with_entries(kept | state.entries())
     return state
 
 
-def _without_broken(folder: Path, manifest: Manifest, layers: Iterable[int]) -> Manifest:
-    """Forgets those of the files that cannot be used, so that they are made again; of layers only these."""
-
-    def is_whole(entry: FileEntry | None, layer: int | str) -> bool:
-        return entry is not None and _usable_bytes(folder / entry.file, manifest, layer) == entry.bytes
-
-    broken = {layer for layer in manifest.shards.keys() & set(layers) if not is_whole(manifest.shards[layer], layer)}
-    return manifest.with_changes(
-        vocabulary=manifest.vocabulary if is_whole(manifest.vocabulary, "vocabulary") else None,
-        neighbours=manifest.neighbours if is_whole(manifest.neighbours, "neighbours") else None,
-        classifier=manifest.classifier if is_whole(manifest.classifier, "classifier") else None,
-        shards={layer: entry for layer, entry in manifest.shards.items() if layer not in broken},
-    )
+def _is_of(piece: Piece, entry: FileEntry, generation: int) -> bool:
+    return piece.is_known(entry.file) and entry.file == piece.file(generation)
 
 
-def _with_unlisted(folder: Path, manifest: Manifest, layers: Iterable[int]) -> Manifest:
-    """Lists files that are whole but were not listed when the build was killed, or that another machine made."""
+def _without_broken(folder: Path, manifest: Manifest, pieces: Collection[Piece]) -> Manifest:
+    """Forget those of these pieces, and of what all layers share, whose files cannot be used: they are made again.
+    Parts that are not known here are left alone."""
 
-    def entry(name: str, layer: int | str) -> FileEntry | None:
-        n_bytes = _usable_bytes(folder / name, manifest, layer)
-        return FileEntry(file=name, bytes=n_bytes, sha256=sha256_of(folder / name)) if n_bytes else None
+    def is_whole(piece: Piece, entry: FileEntry) -> bool:
+        looked_at = piece.is_known(entry.file) and (piece.layer is None or piece in pieces)
+        return not looked_at or _usable_bytes(folder / entry.file, manifest, piece) == entry.bytes
 
-    generation = manifest.generation
-    manifest = manifest.with_changes(
-        vocabulary=manifest.vocabulary or entry(vocabulary_file(generation), "vocabulary"),
-        neighbours=manifest.neighbours or entry(neighbours_file(generation), "neighbours"),
-    )
-    for layer in layers:
-        if layer not in manifest.shards and (found := entry(shard_file(layer, generation), layer)):
-            manifest = manifest.with_shard(layer, found)
-    return manifest
+    return manifest.only({piece for piece, entry in manifest.entries().items() if is_whole(piece, entry)})
 
 
-def _usable_bytes(path: Path, manifest: Manifest, layer: int | str) -> int | None:
-    """The length of a file that the index could use, by all that opening it tells; its sum is for `lexiscope verify`.
+def _with_unlisted(folder: Path, manifest: Manifest, pieces: Collection[Piece]) -> Manifest:
+    """List files that are whole but were not listed when the build was killed, or that another machine made. That of a
+    classification head is made again: its entry holds more than its file tells."""
+    found: dict[Piece, FileEntry] = {}
+    for piece in pieces:
+        path = folder / piece.file(manifest.generation)
+        if piece.part == "classifier" or piece in manifest.entries():
+            continue
+        if n_bytes := _usable_bytes(path, manifest, piece):
+            found[piece] = FileEntry(file=path.name, bytes=n_bytes, sha256=sha256_of(path))
+    return manifest.with_entries(found)
 
-    `layer` is a layer's number, `vocabulary`, `neighbours` or `classifier`.
-    """
+
+def _usable_bytes(path: Path, manifest: Manifest, piece: Piece) -> int | None:
+    """Return the length of a file that the index can use, by all that opening it tells; `verify` checks sums."""
     try:
-        if isinstance(layer, int):
-            return open_shard(path, manifest, layer).file.n_bytes
-        if layer == "vocabulary":
-            return open_vocabulary(path, manifest).n_bytes
-        if layer == "classifier":
-            return open_classifier(path, manifest, manifest.classifier).file.n_bytes if manifest.classifier else None
-        return open_neighbours(path, manifest).file.n_bytes
+        return check_piece(path, manifest, piece)
     except ShardDamaged:  # and not NewerFormat: what a newer version wrote is not ours to replace
         return None
 
@@ -219,10 +207,6 @@ def _load_rebuilt(folder: Path) -> Manifest | None:
         return None
 
 
-def _files(manifest: Manifest) -> set[str]:
-    return {entry.file for entry in manifest.files.values()}
-
-
 def _content(path: Path) -> bytes | None:
     try:
         return read_regular(path)
@@ -231,7 +215,7 @@ def _content(path: Path) -> bytes | None:
 
 
 def _difference(current: Manifest, new: Manifest) -> str:
-    """The first thing that tells two builds apart, what a user chose before what follows from it."""
+    """Return the first thing that tells two builds apart: what a user chose goes before what follows from it."""
     before, after = _identity(current), _identity(new)
     name = next(name for name in before if before[name] != after[name])
     return f"its {name} is {_short(before[name])}, not {_short(after[name])}"
@@ -249,6 +233,6 @@ def _identity(manifest: Manifest) -> Mapping[str, object]:
 
 
 def _short(value: object) -> str:
-    """A hash is cut, a list of kinds is not."""
+    """Cut a hash, but not a list of kinds."""
     text = str(value) or "none"
     return text if len(text) <= 40 or "," in text else f"{text[:12]}…"

@@ -1,15 +1,12 @@
-"""What a build will take: bytes by the layout, memory, and time by what its first pieces of work took; and what would
-make it smaller."""
+"""Estimates what a build will take: bytes by the layout, memory, and time by what its first pieces of work took; and
+what would make it smaller."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from lexiscope.precompute.build.layer import Costs
 from lexiscope.precompute.build.progress import duration
-from lexiscope.precompute.index.layout import neighbours_layout, shard_size
+from lexiscope.precompute.index.layout import layout_bytes, neighbours_layout, shard_size, stats_layout
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.project.vectors import BLOCK_SCORES
@@ -27,15 +24,15 @@ class Work:
     neighbours: bool  # whether the nearest tokens are to be made, too
     workers: int  # threads
     unchanged: int = 0  # of these layers, those of a difference in which nothing changed: they take next to no time
+    stats: int = 0  # layers whose moments are to be made, which takes little time beside their lists
 
     def n_bytes(self) -> int:
-        """On disk, at most; the vocabulary is a small part of it."""
-        nearest = neighbours_layout(self.stored.shape).values() if self.neighbours else ()
-        nearest_bytes = sum(np.dtype(dtype).itemsize * math.prod(sizes) for dtype, sizes in nearest)
-        return self.layers * shard_size(self.stored)[0] + nearest_bytes
+        """Return the bytes on disk, at most, without the vocabulary, which is a small part."""
+        nearest = layout_bytes(neighbours_layout(self.stored.shape)) if self.neighbours else 0
+        return self.layers * shard_size(self.stored)[0] + self.stats * layout_bytes(stats_layout(self.stored)) + nearest
 
     def memory(self) -> int:
-        """Bytes, roughly: the vocabulary, and either its second matrix as it is read or what a layer needs."""
+        """Return bytes, roughly: the vocabulary, and either its second matrix as it is read or what a layer needs."""
         shape, vocabulary = self.stored.shape, 4 * self.stored.shape.d_vocab * self.stored.shape.d_model
         largest = 4 * shape.d_model * max(map(shape.count, self.stored.kinds))
         layer = 3 * largest + 2 * shard_size(self.stored)[0] + self.workers * 2 * 4 * BLOCK_SCORES
@@ -45,7 +42,7 @@ class Work:
         return BASE_MEMORY + vocabulary * (1 if shape.tied else 2) + max(vocabulary // 2, layer)
 
     def vector_seconds(self, costs: Costs) -> float:
-        """Of a build on all threads: of the lists of vectors, and of the nearest tokens, which are made likewise."""
+        """Return how long all threads take for the lists of vectors, and for the nearest tokens, made likewise."""
         stored = self.stored
         signs = len(stored.directions) * stored.shape.n_heads * stored.shape.d_head
         of_layer = stored.n_vectors + PRODUCT_SHARE * signs
@@ -61,14 +58,14 @@ class Work:
 
 
 def size_text(work: Work) -> str:
-    """What is known before any work is done."""
+    """Say what is known before any work is done."""
     return (
         f"up to {file_size(work.n_bytes())} on disk, and about {file_size(work.memory())} of memory while it is built"
     )
 
 
 def time_text(work: Work, costs: Costs, where: str = "on this machine") -> str:
-    """What the first pieces of work tell."""
+    """Say what the first pieces of work tell."""
     text = f"it will take about {duration(work.seconds(costs))} {where}"
     if work.stored.pairs:
         vectors, pairs = work.vector_seconds(costs), work.pair_seconds(costs)
@@ -84,7 +81,7 @@ def time_text(work: Work, costs: Costs, where: str = "on this machine") -> str:
 
 
 def smaller(work: Work) -> Iterator[tuple[str, Work]]:
-    """Options that would leave something out, and what would be left to do."""
+    """Yield options that would leave something out, and what would be left to do."""
     stored = work.stored
     if stored.pairs:
         yield "--pairs 0", replace(work, stored=replace(stored, pairs=0))

@@ -10,7 +10,7 @@ import torch
 from lexiscope.precompute.build.estimate import Work, size_text, time_text
 from lexiscope.precompute.build.layer import BuildContext, Costs
 from lexiscope.precompute.build.options import BuildOptions
-from lexiscope.precompute.build.pieces import make_piece
+from lexiscope.precompute.build.pieces import Task, make_task
 from lexiscope.precompute.build.prepared import PreparedBuild, prepare
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.build.threads import compute_threads, workers_on
@@ -21,12 +21,12 @@ from lexiscope.precompute.weights.difference import Difference
 
 
 def build(source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress) -> Path:
-    """Makes or completes DATA/<model>; returns that folder."""
+    """Make or complete DATA/<model>, and return that folder."""
     device = pick_device(options.device)
     with prepare(source, data, options, progress) as prepared:
-        if prepared.pieces:
-            manifest = prepared.manifest
-            progress.start(manifest.model, manifest.shape.n_layers, len(manifest.shards), len(prepared.missing))
+        if prepared.tasks:
+            manifest, missing = prepared.manifest, len(prepared.missing)
+            progress.start(manifest.model, manifest.shape.n_layers, len(manifest.shards), missing, prepared.added)
             threads = options.threads or os.cpu_count() or 1
             work = prepared.work(workers_on(device, threads), prepared.note_changes(progress))
             progress.say(f"{manifest.model}: {size_text(work)}")
@@ -51,10 +51,19 @@ def _make(prepared: PreparedBuild, device: torch.device, pool: Executor, progres
         said.append(f"{prepared.manifest.model}: {time_text(work, costs)}")
         progress.say(said[-1])
 
-    for piece in prepared.pieces:
+    for task in prepared.tasks:
         prepared.folder.check()
-        nearest = piece == "neighbours"
-        with progress.beside_layers("finding the nearest tokens of every token") if nearest else nullcontext():
-            prepared.write(piece, make_piece(context, piece, progress.step, None if said else say_time))
-        if isinstance(piece, int):
-            progress.layer_done(piece)
+        with progress.beside_layers(beside) if (beside := _beside_layers(task)) else nullcontext():
+            prepared.write(make_task(context, task, progress.step, None if said else say_time))
+        if (first := task[0]).part == "lists" and first.layer is not None:
+            progress.layer_done(first.layer)
+
+
+def _beside_layers(task: Task) -> str:
+    """Return what is said of work that does not count as a layer; "" of a layer, and of what takes no time."""
+    match task[0].part:
+        case "vocabulary" | "classifier" | "lists":
+            return ""
+        case "neighbours":
+            return "finding the nearest tokens of every token"
+    return f"adding {task[0]}"

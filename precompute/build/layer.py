@@ -1,4 +1,4 @@
-"""Makes the arrays of one layer: a pure function of weights, layer and options.
+"""Makes the lists of one layer, and on the way their moments: a pure function of weights, layer and options.
 
 Everything on the CPU runs in single-threaded pieces on a pool of threads, so that no two thread pools get in each
 other's way; on another device products and proposals run there.
@@ -26,11 +26,12 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tokens import distinct_classes, whole_words
 from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs, pair_coherence
 from lexiscope.precompute.project.embedding import Embedding
+from lexiscope.precompute.project.moments import Moments, MomentsOfProducts
 from lexiscope.precompute.project.pairs.head_pairs import Ends, Matrix, top_pairs
 from lexiscope.precompute.project.pairs.masks import Masks
 from lexiscope.precompute.project.readability import readability
 from lexiscope.precompute.project.similarity import similarities
-from lexiscope.precompute.project.vectors import Lists, PendingLists, Projector
+from lexiscope.precompute.project.vectors import Lists, PendingLists, Projector, See
 from lexiscope.precompute.shape import COMPARED, DIRECTION_KINDS, ENDS, FACTORS, LENSES, MATRICES, PRESETS, SIDES
 from lexiscope.precompute.weights.difference import Difference, Parameters
 
@@ -65,6 +66,7 @@ class BuildContext:
     masks: Masks
     projectors: dict[str, Projector]  # by side; their lists have DEPTH entries or more
     directions: dict[str, Directions]  # by side
+    moments: dict[str, MomentsOfProducts]  # by side
     pool: Executor
 
     @classmethod
@@ -77,6 +79,7 @@ class BuildContext:
             embeddings["writes"] = Embedding.of(model.W_U, device)
         projectors = {side: Projector(embedding, depth) for side, embedding in embeddings.items()}
         directions = {side: Directions.of(embedding) for side, embedding in embeddings.items()}
+        moments = {side: MomentsOfProducts(embedding, stored.lenses) for side, embedding in embeddings.items()}
         return cls(
             model,
             tokens,
@@ -84,6 +87,7 @@ class BuildContext:
             Masks.of(distinct_classes(tokens), whole_words(tokens)),
             {"writes": projectors["reads"]} | projectors,
             {"writes": directions["reads"]} | directions,
+            {"writes": moments["reads"]} | moments,
             pool,
         )
 
@@ -92,15 +96,21 @@ class BuildContext:
 
 
 def make_layer(
-    context: BuildContext, layer: int, step: Step = lambda _: None, measured: Callable[[Costs], None] | None = None
+    context: BuildContext,
+    layer: int,
+    step: Step = lambda _: None,
+    measured: Callable[[Costs], None] | None = None,
+    stats: bool = False,
 ) -> Arrays:
-    """All arrays of a layer, as FORMAT.md lists them. `measured` is told early what first pieces of work took."""
+    """Make the arrays of the part `lists`, as FORMAT.md lists them, and of `stats`, if wanted: both need the products
+    of all vectors with the vocabulary. `measured` is told early what first pieces of work took."""
     model, stored, n_heads = context.model, context.stored, context.model.shape.n_heads
     factors = HeadFactors.read(model, layer) if stored.pairs or stored.difference else None
     searches = _start_searches(context, factors, range(n_heads)[:MEASURED_HEADS])
     arrays: Arrays = factors.norms() if factors else {}
     lists: dict[str, Lists] = {}
     changed: dict[str, Changed] = {}
+    of_stats: Arrays = {}
     before: tuple[str, PendingLists] | None = None
     stepped = 0  # heads whose searches are known to be done
 
@@ -119,7 +129,8 @@ def make_layer(
             V = V if changed[kind].all() else V[torch.from_numpy(changed[kind])]
         if measured and len(V):
             _compile(context.projectors[SIDES[kind]], V[:1])
-        pending = context.projectors[SIDES[kind]].start(len(V), V.__getitem__, context.pool)
+        see = see_moments(context, kind, changed[kind], of_stats) if stats else None
+        pending = context.projectors[SIDES[kind]].start(len(V), V.__getitem__, context.pool, see)
         if measured and len(V):
             measured(_costs(pending, searches))
             measured = None
@@ -145,7 +156,38 @@ def make_layer(
                 made[f"{matrix}.{part}"][arrays[f"{matrix}.norm"] == 0] = np.nan
         arrays |= made
     arrays |= _list_arrays(stored, lists, changed, coherences)
-    return arrays | _inverted_arrays(stored, arrays, changed)
+    return arrays | _inverted_arrays(stored, arrays, changed) | of_stats
+
+
+def make_stats(context: BuildContext, layer: int, step: Step = lambda _: None) -> Arrays:
+    """Make the arrays of the part `stats` alone, for lists that are there."""
+    arrays: Arrays = {}
+    for kind in context.stored.kinds:
+        V, projector = context.model.vectors(layer, kind), context.projectors[SIDES[kind]]
+        changed = norms_of(V) > 0
+        V = V if changed.all() else V[torch.from_numpy(changed)]
+        see, size = see_moments(context, kind, changed, arrays), projector.block_size
+        W = projector.embedding.on_device
+
+        def multiply(start: int, V: torch.Tensor = V, W: torch.Tensor = W, see: See = see, size: int = size) -> None:
+            vectors = V[start : start + size].to(W.device)
+            see(slice(start, start + size), vectors, vectors @ W.T)
+
+        for _ in context.pool.map(multiply, range(0, len(V), size)):
+            step(size / context.stored.n_vectors)
+    return arrays
+
+
+def see_moments(context: BuildContext, kind: str, changed: Changed, arrays: Arrays) -> See:
+    """Put the arrays of a kind's moments among `arrays`; return a function that fills them, from the products of those
+    of its vectors that changed."""
+    numbers, made = np.flatnonzero(changed), Moments.of_zeros(len(changed), len(context.stored.lenses))
+    arrays |= {f"{kind}.moments": made.moments, f"{kind}.z": made.z}
+
+    def see(rows: slice, V: torch.Tensor, product: torch.Tensor) -> None:
+        context.moments[SIDES[kind]].write(V, product, made, numbers[rows])
+
+    return see
 
 
 def _compile(projector: Projector, V: torch.Tensor) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from lexiscope.precompute.errors import BuildError, NotFound
 from lexiscope.precompute.files import sha256_of
-from lexiscope.precompute.index.layout import shard_size
+from lexiscope.precompute.index.layout import PARTS, shard_size
 from lexiscope.precompute.index.manifest import LARGEST_K, LARGEST_PAIRS, Manifest
 from lexiscope.precompute.index.manifest_entries import Minus
 from lexiscope.precompute.shape import LENSES, SIDES
@@ -28,6 +28,7 @@ class BuildOptions:
     force: bool = False
     device: str = "auto"
     threads: int | None = None  # None: as many as there are cores
+    parts: tuple[str, ...] | None = None  # None: all
 
 
 def wanted_layers(model: Parameters, options: BuildOptions) -> list[int]:
@@ -38,8 +39,14 @@ def wanted_layers(model: Parameters, options: BuildOptions) -> list[int]:
     return layers
 
 
+def wanted_parts(options: BuildOptions) -> tuple[str, ...]:
+    if wrong := [name for name in options.parts or () if name not in PARTS]:
+        raise NotFound(f"part {wrong[0]!r}: the parts of an index are {', '.join(PARTS)}")
+    return tuple(PARTS) if options.parts is None else options.parts
+
+
 def identify(model: Parameters, weights_sha256: str, options: BuildOptions) -> Manifest:
-    """The manifest of a build before it has any files."""
+    """Return the manifest of a build before it has any files."""
     checkpoint, shape = model.checkpoint, model.shape
     for name in options.kinds or ():
         if name not in shape.kinds:
@@ -73,7 +80,7 @@ def minus_of(difference: Difference) -> Minus:
 
 
 def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, Any]) -> BuildOptions:
-    """What the options leave open is as in the index that is there, in this format or an older one."""
+    """Return the options; what they leave open is as in the index that is there, in this format or an older one."""
     built: dict[str, Any] = {}
     if current:
         stored = current.stored
@@ -89,7 +96,7 @@ def as_built(options: BuildOptions, current: Manifest | None, old: Mapping[str, 
 
 
 def check_size(manifest: Manifest) -> None:
-    """BuildError if the layers would be larger than one can be."""
+    """Raise BuildError if the layers would be larger than a layer can be."""
     n_bytes, entries = shard_size(manifest.stored)
     if n_bytes > LARGEST_SHARD or entries > np.iinfo(np.uint32).max:
         raise BuildError(

@@ -1,51 +1,74 @@
-"""The pieces that a build makes one by one: what all layers share, a classification head, the nearest tokens of every
-token, each layer. A piece is a pure function of weights and options, and becomes one file."""
+"""The pieces of an index that a build makes: what all layers share, a classification head, the nearest tokens of every
+token, and the parts of each layer. A piece is a pure function of weights and options, and becomes one file."""
 
-from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lexiscope.precompute.build.classifier import make_classifier
-from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, Step, make_layer
+from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, Step, make_layer, make_stats
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.tokens import pack
 from lexiscope.precompute.project.nearest_tokens import nearest_tokens
 from lexiscope.precompute.weights.classifier_head import read_head
 
-Piece: TypeAlias = int | Literal["vocabulary", "classifier", "neighbours"]  # a number is a layer's
-
-PIECE_NAMES = {"vocabulary": "vocabulary", "classifier": "classification head", "neighbours": "nearest tokens"}
-
-
-def piece_name(piece: Piece) -> str:
-    return f"layer {piece}" if isinstance(piece, int) else PIECE_NAMES[piece]
+Task: TypeAlias = tuple[Piece, ...]  # pieces that are made together: those of one layer, or one of the whole model
+Measured: TypeAlias = Callable[[Costs], None]  # is told once what the first work of a layer took
 
 
-def make_piece(
-    context: BuildContext,
-    piece: Piece,
-    step: Step = lambda _: None,
-    measured: Callable[[Costs], None] | None = None,
-) -> Arrays:
-    """The arrays of a piece, as FORMAT.md lists them; `step` and `measured` are those of a layer."""
-    if isinstance(piece, int):
-        return make_layer(context, piece, step, measured)
-    if piece == "vocabulary":
-        return _vocabulary_arrays(context)
-    if piece == "neighbours":
-        return nearest_tokens(context.projectors["reads"].embedding, context.pool)
-    head = read_head(context.model)
-    assert head, f"{context.model.checkpoint.name} has no classification head"
-    return make_classifier(context, head)
+def task_name(task: Task) -> str:
+    return str(task[0])
 
 
-def _vocabulary_arrays(context: BuildContext) -> Arrays:
+def make_task(
+    context: BuildContext, task: Task, step: Step = lambda _: None, measured: Measured | None = None
+) -> dict[Piece, Arrays]:
+    """Make the arrays of some pieces, as FORMAT.md lists them; `step` and `measured` are those of a layer."""
+    parts, layer = [piece.part for piece in task], task[0].layer
+    if layer is not None and "lists" in parts and "stats" in parts:
+        arrays = make_layer(context, layer, step, measured, stats=True)
+        of_stats = {name for kind in context.stored.kinds for name in (f"{kind}.moments", f"{kind}.z")}
+        stats = {name: arrays.pop(name) for name in of_stats}
+        return {Piece("lists", layer): arrays, Piece("stats", layer): stats}
+    return {piece: MAKERS[piece.part](context, piece.layer, step, measured) for piece in task}
+
+
+def _make_vocabulary(context: BuildContext, *_: object) -> Arrays:
     offsets, data = pack(context.tokens)
-    arrays: dict[str, NDArray[Any]] = {"token.offsets": offsets, "token.bytes": data}
+    arrays: Arrays = {"token.offsets": offsets, "token.bytes": data}
     sides = {"embedding": "reads"} if context.model.shape.tied else {"embedding": "reads", "unembedding": "writes"}
     for name, side in sides.items():
         embedding = context.projectors[side].embedding
         arrays[f"{name}.norm"] = embedding.norm.astype(np.float32)
         arrays[f"{name}.centred_norm"] = embedding.centred_norm.astype(np.float32)
     return arrays
+
+
+def _make_neighbours(context: BuildContext, *_: object) -> Arrays:
+    return nearest_tokens(context.projectors["reads"].embedding, context.pool)
+
+
+def _make_classifier(context: BuildContext, *_: object) -> Arrays:
+    head = read_head(context.model)
+    assert head, f"{context.model.checkpoint.name} has no classification head"
+    return make_classifier(context, head)
+
+
+def _make_lists(context: BuildContext, layer: int | None, step: Step, measured: Measured | None) -> Arrays:
+    assert layer is not None
+    return make_layer(context, layer, step, measured)
+
+
+def _make_stats(context: BuildContext, layer: int | None, step: Step, _: Measured | None) -> Arrays:
+    assert layer is not None
+    return make_stats(context, layer, step)
+
+
+MAKERS: Mapping[str, Callable[[BuildContext, int | None, Step, Measured | None], Arrays]] = {
+    "vocabulary": _make_vocabulary,
+    "classifier": _make_classifier,
+    "neighbours": _make_neighbours,
+    "lists": _make_lists,
+    "stats": _make_stats,
+}

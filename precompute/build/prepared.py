@@ -1,31 +1,32 @@
-"""A build that is prepared: its index is locked, what is missing is known, and whoever makes a missing piece, here or
-on another machine, hands it over to be written. What is written is listed at once, so a build can be killed at any
-moment."""
+"""A build that is prepared: its index is locked, and what is missing is known. Pieces that are made, here or elsewhere,
+are written by it and listed at once, so that a build can be killed at any moment."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lexiscope.precompute.build.build_folder import (
     BuildFolder,
     generation_after,
     load_current,
+    missing_pieces,
     read_build_state,
     with_best_lens,
 )
 from lexiscope.precompute.build.estimate import Work
 from lexiscope.precompute.build.layer import Arrays
 from lexiscope.precompute.build.lock import build_lock
-from lexiscope.precompute.build.options import BuildOptions, as_built, check_size, identify, wanted_layers
-from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.build.options import BuildOptions, as_built, check_size, identify, wanted_layers, wanted_parts
+from lexiscope.precompute.build.pieces import Task
 from lexiscope.precompute.build.progress import Progress
-from lexiscope.precompute.build.shard_writer import write_classifier, write_neighbours, write_shard, write_vocabulary
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.build.unchanged import changes_text, layers_text
 from lexiscope.precompute.device import is_out_of_memory
 from lexiscope.precompute.errors import BuildError, first_line
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_format import read_old_fields
+from lexiscope.precompute.index.layout import PARTS, Piece
+from lexiscope.precompute.index.manifest import Manifest, read_old_fields
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from lexiscope.precompute.weights.classifier_head import ClassifierHead, read_head
@@ -39,35 +40,43 @@ class PreparedBuild:
     folder: BuildFolder
     manifest: Manifest  # changes with every piece that is written
     head: ClassifierHead | None
-    pieces: list[Piece] = field(default_factory=list)  # that were missing, in the order to make them
+    tasks: list[Task] = field(default_factory=list)  # what is missing, in the order to make it
 
     @property
     def missing(self) -> list[int]:
-        """The layers among the pieces."""
-        return [piece for piece in self.pieces if isinstance(piece, int)]
+        """Return the layers whose lists are missing."""
+        return [
+            piece.layer for task in self.tasks for piece in task if piece.part == "lists" and piece.layer is not None
+        ]
+
+    @property
+    def added(self) -> str:
+        """Return what layers that have lists lack, for people: "stats of layers 0-11"."""
+        pieces = [piece for task in self.tasks for piece in task if piece.layer in self.manifest.shards]
+        layers = {part: sorted({piece.layer for piece in pieces if piece.part == part}) for part in PARTS}
+        return ", ".join(f"{part} of {layers_text(tuple(of))}" for part, of in layers.items() if of)
 
     def work(self, workers: int, unchanged: int = 0) -> Work:
-        return Work(self.manifest.stored, len(self.missing), "neighbours" in self.pieces, workers, unchanged)
+        pieces = [piece for task in self.tasks for piece in task]
+        stats = sum(piece.part == "stats" for piece in pieces)
+        return Work(self.manifest.stored, len(self.missing), Piece("neighbours") in pieces, workers, unchanged, stats)
 
-    def write(self, piece: Piece, arrays: Arrays) -> None:
-        """The vocabulary comes first: without it an index cannot be opened."""
-        folder, manifest = self.folder.folder, self.manifest
+    def write(self, made: Mapping[Piece, Arrays]) -> None:
+        """Write pieces and list them. The vocabulary comes first: without it an index cannot be opened."""
         self.folder.check()
-        if isinstance(piece, int):
-            manifest = manifest.with_shard(piece, write_shard(folder, manifest, piece, arrays))
-        elif piece == "vocabulary":
-            manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, arrays))
-        elif piece == "neighbours":
-            manifest = manifest.with_changes(neighbours=write_neighbours(folder, manifest, arrays))
-        else:
-            assert self.head
-            entry = write_classifier(folder, manifest, arrays, self.head.labels, self.head.base is not None)
-            manifest = manifest.with_changes(classifier=entry)
+        manifest = self.manifest
+        for piece, arrays in made.items():
+            about: dict[str, Any] = {}
+            if piece.part == "classifier":
+                assert self.head
+                dense = len(arrays.get("dense.norm", ()))
+                about = {"labels": self.head.labels, "dense": dense, "subtracted": self.head.base is not None}
+            manifest = write_piece(self.folder.folder, manifest, piece, arrays, **about)
         self.folder.save(manifest)
         self.manifest = manifest
 
     def finish(self, progress: Progress) -> None:
-        """The index takes its place; for a build whose pieces are all written."""
+        """Put the index in its place, once all pieces are written."""
         folder, n_layers = self.folder.folder, self.model.shape.n_layers
         self.manifest = with_best_lens(folder, self.manifest)
         written = self.folder.finish(self.manifest)
@@ -77,14 +86,14 @@ class PreparedBuild:
             progress.say(
                 f"{self.manifest.model} stores no directions of heads: add --force to build it anew, with them"
             )
-        nothing_done = not (written or self.pieces)
+        nothing_done = not (written or self.tasks)
         progress.finish(folder, len(self.manifest.shards), n_layers, nothing_done)
         if self.folder.has_unfinished_rebuild():
             progress.say("A rebuild beside it was stopped: the command with --force that began it goes on with it.")
 
     def note_changes(self, progress: Progress) -> int:
-        """Of a difference, says what changed beside lists, which the manifest has from its next piece on, and in which
-        missing layers nothing did; the number of the latter."""
+        """Tell what changed in a difference beside its lists, and in which missing layers nothing changed; return the
+        number of these layers. The manifest holds the former from its next piece on."""
         if not isinstance(self.model, Difference) or not self.missing:
             return 0
         self.manifest = self.manifest.with_changes(embedding_change=self.model.embedding_changes)
@@ -100,7 +109,7 @@ class PreparedBuild:
         return len(unchanged)
 
     def out_of_memory(self, error: BaseException) -> BuildError | None:
-        """An error that says what to do, if `error` is that memory ran out."""
+        """Return an error that says what to do, if `error` means that memory ran out."""
         if not is_out_of_memory(error):
             return None
         return BuildError(
@@ -113,10 +122,10 @@ class PreparedBuild:
 def prepare(
     source: Checkpoint | Difference, data: Path, options: BuildOptions, progress: Progress
 ) -> Iterator[PreparedBuild]:
-    """Locks DATA/<model> until the end of the block, and sees what it lacks."""
+    """Lock DATA/<model> until the end of the block, and find out what it lacks."""
     model = describe(source) if isinstance(source, Checkpoint) else source
     checkpoint = model.checkpoint
-    wanted = wanted_layers(model, options)
+    layers = wanted_layers(model, options)
     folder = data / checkpoint.name
     with build_lock(folder):
         minus = f" and from {model.base.checkpoint.source}" if isinstance(model, Difference) else ""
@@ -128,19 +137,30 @@ def prepare(
         new = identify(model, weights_sha256, as_built(options, current, old))
         new = new.with_changes(generation=generation_after(old))
         check_size(new)
-        manifest, manifest_name = read_build_state(folder, new, current, wanted, options.force)
-        build_folder = BuildFolder(folder, manifest_name, model.tokenizer_file())
         head = read_head(model)
-        yield PreparedBuild(model, options, build_folder, manifest, head, _missing_pieces(manifest, wanted, head))
+        pieces = _wanted_pieces(wanted_parts(options), layers, head is not None)
+        manifest, manifest_name = read_build_state(folder, new, current, pieces, options.force)
+        build_folder = BuildFolder(folder, manifest_name, model.tokenizer_file())
+        yield PreparedBuild(model, options, build_folder, manifest, head, _tasks(missing_pieces(manifest, pieces)))
 
 
-def _missing_pieces(manifest: Manifest, wanted: list[int], head: ClassifierHead | None) -> list[Piece]:
-    """Upper layers first, which read best; the nearest tokens not before there is a layer to read."""
-    pieces: list[Piece] = [layer for layer in reversed(wanted) if layer not in manifest.shards]
-    if manifest.neighbours is None:
-        pieces.insert(1, "neighbours")
-    if head and manifest.classifier is None:
-        pieces.insert(0, "classifier")
-    if manifest.vocabulary is None:
-        pieces.insert(0, "vocabulary")
-    return pieces
+def _wanted_pieces(parts: tuple[str, ...], layers: list[int], has_head: bool) -> list[Piece]:
+    """Return the pieces of these parts in the order to make them: upper layers, which read best, come first. An index
+    needs a vocabulary, so it is always among them."""
+    names = [name for name in PARTS if name in (*parts, "vocabulary") and (has_head or name != "classifier")]
+    pieces = [Piece(name) for name in names if not PARTS[name].of_layers]
+    return pieces + [Piece(name, layer) for layer in reversed(layers) for name in names if PARTS[name].of_layers]
+
+
+def _tasks(pieces: list[Piece]) -> list[Task]:
+    """Group what is made together. The nearest tokens come after the first layer: not before there is one to read."""
+    tasks: list[Task] = []
+    for piece in pieces:
+        if piece.layer is not None and tasks and tasks[-1][0].layer == piece.layer:
+            tasks[-1] = (*tasks[-1], piece)
+        elif piece.part != "neighbours":
+            tasks.append((piece,))
+    if (nearest := Piece("neighbours")) in pieces:
+        of_layers = [at for at, task in enumerate(tasks) if task[0].layer is not None]
+        tasks.insert(of_layers[0] + 1 if of_layers else len(tasks), (nearest,))
+    return tasks

@@ -1,5 +1,5 @@
-"""Tells a person how a build goes, on stderr: a bar on a terminal, plain lines elsewhere.
-Knows nothing of the work itself."""
+"""Tells a person on stderr how a build goes: by a bar on a terminal, by plain lines elsewhere. Nothing here depends on
+the work itself."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ ENOUGH = 0.05  # of a layer, to tell a rate from
 
 
 class Progress:
-    """Layers done, rate, time left. All work goes through `step`, which takes shares of a layer."""
+    """Counts layers, and shows the rate and the time left. `step` is told of all work, in shares of a layer."""
 
     unit = "layer"  # that work is counted in
     to_do = "to build, upper layers first"
@@ -30,14 +30,17 @@ class Progress:
         self._last_line = self._started = time.monotonic()
 
     def say(self, text: str) -> None:
-        """One line, however long: whoever reads a log can search for a path in it."""
+        """Print one line, however long, so that people can search a log for a path."""
         self.console.print(plain(text), markup=False, emoji=False, soft_wrap=True)
 
-    def start(self, model: str, n_layers: int, ready: int, missing: int) -> None:
+    def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
+        """Begin to count. `added` are the parts that layers which are ready get."""
         self._n_layers, self._ready, self._missing = n_layers, ready, missing
         self._built, self._done = 0, 0.0
         self._started = self._last_line = time.monotonic()
-        self.say(f"{model}: {ready} of {n_layers} {self.unit}s are ready, {missing} {self.to_do}")
+        to_do = [f"{missing} {self.to_do}"] if missing or not added else []
+        to_do += [f"to add: {added}"] if added else []
+        self.say(f"{model}: {ready} of {n_layers} {self.unit}s are ready, {'; '.join(to_do)}")
         if missing and self.console.is_interactive and self.console.file.isatty():
             self._bar = self._make_bar()
             self._task = self._bar.add_task(self._text(), total=missing, pace="")
@@ -58,14 +61,14 @@ class Progress:
 
     @contextmanager
     def beside_layers(self, what: str) -> Iterator[None]:
-        """Work that is no part of any layer: the time that a layer takes is told without it."""
+        """Do work that is no part of any layer, and leave its time out of what a layer takes."""
         self.say(what)
         began = time.monotonic()
         yield
         self._started += time.monotonic() - began
 
     def units_done(self, count: int) -> None:
-        """Several at once, that have no names."""
+        """Count several units at once, which have no names."""
         self._ready += count
         self._built += count
         self.step(count)
@@ -101,7 +104,7 @@ class Progress:
         return f"{self._ready} of {self._n_layers} {self.unit}s"
 
     def pace(self) -> str:
-        """What a layer takes, and all that are left at that rate; "" while too little is done to tell."""
+        """Return what a layer takes, and all that are left at that rate; "" while too little is done to tell."""
         if self._done <= ENOUGH:
             return ""
         per_layer = (time.monotonic() - self._started) / self._done
@@ -116,7 +119,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """A time as exact as anyone cares: 0.4 s, 12 s, 3 min, 2.5 h."""
+    """Write a time as exact as anyone cares: 0.4 s, 12 s, 3 min, 2.5 h."""
     if seconds < 99.5:
         return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"

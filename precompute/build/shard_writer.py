@@ -1,55 +1,26 @@
-"""Writes the files of an index: arrays checked against the layout, and the name of the build they belong to.
-A file belongs to the index once the manifest lists the entry that writing it returns."""
+"""Writes the files of an index: arrays checked against the layout of their part, and the build they belong to."""
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from lexiscope.precompute.index.index_files import metadata
-from lexiscope.precompute.index.layout import (
-    Layout,
-    classifier_file,
-    classifier_layout,
-    misfits,
-    neighbours_file,
-    neighbours_layout,
-    shard_file,
-    shard_layout,
-    vocabulary_file,
-    vocabulary_layout,
-)
+from lexiscope.precompute.index.index_files import layout_of, metadata
+from lexiscope.precompute.index.layout import Piece, misfits
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry
 from lexiscope.precompute.index.tensor_file import Array, write_tensors
 
-Arrays = Mapping[str, Array]
 
-
-def write_shard(folder: Path, manifest: Manifest, layer: int, arrays: Arrays) -> FileEntry:
-    path = folder / shard_file(layer, manifest.generation)
-    return _write(path, arrays, shard_layout(manifest.stored), metadata(manifest, layer))
-
-
-def write_vocabulary(folder: Path, manifest: Manifest, arrays: Arrays) -> FileEntry:
-    path = folder / vocabulary_file(manifest.generation)
-    return _write(path, arrays, vocabulary_layout(manifest.shape), metadata(manifest))
-
-
-def write_neighbours(folder: Path, manifest: Manifest, arrays: Arrays) -> FileEntry:
-    path = folder / neighbours_file(manifest.generation)
-    return _write(path, arrays, neighbours_layout(manifest.shape), metadata(manifest))
-
-
-def write_classifier(
-    folder: Path, manifest: Manifest, arrays: Arrays, labels: tuple[str, ...], subtracted: bool
-) -> ClassifierEntry:
-    path, dense = folder / classifier_file(manifest.generation), len(arrays.get("dense.norm", ()))
-    counts = {"classifier": len(labels)} | ({"dense": dense} if dense else {})
-    entry = _write(path, arrays, classifier_layout(manifest.stored, counts, subtracted), metadata(manifest))
-    return ClassifierEntry(**entry.model_dump(), labels=labels, dense=dense, subtracted=subtracted)
-
-
-def _write(path: Path, arrays: Arrays, layout: Layout, about: Mapping[str, str]) -> FileEntry:
-    for problem in misfits({name: (array.dtype, array.shape) for name, array in arrays.items()}, layout):
+def write_piece(folder: Path, manifest: Manifest, piece: Piece, arrays: Mapping[str, Array], **about: Any) -> Manifest:
+    """Write the file of a piece and return a manifest that lists it; the file belongs to the index once that
+    manifest is saved. `about` are the further fields of its entry, which a classification head has."""
+    path = folder / piece.file(manifest.generation)
+    kind_of_entry = ClassifierEntry if piece.part == "classifier" else FileEntry
+    entry = kind_of_entry(file=path.name, bytes=1, sha256="0" * 64, **about)
+    layout = layout_of(manifest.with_entry(piece, entry), piece)
+    described = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+    unknown = (f"its array {name} is unknown" for name in sorted(arrays.keys() - layout.keys()))
+    for problem in (*unknown, *misfits(described, layout)):
         raise TypeError(f"{path.name}: {problem}")
-    sha256, n_bytes = write_tensors(path, arrays, about)
-    return FileEntry(file=path.name, bytes=n_bytes, sha256=sha256)
+    sha256, n_bytes = write_tensors(path, arrays, metadata(manifest, piece))
+    return manifest.with_entry(piece, entry.model_copy(update={"bytes": n_bytes, "sha256": sha256}))

@@ -1,6 +1,6 @@
-"""Vectors and heads of a difference that did not change, and directions that a head does not have: their scores are all
-0, so their lists hold the smallest ids and say nothing. Such lists are written, and count for nothing else: hubs,
-coherence, similarity, inverted lists."""
+"""Deals with vectors and heads of a difference that did not change, and with directions that a head does not have.
+Their scores are all 0, so their lists hold the smallest ids and say nothing. Such lists are written, but they do not
+count for hubs, coherence, similarity and inverted lists."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,4 +1,5 @@
-"""Opens an index: the manifest, the vocabulary, and every layer that is ready and whole."""
+"""Opens an index: the manifest, the vocabulary, and every layer that is ready and whole. Other parts are opened when
+they are first asked for."""
 
 import hashlib
 from collections.abc import Mapping
@@ -7,18 +8,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self
 
-from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound, ShardDamaged, ShardUnreadable
+from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound, NotStored, ShardDamaged, ShardUnreadable
 from lexiscope.precompute.files import Stamp, damaged, stamp_of, unreadable
-from lexiscope.precompute.index.classifier_reader import ClassifierLists
-from lexiscope.precompute.index.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
 from lexiscope.precompute.index.index_files import (
+    ClassifierLists,
     Neighbours,
     Vocabulary,
-    open_classifier,
-    open_neighbours,
+    open_piece,
     open_shard,
     open_vocabulary,
 )
+from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest
 from lexiscope.precompute.index.manifest_entries import FileEntry
 from lexiscope.precompute.index.shard_reader import Shard
@@ -30,8 +31,8 @@ from lexiscope.precompute.shape import Shape
 
 
 class Index:
-    """One model's index as it was when it was opened: a file that changes afterwards is refused, and `refreshed()`
-    finds it, and the layers that were finished since."""
+    """One model's index as it was when it was opened. A file that changes afterwards is refused; `refreshed()` opens it
+    anew, and with it what was finished since."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Index:
         self._vocabulary = vocabulary
         self._shards = shards
         self._neighbours = neighbours
-        self._classifier: ClassifierLists | None = None  # opened when it is first asked for
+        self._parts: dict[Piece, TensorFile] = {}  # opened when they are first asked for
         self._hubs: dict[str, frozenset[int]] = {}  # by lens
         self.stamps = {  # of the file of every layer that the manifest lists
             layer: shards[layer].file.stamp if layer in shards else stamp_of(folder / entry.file)
@@ -61,19 +62,19 @@ class Index:
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
-        """Open an index; a layer that is damaged, missing or of another build is in `faults`, the others serve."""
+        """Open an index. A layer that is damaged, missing or of another build is in `faults`; the others serve."""
         folder = Path(folder)
         return cls._open(folder if folder.name else folder.absolute(), None)  # messages name the model by its folder
 
     def refreshed(self) -> Self:
-        """This index if none of its files has changed, else a new one that keeps what has not."""
+        """Return this index if none of its files has changed, else a new one that keeps what has not."""
         if self._is_current():
             return self
         fresh = self._open(self.folder, self)
         return fresh if self.changed or fresh._state != self._state else self
 
     def with_faults(self, faults: Mapping[int, IndexFault]) -> Self:
-        """The same index without these layers."""
+        """Return the same index without these layers."""
         shards = {layer: shard for layer, shard in self._shards.items() if layer not in faults}
         both = dict(sorted({**self.faults, **faults}.items()))
         return type(self)(self.folder, self.manifest, self._stamp, self._vocabulary, shards, both, self._neighbours)
@@ -92,23 +93,23 @@ class Index:
 
     @property
     def n_bytes(self) -> int:
-        """The size of the files that the manifest lists."""
-        return sum(entry.bytes for entry in self.manifest.files.values())
+        """Return the size of all files that the manifest lists."""
+        return sum(entry.bytes for entry in self.manifest.entries().values())
 
     @property
     def centred_norms(self) -> tuple[Floats, ...]:
-        """|e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding where it is another."""
+        """Return |e_t - mean| by token (d_vocab,), of the embedding, and of the unembedding where it is another."""
         return self._vocabulary.centred_norms
 
     @cached_property
     def version(self) -> str:
-        """Another one whenever a page may show something else."""
+        """Return a text that is another one whenever a page may show something else."""
         known = (self._stamp, self.manifest.build, self._fault_texts, self._neighbours is not None)
         return hashlib.sha256(repr(known).encode()).hexdigest()[:16]
 
     def hubs(self, lens: str) -> frozenset[int]:
-        """Tokens in an unusual share of all lists of vectors under a lens: more than HUB_FACTOR times as many, over all
-        layers that are there, kinds and both ends, as if lists were drawn at random. Counted once."""
+        """Return the tokens in an unusual share of all lists of vectors under a lens: in more than HUB_FACTOR times as
+        many, over all layers that are there, kinds and both ends, as if lists were drawn at random. Counted once."""
         position("lens", lens, self.stored.lenses)
         if lens not in self._hubs:
             self._hubs[lens] = hubs_of_lists(self._usable_shards(), self.stored, lens)
@@ -116,7 +117,7 @@ class Index:
 
     @cached_property
     def nearest_hubs(self) -> frozenset[int]:
-        """The same of the lists of nearest tokens: tokens that are near to very many; none if these are not built."""
+        """Return the tokens that are near to very many; none if the nearest tokens are not built."""
         if not self._neighbours or self._neighbours.file.is_changed():
             return frozenset()
         try:
@@ -126,8 +127,8 @@ class Index:
 
     @cached_property
     def best_lens(self) -> str:
-        """The lens that reads best in this model: with the largest share of whole words that are not hubs among the
-        first 10 tokens of all lists of vectors; of equal ones the first, as where no layer is there. The manifest of a
+        """Return the lens that reads best in this model: the one with the largest share of whole words that are not
+        hubs among the first 10 tokens of all lists of vectors. The first of equal ones is taken. The manifest of a
         finished index says it; else it is measured on the layers that are there."""
         if self.manifest.reads_best:
             return self.manifest.reads_best
@@ -150,19 +151,31 @@ class Index:
         )
 
     def classifier(self) -> ClassifierLists:
-        """The lists of the checkpoint's classification head."""
+        """Return the lists of the checkpoint's classification head."""
         entry = self.manifest.classifier
         if entry is None:
             raise NotFound(f"{self.manifest.model} has no classification head: its checkpoint holds none")
-        if self._classifier is None or self._classifier.file.is_changed():
+        return ClassifierLists(self.part("classifier"), self.stored, entry)
+
+    def part(self, name: str, layer: int | None = None) -> TensorFile:
+        """Open a part of a layer, or of the whole model; raise NotStored, with the command that adds it, if it is not
+        in this index, or only in a version that is not known here."""
+        piece = Piece(name, layer)
+        entry = self.manifest.entries().get(piece)
+        if entry is None or not piece.is_known(entry.file):
+            raise NotStored(
+                f"{piece} of {self.manifest.model}: not in this index. `{self.manifest.rebuild_command}` adds it"
+            )
+        if piece not in self._parts or self._parts[piece].is_changed():
             path = self.folder / entry.file
-            self._classifier = open_classifier(path, self.manifest, entry)
-            _check_length(path, self._classifier.file.n_bytes, entry)
-        return self._classifier
+            file = open_piece(path, self.manifest, piece)
+            _check_length(path, file.n_bytes, entry)
+            self._parts[piece] = file
+        return self._parts[piece]
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
-        """Ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built, or if
-        their file has changed."""
+        """Return ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built,
+        or if their file has changed."""
         self.tokens.raw(token)  # NotFound if there is no such token
         if self._neighbours and self._neighbours.file.is_changed():
             self.changed = True
@@ -170,7 +183,7 @@ class Index:
         return self._neighbours.nearest(token) if self._neighbours else None
 
     def _usable_shards(self) -> list[Shard]:
-        """Those of the layers whose files are still as they were when this was opened."""
+        """Return the layers whose files are still as they were when this index was opened."""
         shards: list[Shard] = []
         for layer in self.layers:
             with suppress(IndexFault):
@@ -187,7 +200,7 @@ class Index:
         return self._stamp, self.stamps, beside, self._fault_texts
 
     def _is_current(self) -> bool:
-        """A stat for every file. What the system refused to read may be readable now."""
+        """Return True if no file has changed, by one stat each. What the system refused to read may be readable now."""
         refused = any(isinstance(fault, ShardUnreadable) for fault in self.faults.values())
         if self.changed or refused or (self.manifest.neighbours and not self._neighbours):
             return False
@@ -199,7 +212,7 @@ class Index:
 
     @classmethod
     def _open(cls, folder: Path, before: "Index | None") -> Self:
-        """A rebuild may replace the manifest and remove the files of the old one at any moment: then look again."""
+        """Open the index again and again until a rebuild did not replace the manifest, and its files, meanwhile."""
         while True:
             if before and stamp_of(folder / MANIFEST) == before._stamp:
                 manifest, stamp = before.manifest, before._stamp
@@ -259,13 +272,13 @@ def _open_vocabulary(folder: Path, manifest: Manifest) -> Vocabulary:
 
 
 def _open_neighbours(folder: Path, manifest: Manifest) -> Neighbours | None:
-    """None if they are not built or cannot be used: pages do without, and `verify` says what is wrong."""
+    """Return None if they are not built or cannot be used: pages do without, and `verify` says what is wrong."""
     with suppress(IndexFault):
         if manifest.neighbours:
             path = folder / manifest.neighbours.file
-            neighbours = open_neighbours(path, manifest)
-            _check_length(path, neighbours.file.n_bytes, manifest.neighbours)
-            return neighbours
+            file = open_piece(path, manifest, Piece("neighbours"))
+            _check_length(path, file.n_bytes, manifest.neighbours)
+            return Neighbours(file)
     return None
 
 
@@ -279,7 +292,7 @@ def _is_there(file: TensorFile) -> bool:
 
 
 def _change(file: TensorFile, entry: FileEntry) -> ShardDamaged:
-    """What is said of a file that has changed since it was opened."""
+    """Return the error about a file that has changed since it was opened."""
     try:
         n_bytes = file.path.stat().st_size
     except OSError as error:

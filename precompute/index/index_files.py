@@ -1,21 +1,25 @@
-"""Opens the files of an index: each must be of this build and hold exactly the arrays of its layout."""
+"""Opens the files of an index. Each must be of this build and hold the arrays of its part; others are left alone."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.files import damaged
-from lexiscope.precompute.index.classifier_reader import ClassifierLists
+from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, SIGNS, fault
+from lexiscope.precompute.index.layer.lists import VectorLists
 from lexiscope.precompute.index.layout import (
+    PARTS,
     Layout,
+    Piece,
     classifier_layout,
     misfits,
     neighbours_layout,
     shard_layout,
+    stats_layout,
     vocabulary_layout,
 )
-from lexiscope.precompute.index.list_checks import fault
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.index.manifest_entries import ClassifierEntry
 from lexiscope.precompute.index.shard_reader import Shard
@@ -23,6 +27,8 @@ from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT, Array, Floats, TensorFile
 from lexiscope.precompute.index.tokens import TokenTable
 from lexiscope.precompute.shape import ENDS
+
+KNOWN_METADATA = ("model", "build", "format", "layer", "part")  # a file may say more of itself
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,27 +47,99 @@ class Neighbours:
     file: TensorFile
 
     def nearest(self, token: int) -> tuple[Array, Floats]:
-        """Ids and scores, nearest first."""
-        ids, scores = (self.file.block(f"neighbours.{part}", token) for part in ("ids", "scores"))
+        """Return ids and scores, nearest first."""
+        ids, scores = (self.file.block(f"neighbours.{name}", token) for name in ("ids", "scores"))
         if what := fault(ids, scores, self.file.tensors["neighbours.ids"].shape[0]):
             raise damaged(self.file.path, f"is damaged: the list of tokens nearest to {token} {what}")
         return ids, scores
 
 
-def metadata(manifest: Manifest, layer: int | None = None) -> dict[str, str]:
-    """What every file of a build says of itself; a shard says its layer, too."""
+@dataclass(frozen=True, eq=False)
+class ClassifierLists:
+    """The lists of a classification head, which belongs to no layer."""
+
+    file: TensorFile
+    stored: Stored
+    entry: ClassifierEntry
+
+    def vector(self, kind: str, index: int, lens: str) -> VectorLists:
+        counts, lenses = self.entry.counts, self.stored.lenses
+        if kind not in counts:
+            raise NotFound(f"kind {kind!r}: the classification head has {', '.join(counts)}")
+        if not 0 <= index < counts[kind]:
+            raise NotFound(f"{kind} {index}: there are 0 to {counts[kind] - 1}")
+        if lens not in lenses:
+            raise NotFound(f"lens {lens!r}: there are {', '.join(lenses)}")
+        at = index, lenses.index(lens)
+        ids, scores = (self.file.block(f"{kind}.{name}", *at) for name in ("ids", "scores"))
+        for end, listed, falling in zip(ENDS, ids, scores * SIGNS, strict=True):
+            if wrong := fault(listed, falling, self.stored.shape.d_vocab):
+                raise damaged(self.file.path, f"is damaged: {kind} {index} ({lens}, {end}) {wrong}")
+        coherences = self.file.block(f"{kind}.coherence", *at).tolist()
+        norm = float(self.file.block(f"{kind}.norm", index))
+        if any(abs(value) > LARGEST_COHERENCE for value in coherences) or not np.isfinite(norm):
+            raise damaged(self.file.path, f"is damaged: the norm or coherence of {kind} {index} is no such number")
+        return VectorLists(ids, scores, norm, *coherences)
+
+    def base_norm(self, kind: str, index: int) -> float | None:
+        """Return |base vector|, of a difference from a base with such a head."""
+        return float(self.file.block(f"{kind}.base_norm", index)) if self.entry.subtracted else None
+
+
+def metadata(manifest: Manifest, piece: Piece) -> dict[str, str]:
+    """Return what a file says of itself: its build, its layer, and its part, unless the part is as old as format 3."""
     known = {"model": manifest.model, "build": manifest.build, "format": str(FORMAT)}
-    return known if layer is None else known | {"layer": str(layer)}
+    if piece.layer is not None:
+        known["layer"] = str(piece.layer)
+    return known if PARTS[piece.part].version is None else known | {"part": piece.part}
+
+
+def layout_of(manifest: Manifest, piece: Piece) -> Layout:
+    """Return the arrays of a piece; those of a classification head depend on its entry in the manifest."""
+    match piece.part:
+        case "vocabulary":
+            return vocabulary_layout(manifest.shape)
+        case "neighbours":
+            return neighbours_layout(manifest.shape)
+        case "classifier":
+            head = manifest.classifier
+            return classifier_layout(manifest.stored, head.counts, head.subtracted) if head else {}
+        case "stats":
+            return stats_layout(manifest.stored)
+        case _:
+            return shard_layout(manifest.stored)
+
+
+def open_piece(path: Path, manifest: Manifest, piece: Piece) -> TensorFile:
+    """Open a file; raise ShardDamaged unless it is the piece of this build that it is taken for."""
+    file, expected = TensorFile(path), metadata(manifest, piece)
+    said = {name: file.metadata[name] for name in KNOWN_METADATA if name in file.metadata}
+    if said != expected:
+        layer = said.get("layer")
+        if layer and "layer" in expected and said == expected | {"layer": layer}:
+            raise damaged(path, f"is layer {layer}, not layer {expected['layer']}")
+        raise damaged(path, f"belongs to another build: {said!a} instead of {expected}")
+    arrays = {name: (tensor.dtype, tensor.shape) for name, tensor in file.tensors.items()}
+    for problem in misfits(arrays, layout_of(manifest, piece)):
+        raise damaged(path, f"does not fit the manifest: {problem}")
+    if piece.part == "lists":
+        _check_bounds(file, manifest.stored)
+    return file
+
+
+def check_piece(path: Path, manifest: Manifest, piece: Piece) -> int:
+    """Return the length of a file that the index can use; raise ShardDamaged by all that opening it tells."""
+    if piece.part == "vocabulary":
+        return open_vocabulary(path, manifest).n_bytes
+    return open_piece(path, manifest, piece).n_bytes
 
 
 def open_shard(path: Path, manifest: Manifest, layer: int) -> Shard:
-    file = _open(path, metadata(manifest, layer), shard_layout(manifest.stored))
-    _check_bounds(file, manifest.stored)
-    return Shard(file, manifest.stored, layer)
+    return Shard(open_piece(path, manifest, Piece("lists", layer)), manifest.stored, layer)
 
 
 def open_vocabulary(path: Path, manifest: Manifest) -> Vocabulary:
-    file = _open(path, metadata(manifest), vocabulary_layout(manifest.shape))
+    file = open_piece(path, manifest, Piece("vocabulary"))
     try:
         tokens = TokenTable(file.array("token.offsets"), file.array("token.bytes"))
     except ValueError as error:
@@ -70,33 +148,11 @@ def open_vocabulary(path: Path, manifest: Manifest) -> Vocabulary:
     return Vocabulary(file.n_bytes, tokens, tuple(file.array(f"{side}.centred_norm") for side in sides))
 
 
-def open_neighbours(path: Path, manifest: Manifest) -> Neighbours:
-    return Neighbours(_open(path, metadata(manifest), neighbours_layout(manifest.shape)))
-
-
-def open_classifier(path: Path, manifest: Manifest, entry: ClassifierEntry) -> ClassifierLists:
-    layout = classifier_layout(manifest.stored, entry.counts, entry.subtracted)
-    return ClassifierLists(_open(path, metadata(manifest), layout), manifest.stored, entry)
-
-
-def _open(path: Path, expected: dict[str, str], layout: Layout) -> TensorFile:
-    file = TensorFile(path)
-    if file.metadata != expected:
-        layer = file.metadata.get("layer")
-        if layer and file.metadata == expected | {"layer": layer} and "layer" in expected:
-            raise damaged(path, f"is layer {layer}, not layer {expected['layer']}")
-        raise damaged(path, f"belongs to another build: {dict(file.metadata)!a} instead of {expected}")
-    arrays = {name: (tensor.dtype, tensor.shape) for name, tensor in file.tensors.items()}
-    for problem in misfits(arrays, layout):
-        raise damaged(path, f"does not fit the manifest: {problem}")
-    return file
-
-
 def _check_bounds(file: TensorFile, stored: Stored) -> None:
-    """ShardDamaged unless the inverted lists of each lens and end begin where the ones before end, and end with their
-    arrays: a few numbers, which are zeros where a file has its length and its header but not what was written."""
+    """Raise ShardDamaged unless the inverted lists of each lens and end begin where the ones before end, and end with
+    their arrays. These few numbers are zeros where a file has its length and its header but not what was written."""
     for lists, others in (("inverted", "vector"), ("paired", "place"))[: 2 if stored.pairs else 1]:
-        n_entries, n_others = (file.tensors[f"{lists}.{part}"].shape[0] for part in ("rank", others))
+        n_entries, n_others = (file.tensors[f"{lists}.{name}"].shape[0] for name in ("rank", others))
         length = file.tensors[f"{lists}.offsets"].shape[-1]  # d_vocab + 1
         starts = np.arange(len(stored.lenses) * len(ENDS))[:, None] * length + (0, length - 1)
         bounds = [int.from_bytes(file.read(f"{lists}.offsets", at, at + 1), "little") for at in starts.ravel().tolist()]

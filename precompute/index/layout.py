@@ -1,9 +1,12 @@
-"""Which arrays an index holds, by name, type and shape (FORMAT.md lists the same), and how its files are called."""
+"""The parts of an index: which arrays each holds, by name, type and shape (FORMAT.md lists the same), and how its files
+are called."""
 
 import math
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -67,31 +70,85 @@ NEIGHBOURS = {
     "neighbours.ids": ("id", "d_vocab, nearest"),
     "neighbours.scores": ("float32", "d_vocab, nearest"),
 }
+PER_KIND_OF_STATS = {
+    "{kind}.moments": ("float32", "n, L, 4"),
+    "{kind}.z": ("float32", "n, L, E"),
+}
+MOMENTS = ("mean", "sd", "skew", "kurtosis")  # the last axis of `{kind}.moments`
 SUFFIX = ".safetensors"
 NEAREST = 20  # tokens, or one less than there are
 
 Layout: TypeAlias = dict[str, tuple[str, tuple[int, ...]]]  # name -> (dtype, shape); -1 where a dimension may be any
 
 
-def shard_file(layer: int, generation: int) -> str:
-    return _file_name(f"layer-{layer}", generation)
+@dataclass(frozen=True)
+class Part:
+    """A part of an index: a file for the whole model, or one for each layer."""
+
+    name: str
+    title: str  # what messages call a file of it
+    stem: str  # of its files' names
+    version: int | None = (
+        None  # in its files' names; it rises with its arrays. None: the parts that format 3 began with
+    )
+
+    @property
+    def of_layers(self) -> bool:
+        return "{layer}" in self.stem
+
+    def file(self, layer: int | None, generation: int) -> str:
+        """Return the name of a file. A rebuild lies beside the index that it will replace, so its files have others."""
+        version = "" if self.version is None else f".v{self.version}"
+        again = "" if generation == 1 else f".g{generation}"
+        return f"{self.stem.format(layer=layer)}{version}{again}{SUFFIX}"
+
+    def version_in(self, file: str) -> int | None:
+        """Return the version that the name of one of its files tells."""
+        match = re.search(rf"\.v([1-9][0-9]{{0,5}})(\.g[0-9]+)?{re.escape(SUFFIX)}$", file)
+        return int(match[1]) if match else None
 
 
-def vocabulary_file(generation: int) -> str:
-    return _file_name("vocabulary", generation)
+# In the order in which a build makes them, but for the nearest tokens, which wait for the first layer.
+PARTS = {
+    part.name: part
+    for part in (
+        Part("vocabulary", "vocabulary", "vocabulary"),
+        Part("classifier", "classification head", "classifier"),
+        Part("neighbours", "nearest tokens", "neighbours"),
+        Part("lists", "layer {layer}", "layer-{layer}"),
+        Part("stats", "stats of layer {layer}", "stats-{layer}", version=1),
+    )
+}
+# The names of files that a build may remove when no manifest lists them: ours, also of versions and parts that are not
+# known here, and of format 1 (.lxs).
+OWN_FILE = re.compile(
+    r"((layer-[0-9]+|vocabulary|neighbours|classifier)|[a-z_]+(-[0-9]+)?\.v[0-9]+)(\.g[0-9]+)?\.(safetensors|lxs)"
+)
 
 
-def neighbours_file(generation: int) -> str:
-    return _file_name("neighbours", generation)
+class Piece(NamedTuple):
+    """One file of an index: a part of one layer, or of the whole model. Builds make, verify and send pieces."""
 
+    part: str
+    layer: int | None = None
 
-def classifier_file(generation: int) -> str:
-    return _file_name("classifier", generation)
+    def __str__(self) -> str:
+        if part := PARTS.get(self.part):
+            return part.title.format(layer=self.layer)
+        return self.part if self.layer is None else f"{self.part} of layer {self.layer}"
 
+    def file(self, generation: int) -> str:
+        return PARTS[self.part].file(self.layer, generation)
 
-def _file_name(stem: str, generation: int) -> str:
-    """A rebuild lies beside the index that it will replace, so its files have other names."""
-    return f"{stem}{SUFFIX}" if generation == 1 else f"{stem}.g{generation}{SUFFIX}"
+    def is_known(self, file: str) -> bool:
+        """Return True if this program can read the piece from a file of this name."""
+        part = PARTS.get(self.part)
+        return part is not None and part.of_layers == (self.layer is not None) and part.version_in(file) == part.version
+
+    def is_older(self, file: str) -> bool:
+        """Return True if the file has a version of the part that came before the one that is made now."""
+        part = PARTS.get(self.part)
+        return part is not None and (part.version_in(file) or 0) < (part.version or 0)
 
 
 def number_dtype(count: int) -> str:
@@ -139,9 +196,7 @@ def shard_size(stored: Stored) -> tuple[int, int]:
     lists = len(stored.lenses) * len(ENDS)
     paired = stored.shape.n_heads * len(stored.matrices) * len(PRESETS) * lists * stored.pairs * 2
     listed = _most_listed(stored)
-    arrays = _shard_layout(stored, listed, paired).values()
-    sizes = [np.dtype(dtype).itemsize * math.prod(dims) for dtype, dims in arrays]
-    return sum(sizes), max(listed, paired)
+    return layout_bytes(_shard_layout(stored, listed, paired)), max(listed, paired)
 
 
 def _most_listed(stored: Stored) -> int:
@@ -169,10 +224,24 @@ def classifier_layout(stored: Stored, counts: Mapping[str, int], subtracted: boo
     return layout
 
 
+@cache
+def stats_layout(stored: Stored) -> Layout:
+    layout: Layout = {}
+    for kind in stored.kinds:
+        sizes = {"n": stored.shape.count(kind), "L": len(stored.lenses), "E": len(ENDS), "4": len(MOMENTS)}
+        layout |= _resolve(PER_KIND_OF_STATS, sizes, {}, kind=kind)
+    return layout
+
+
+def layout_bytes(layout: Layout) -> int:
+    """Return the bytes of all arrays; one whose length is open counts as empty."""
+    return sum(np.dtype(dtype).itemsize * max(0, math.prod(sizes)) for dtype, sizes in layout.values())
+
+
 def misfits(arrays: Mapping[str, tuple[np.dtype[np.generic], tuple[int, ...]]], layout: Layout) -> Iterable[str]:
-    """Every way in which named arrays differ from a layout."""
-    for name in sorted(layout.keys() ^ arrays.keys()):
-        yield f"it lacks the array {name}" if name in layout else f"its array {name} is unknown"
+    """Yield every way in which arrays are not those of a layout; arrays that it does not name are left alone."""
+    for name in sorted(layout.keys() - arrays.keys()):
+        yield f"it lacks the array {name}"
     for name in layout.keys() & arrays.keys():
         (dtype, shape), (expected_dtype, expected) = arrays[name], layout[name]
         same = len(shape) == len(expected) and all(b in (-1, a) for a, b in zip(shape, expected, strict=True))

@@ -1,19 +1,22 @@
-"""What an index was made from, and which of its files are finished: manifest.json, replaced whole, never edited."""
+"""The manifest of an index, manifest.json: what the index was made from, and which of its files are finished. It is
+replaced whole, never edited."""
 
 import errno
 import hashlib
 import json
 import os
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, asdict
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from lexiscope.precompute.errors import ManifestDamaged
-from lexiscope.precompute.files import Stamp, canonical_json, read_stamped, strict_json, write_beside
+from lexiscope.precompute.errors import ManifestDamaged, NewerFormat, OldFormat
+from lexiscope.precompute.files import Stamp, canonical_json, open_regular, read_stamped, strict_json, write_beside
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest_entries import (
     LARGEST_SIZE,
     ClassifierEntry,
@@ -25,27 +28,33 @@ from lexiscope.precompute.index.manifest_entries import (
     Sha256,
     StrictRecord,
 )
-from lexiscope.precompute.index.manifest_format import MAX_BYTES, check_format
 from lexiscope.precompute.index.origin import origin, proper_name
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tensor_file import FORMAT
 from lexiscope.precompute.rebuild_command import MANIFEST as MANIFEST
-from lexiscope.precompute.rebuild_command import difference_name, rebuild_command
+from lexiscope.precompute.rebuild_command import difference_name, rebuild_command, rebuild_command_for
 from lexiscope.precompute.shape import LENSES, PRESETS, Shape
 
 TOKENIZER = "tokenizer.json"
+MAX_BYTES = 1 << 24  # of a manifest, whatever its format
 LARGEST_K, LARGEST_PAIRS = 1 << 16, 1 << 20
 IDENTITY = (
     "format", "model", "revision", "weights_sha256", "tokenizer_sha256", "shape", "k", "pairs", "lenses", "presets",
     "kinds", "minus",
 )  # fmt: skip
-OPTIONAL = ("kinds", "minus", "embedding_change", "classifier")  # not in the file while they are None
+OPTIONAL = ("kinds", "minus", "embedding_change", "classifier", "parts")  # not in the file while they are None or empty
+OF_MODEL = "model"  # stands for the layer in `parts` where a file is of the whole model
 
+_PARTS_OF_MODEL = ("vocabulary", "neighbours", "classifier")  # which have fields of their own, as the lists have
 _MOST_LAYERS_OR_HEADS = 1 << 12
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE)
 
 
 class Manifest(StrictRecord):
+    """What the index was made from, and its files. Fields and parts that a newer program wrote are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
     format: Literal[3] = FORMAT
     model: PlainName
     revision: str  # commit of the weights on the Hub, or empty
@@ -65,12 +74,22 @@ class Manifest(StrictRecord):
     vocabulary: FileEntry | None = None  # None only while the first file of an index is being made
     neighbours: FileEntry | None = None  # made after the first layer
     classifier: ClassifierEntry | None = None  # of a checkpoint with a classification head; else not in the file
-    shards: dict[int, FileEntry] = Field(default_factory=dict)
+    shards: dict[int, FileEntry] = Field(default_factory=dict)  # of the part `lists`
+    parts: dict[str, dict[int | Literal["model"], FileEntry]] = Field(default_factory=dict)  # of all other parts
 
     @field_validator("shards")
     @classmethod
     def _in_order(cls, shards: dict[int, FileEntry]) -> dict[int, FileEntry]:
         return dict(sorted(shards.items()))
+
+    @field_validator("parts")
+    @classmethod
+    def _parts_in_order(cls, parts: dict[str, dict[Any, FileEntry]]) -> dict[str, dict[Any, FileEntry]]:
+        return {
+            name: dict(sorted(entries.items(), key=lambda item: (item[0] == OF_MODEL, item[0])))
+            for name, entries in sorted(parts.items())
+            if entries
+        }
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -95,14 +114,14 @@ class Manifest(StrictRecord):
             raise ValueError("embedding_change is of a difference, and minus is left out")
         if self.kinds == shape.weight_kinds:
             raise ValueError("kinds are all there are but directions, and then the field is left out")
-        for layer in self.shards:
-            if not 0 <= layer < shape.n_layers:
+        for layer in (piece.layer for piece in self.entries()):
+            if layer is not None and not 0 <= layer < shape.n_layers:
                 raise ValueError(f"it lists a layer {str(layer)[:20]}; there are layers 0 to {shape.n_layers - 1}")
         return self
 
     @cached_property
     def build(self) -> str:
-        """Fingerprint of all that decides the contents of a shard; every file of the index carries it."""
+        """Return the fingerprint of all that decides the contents of the files; each of them carries it."""
         identity = {name: getattr(self, name) for name in IDENTITY} | {"shape": self.shape.identity()}
         if self.kinds is None:
             del identity["kinds"]
@@ -118,7 +137,7 @@ class Manifest(StrictRecord):
 
     @property
     def rebuild_command(self) -> str:
-        """What makes this index again, for people."""
+        """Return the command that makes this index again, for people."""
         if self.minus is None:
             return rebuild_command(self.source)
         usual = difference_name(self.minus.tuned, self.minus.model)
@@ -126,30 +145,56 @@ class Manifest(StrictRecord):
 
     @property
     def name(self) -> str:
-        """What others call the model; "" if that is not known."""
+        """Return what others call the model; "" if that is not known."""
         return proper_name(self.source, self.revision)
 
     @property
     def origin(self) -> str:
-        """Where the weights come from, for people."""
+        """Return where the weights come from, for people."""
         return origin(self.source, self.revision)
 
+    def entries(self) -> dict[Piece, FileEntry]:
+        """Return every file that the manifest lists, also those of parts that are not known here."""
+        of_model = {name: getattr(self, name) for name in _PARTS_OF_MODEL}
+        entries = {Piece(name): entry for name, entry in of_model.items() if entry}
+        entries |= {Piece("lists", layer): entry for layer, entry in self.shards.items()}
+        for name, of_part in self.parts.items():
+            for layer, entry in of_part.items():
+                entries[Piece(name, None if layer == OF_MODEL else layer)] = entry
+        return entries
+
     @property
-    def files(self) -> dict[str, FileEntry]:
-        """What the manifest lists, by what it is called in messages."""
-        layers = {f"layer {layer}": entry for layer, entry in self.shards.items()}
-        others = {"the vocabulary": self.vocabulary, "the nearest tokens": self.neighbours}
-        others["the classification head"] = self.classifier
-        return {what: entry for what, entry in others.items() if entry} | layers
+    def file_names(self) -> set[str]:
+        return {entry.file for entry in self.entries().values()}
 
     def with_changes(self, **changes: Any) -> Self:
-        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+        """Return a manifest with other values of some fields."""
+        values = {name: getattr(self, name) for name in type(self).model_fields} | (self.model_extra or {})
+        return type(self)(**values | changes)
 
-    def with_shard(self, layer: int, entry: FileEntry) -> Self:
-        return self.with_changes(shards={**self.shards, layer: entry})
+    def with_entries(self, entries: Mapping[Piece, FileEntry]) -> Self:
+        """Return a manifest that lists these files beside those it lists already."""
+        return self._listing(self.entries() | dict(entries))
+
+    def with_entry(self, piece: Piece, entry: FileEntry) -> Self:
+        return self.with_entries({piece: entry})
+
+    def only(self, pieces: Collection[Piece]) -> Self:
+        """Return a manifest that lists only these of its files."""
+        return self._listing({piece: entry for piece, entry in self.entries().items() if piece in pieces})
+
+    def _listing(self, entries: Mapping[Piece, FileEntry]) -> Self:
+        fields: dict[str, Any] = {name: entries.get(Piece(name)) for name in _PARTS_OF_MODEL}
+        fields |= {"shards": {}, "parts": {}}
+        for piece, entry in entries.items():
+            if piece.part == "lists":
+                fields["shards"][piece.layer] = entry
+            elif piece.part not in _PARTS_OF_MODEL:
+                fields["parts"].setdefault(piece.part, {})[OF_MODEL if piece.layer is None else piece.layer] = entry
+        return self.with_changes(**fields)
 
     def check_folder(self, folder: Path, asked: str) -> None:
-        """ManifestDamaged if the folder it was read from has another model's name; `asked` is what a user called it."""
+        """Raise ManifestDamaged if the folder has another model's name; `asked` is what a user called it."""
         if self.model != folder.name:
             raise ManifestDamaged(
                 f"{folder / MANIFEST} is of another model, {self.model}: rename the folder to that, or delete it and "
@@ -157,8 +202,8 @@ class Manifest(StrictRecord):
             )
 
     def to_json(self) -> bytes:
-        """No times, no places: two equal builds have equal manifests."""
-        left_out = {name for name in OPTIONAL if getattr(self, name) is None}
+        """Return the manifest as it is on disk. It holds no times and places: two equal builds have equal manifests."""
+        left_out = {name for name in OPTIONAL if getattr(self, name) in (None, {})}
         content = self.model_dump(exclude=left_out) | {"build": self.build}
         return json.dumps(content, indent=1, allow_nan=False).encode("ascii") + b"\n"
 
@@ -170,7 +215,7 @@ class Manifest(StrictRecord):
 
     @classmethod
     def parse(cls, content: bytes) -> Self:
-        """ValueError says what is wrong with a manifest."""
+        """Parse a manifest; a ValueError says what is wrong with it."""
         stated = strict_json(content)
         if not isinstance(stated, dict):
             raise ValueError("it is not an object")
@@ -194,7 +239,7 @@ class Manifest(StrictRecord):
 
     @classmethod
     def load_stamped(cls, folder: Path, name: str = MANIFEST) -> tuple[Self, Stamp | None]:
-        """The manifest, and the stamp of the very file it was read from."""
+        """Return the manifest, and the stamp of the very file it was read from."""
         path, model = folder / name, folder.name
         missing = f"no index in {folder}: run `lexiscope precompute {model}` to make it"
         try:
@@ -208,7 +253,7 @@ class Manifest(StrictRecord):
 
 
 def has_manifest(folder: Path) -> bool:
-    """One that may not be looked at is there: reading it says what is wrong."""
+    """Return True if the folder has a manifest, also when we may not read it."""
     try:
         os.stat(folder / MANIFEST)
     except OSError as error:
@@ -216,14 +261,48 @@ def has_manifest(folder: Path) -> bool:
     return True
 
 
+def check_format(path: Path, content: bytes) -> None:
+    """Raise NewerFormat or OldFormat for a manifest of another format, whatever else it holds."""
+    fields = strict_json(content)
+    if not isinstance(fields, dict):
+        return
+    version = fields.get("format")
+    if type(version) is int and version > FORMAT:
+        raise NewerFormat(
+            f"{path} has format {str(version)[:20]}; this Lexiscope reads format {FORMAT}. Upgrade lexiscope, or "
+            f"build it anew elsewhere: `lexiscope precompute {path.parent.name} --data DIR`"
+        )
+    if is_old_format(fields):
+        raise OldFormat(
+            f"{path} was made by an older Lexiscope and has format {ascii(version or fields['format_version'])[:20]}; "
+            f"this one reads format {FORMAT}. `{rebuild_command_for(path.parent)}` builds it anew in its place"
+        )
+
+
+def is_old_format(fields: Mapping[str, Any]) -> bool:
+    """Return True for the fields of an older format's manifest; format 1 has another name for the field `format`."""
+    version = fields.get("format")
+    return (type(version) is int and 1 <= version < FORMAT) or (version is None and "format_version" in fields)
+
+
+def read_old_fields(folder: Path) -> Mapping[str, Any]:
+    """Return the fields of a manifest of an older format, unchecked; none if there is no such manifest."""
+    try:
+        with open_regular(folder / MANIFEST) as file:
+            fields = strict_json(file.read(MAX_BYTES))
+    except (OSError, ValueError):
+        return {}
+    return fields if isinstance(fields, dict) and is_old_format(fields) else {}
+
+
 def _shape_defaults() -> dict[str, Any]:
-    """What a shape has, as JSON, where a manifest that is older than a field does not say it."""
+    """Return, as JSON, the fields of a shape that a manifest may lack because it is older than they are."""
     defaults = {field.name: field.default for field in dataclass_fields(Shape) if field.default is not MISSING}
     return dict(strict_json(canonical_json(defaults)))
 
 
 def _in_order(names: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the known names that are given, in the order of the known ones."""
+    """Return those of the known names that are given, in the order of the known ones."""
     return tuple(name for name in known if name in names)
 
 

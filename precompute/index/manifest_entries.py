@@ -1,5 +1,5 @@
-"""What manifests say of single files, and of the base of a difference; with the types of their fields, which leave no
-room for names and numbers that no build would write."""
+"""What manifests say of single files, and of the base of a difference. The types of the fields leave no room for names
+and numbers that no build would write."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,18 +20,22 @@ EmbeddingChange = dict[Literal["W_E", "W_U"], Annotated[float, Field(ge=0)]]
 
 
 class StrictRecord(BaseModel):
-    """No field too many, and each of its very type."""
+    """A record that refuses fields it does not know, and values of another type than its fields have."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class FileEntry(StrictRecord):
+    """A file; fields that a newer program wrote are kept as they are."""
+
+    model_config = ConfigDict(extra="allow")
+
     file: PlainName
     bytes: Annotated[int, Field(gt=0, lt=1 << 48)]
     sha256: Sha256
 
     def check_sum(self, folder: Path) -> None:
-        """ShardDamaged if the file is not the one that was written, to the byte."""
+        """Raise ShardDamaged if the file is not to the byte the one that was written."""
         path = folder / self.file
         try:
             sha256 = sha256_of(path)
@@ -42,7 +46,7 @@ class FileEntry(StrictRecord):
 
 
 class Minus(StrictRecord):
-    """What the weights of a difference were subtracted from each other."""
+    """The two models of a difference: the base is subtracted from the tuned model."""
 
     tuned: PlainName  # the name that an index of the tuned model has
     model: PlainName  # the same of the base
@@ -60,6 +64,6 @@ class ClassifierEntry(FileEntry):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many vectors there are, by kind."""
+        """Return how many vectors there are, by kind."""
         counts = zip(HEAD_KINDS, (len(self.labels), self.dense), strict=True)
         return {kind: count for kind, count in counts if count}

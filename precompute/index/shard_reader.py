@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lexiscope.precompute.index.head_reader import HeadReader
-from lexiscope.precompute.index.inverted_reader import InvertedReader
-from lexiscope.precompute.index.list_checks import SIGNS, sound
-from lexiscope.precompute.index.lists import Similarity, VectorLists
-from lexiscope.precompute.index.shard_arrays import ShardArrays
+from lexiscope.precompute.index.layer.arrays import ShardArrays
+from lexiscope.precompute.index.layer.checks import SIGNS, sound
+from lexiscope.precompute.index.layer.heads import HeadReader
+from lexiscope.precompute.index.layer.inverted import InvertedReader
+from lexiscope.precompute.index.layer.lists import Similarity, VectorLists
 from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.shape import ENDS

@@ -22,26 +22,32 @@ from lexiscope.precompute.rebuild_command import rebuild_command_for
 
 Array: TypeAlias = NDArray[Any]
 Floats: TypeAlias = NDArray[np.float32]
-Described: TypeAlias = Mapping[str, tuple[str, Sequence[int]]]  # array -> numpy's name of its type, and its shape
+Described: TypeAlias = Mapping[str, tuple[str, Sequence[int]]]  # array -> safetensors' name of its type, and its shape
 
 FORMAT: Final = 3  # of indexes; each of their files says it
-DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}  # numpy's name -> that of safetensors
+DTYPES = {"float32": "F32", "uint32": "U32", "uint16": "U16", "uint8": "U8"}  # those that are written, by numpy's names
 MAX_HEADER = 1 << 20  # bytes
 AS_LONG_AS = 4096  # bytes in a row that take as long to read as one entry by itself
 
 _LENGTH = struct.Struct("<Q")  # of the header: the first 8 bytes of a file
-_NUMPY = {theirs: name for name, theirs in DTYPES.items()}
-_LITTLE_ENDIAN = {name: np.dtype(name).newbyteorder("<") for name in DTYPES}
-_ORDER = {name: number for number, name in enumerate(DTYPES)}
+# All types of safetensors, in the order in which arrays lie in a file; numpy sees the narrow floats as bytes.
+_NUMPY = {
+    name: np.dtype(numpy_type)
+    for name, numpy_type in {
+        "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4", "BF16": "V2", "F16": "<f2",
+        "U16": "<u2", "I16": "<i2", "F8_E4M3": "V1", "F8_E5M2": "V1", "I8": "i1", "U8": "u1", "BOOL": "?",
+    }.items()
+}  # fmt: skip
+_ORDER = {name: number for number, name in enumerate(_NUMPY)}
 _LARGEST = 1 << 48  # entries
 
 
 def write_tensors(path: Path, arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> tuple[str, int]:
-    """Write a file whose bytes depend on nothing but its arguments: returns its SHA-256 and its length."""
+    """Write a file whose bytes depend on nothing but the arguments, and return its SHA-256 and its length."""
     for name, array in arrays.items():
         if array.dtype.name not in DTYPES:
             raise TypeError(f"{name} is of type {array.dtype}: a file of an index has {', '.join(DTYPES)}")
-    header = _header({name: (array.dtype.name, array.shape) for name, array in arrays.items()}, metadata)
+    header = _header(_described_arrays(arrays), metadata)
     if len(header) > MAX_HEADER:
         raise TypeError(f"a header of {len(header)} bytes: it has at most {MAX_HEADER}")
     return write_beside(path, _pieces(header, arrays))
@@ -58,7 +64,7 @@ class Tensor:
 
 
 class TensorFile:
-    """An open file; a ShardDamaged or a NewerFormat names the file if it is not one that `write_tensors` made."""
+    """An open file. Opening it raises ShardDamaged or NewerFormat if it is not a file that `write_tensors` makes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -78,29 +84,29 @@ class TensorFile:
             os.close(self._descriptor)
 
     def is_changed(self) -> bool:
-        """Whether the file was written to, replaced or removed since it was opened: one stat."""
+        """Return True if the file was written to, replaced or removed since it was opened; costs one stat."""
         return stamp_of(self._descriptor) != self.stamp
 
     def read(self, name: str, first: int, last: int) -> bytes:
-        """Entries of an array, counted through all its axes."""
+        """Read entries of an array, counted through all its axes."""
         tensor = self.tensors[name]
         size = tensor.dtype.itemsize
         return self._pread((last - first) * size, tensor.offset + first * size)
 
     def run(self, name: str, first: int, last: int) -> Array:
-        """Rows of an array by the first axis, from one to before another."""
+        """Read rows of an array along its first axis, from `first` to before `last`."""
         tensor = self.tensors[name]
         row = math.prod(tensor.shape[1:])
         data = self.read(name, first * row, last * row)
         return np.frombuffer(data, tensor.dtype).reshape(last - first, *tensor.shape[1:])
 
     def array(self, name: str) -> Array:
-        """A whole array."""
+        """Read a whole array."""
         tensor = self.tensors[name]
         return np.frombuffer(self.read(name, 0, tensor.size), tensor.dtype).reshape(tensor.shape)
 
     def block(self, name: str, *at: int) -> Array:
-        """What an array holds at these numbers on its first axes."""
+        """Read what an array holds at these numbers on its first axes."""
         tensor = self.tensors[name]
         first = 0
         for number, length in zip(at, tensor.shape, strict=False):
@@ -110,7 +116,7 @@ class TensorFile:
         return np.frombuffer(self.read(name, first * size, (first + 1) * size), tensor.dtype).reshape(shape)
 
     def rows(self, name: str, starts: Array, width: int) -> Array:
-        """(n, width): as many entries from each of these on, counted through all axes; `starts` are trusted."""
+        """Read (n, width): `width` entries from each of `starts` on, which count through all axes and are trusted."""
         tensor = self.tensors[name]
         size = tensor.dtype.itemsize
         if len(starts) * AS_LONG_AS >= tensor.size * size:
@@ -151,7 +157,7 @@ class TensorFile:
         return self._pread(length, _LENGTH.size)
 
     def _parse(self, header: bytes) -> tuple[Mapping[str, str], Mapping[str, Tensor]]:
-        """A header counts only if it is, to the byte, the one that is written for the arrays it describes: so nothing
+        """Parse a header, which must be to the byte the one that is written for the arrays it describes: then nothing
         overlaps, nothing is left out, and no name stands there twice."""
         try:
             content = strict_json(header)
@@ -166,8 +172,8 @@ class TensorFile:
         end = _LENGTH.size + len(header)
         for name in _in_order(described):
             dtype, shape = described[name]
-            tensors[name] = Tensor(_LITTLE_ENDIAN[dtype], tuple(shape), end, math.prod(shape))
-            end += tensors[name].size * _LITTLE_ENDIAN[dtype].itemsize
+            tensors[name] = Tensor(_NUMPY[dtype], tuple(shape), end, math.prod(shape))
+            end += tensors[name].size * _NUMPY[dtype].itemsize
         if end != self.n_bytes:
             what = "cut short" if self.n_bytes < end else "too long"
             raise damaged(self.path, f"is {what}: {self.n_bytes} bytes instead of {end}")
@@ -182,7 +188,7 @@ class TensorFile:
 
 
 def _metadata(content: Any) -> dict[str, str]:
-    """Taken out of the content of a header; ValueError for what is none."""
+    """Take the metadata out of the content of a header; raise ValueError if it has none."""
     metadata = content.pop("__metadata__", None) if isinstance(content, dict) else None
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise ValueError("it is not a description of arrays")
@@ -190,12 +196,12 @@ def _metadata(content: Any) -> dict[str, str]:
 
 
 def _described(content: dict[str, Any]) -> dict[str, tuple[str, list[int]]]:
-    """The arrays of a header; ValueError for what is none."""
+    """Return the arrays that a header describes; raise ValueError if it describes something else."""
     described: dict[str, tuple[str, list[int]]] = {}
     for name, entry in content.items():
         match entry:
             case {"dtype": str(dtype), "shape": list(shape), "data_offsets": list()} if dtype in _NUMPY:
-                described[name] = _NUMPY[dtype], shape
+                described[name] = dtype, shape
             case _:
                 raise ValueError(f"it does not describe the array {name[:40]!a} by a known type, shape and offsets")
         if len(shape) > 8 or any(type(length) is not int or length < 0 for length in shape):
@@ -206,25 +212,30 @@ def _described(content: dict[str, Any]) -> dict[str, tuple[str, list[int]]]:
 
 
 def _header(described: Described, metadata: Mapping[str, str]) -> bytes:
-    """The one header that a file of these arrays has."""
+    """Return the one header that a file of these arrays can have."""
     entries: dict[str, Any] = {"__metadata__": dict(sorted(metadata.items()))}
     end = 0
     for name in _in_order(described):
         dtype, shape = described[name]
-        start, end = end, end + math.prod(shape) * _LITTLE_ENDIAN[dtype].itemsize
-        entries[name] = {"dtype": DTYPES[dtype], "shape": [*shape], "data_offsets": [start, end]}
+        start, end = end, end + math.prod(shape) * _NUMPY[dtype].itemsize
+        entries[name] = {"dtype": dtype, "shape": [*shape], "data_offsets": [start, end]}
     text = json.dumps(entries, separators=(",", ":")).encode("ascii")
     return text + b" " * (-len(text) % 8)
 
 
 def _in_order(described: Described) -> list[str]:
-    """Names in the order of safetensors itself: by type, wide ones first, so that all are aligned; then by name."""
+    """Return the names in the order of safetensors itself: by type, wide types first, so that all arrays are aligned;
+    then by name."""
     return sorted(described, key=lambda name: (_ORDER[described[name][0]], name))
+
+
+def _described_arrays(arrays: Mapping[str, Array]) -> Described:
+    return {name: (DTYPES[array.dtype.name], array.shape) for name, array in arrays.items()}
 
 
 def _pieces(header: bytes, arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
     yield _LENGTH.pack(len(header))
     yield header
-    for name in _in_order({name: (array.dtype.name, array.shape) for name, array in arrays.items()}):
-        little_endian = np.asarray(arrays[name], _LITTLE_ENDIAN[arrays[name].dtype.name], order="C")
+    for name in _in_order(_described_arrays(arrays)):
+        little_endian = np.asarray(arrays[name], _NUMPY[DTYPES[arrays[name].dtype.name]], order="C")
         yield little_endian.reshape(-1).view(np.uint8).data

@@ -22,6 +22,7 @@ BLOCK_SCORES = 1 << 24  # of a product, 64 MB: with a large vocabulary a block h
 MARGIN = 32  # candidates beyond k that a device's own top-k gives
 
 Ids = NDArray[np.uint32]
+See = Callable[[slice, torch.Tensor, torch.Tensor], None]  # rows (n,), vectors (n, d_model), product (n, d_vocab)
 
 
 @dataclass(frozen=True)
@@ -65,22 +66,32 @@ class Projector:
         self.group_slack = padded.reshape(2, -1, vector_kernel.GROUP).max(axis=2)  # (2, groups)
         self.inverse_norm = embedding.inverse_norm
 
+    @property
+    def block_size(self) -> int:
+        """The number of vectors that are multiplied at once."""
+        return max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
+
     def lists(self, V: torch.Tensor, pool: Executor) -> Lists:
         """Lists of V (n, d_model)."""
         return self.start(len(V), V.__getitem__, pool).result()
 
-    def start(self, n: int, read: Callable[[slice], torch.Tensor], pool: Executor) -> PendingLists:
-        """The lists of n vectors, without waiting for them. `read` gives some of the vectors, and never all at once:
-        they are multiplied in blocks, and so is what comes of it."""
+    def start(
+        self, n: int, read: Callable[[slice], torch.Tensor], pool: Executor, see: See | None = None
+    ) -> PendingLists:
+        """Start to make the lists of n vectors. `read` gives some of the vectors, and never all at once: they are
+        multiplied in blocks. `see` is given the vectors and the product of each block, too."""
         lists = Lists(np.empty((n, 2, 2, self.k), np.uint32), np.empty((n, 2, 2, self.k), np.float32))
-        size = max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
+        size = self.block_size
 
         def project_block(start: int) -> float:
             begin = time.perf_counter()
             rows = slice(start, min(start + size, n))
             W_E = self.embedding.on_device
             vectors = read(rows).to(W_E.device)
-            self.select(vectors, vectors @ W_E.T, lists.ids[rows], lists.scores[rows])
+            product = vectors @ W_E.T
+            self.select(vectors, product, lists.ids[rows], lists.scores[rows])
+            if see:
+                see(rows, vectors, product)
             return (time.perf_counter() - begin) / len(vectors)
 
         return PendingLists(lists, [pool.submit(project_block, start) for start in range(0, n, size)])

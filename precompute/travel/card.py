@@ -22,7 +22,7 @@ viewer: false
 
 
 def card(manifest: Manifest, repository: str, before: str | None) -> str:
-    """The whole card; `before` is the one that is there. One that has no place for ours stays as it is."""
+    """Return the whole card; `before` is the one that is there. A card without a place for our text stays as it is."""
     ours = f"{BEGIN}\n{_text(manifest, repository)}{END}"
     if before is None or not before.strip():
         return f"{_HEAD.format(name=manifest.model)}{ours}\n"
@@ -31,7 +31,7 @@ def card(manifest: Manifest, repository: str, before: str | None) -> str:
 
 def _text(manifest: Manifest, repository: str) -> str:
     stored, shape = manifest.stored, manifest.shape
-    n_bytes = sum(entry.bytes for entry in manifest.files.values())
+    n_bytes = sum(entry.bytes for entry in manifest.entries().values())
     layers = tuple(manifest.shards)
     rows = {
         "model": f"{_code(manifest.name or manifest.model)}, {shape.name or shape.architecture}",
@@ -77,5 +77,5 @@ of that model apply to what was taken from it. Whoever publishes this index has 
 
 
 def _code(text: str) -> str:
-    """As code in a table: a name from a file must not become markup."""
+    """Write a text as code in a table, so that a name from a file does not become markup."""
     return "`" + plain(text).replace("`", "'").replace("|", "\\|") + "`"

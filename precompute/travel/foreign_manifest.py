@@ -1,24 +1,14 @@
-"""Reads the manifest of an index that somebody else made, and refuses what no build of ours would write: hashes guard
-against damage on the way, this against a manifest that means harm."""
+"""Reads the manifest of an index that somebody else made, and refuses what no build of ours would write. Hashes guard
+against damage on the way; these checks guard against a manifest that means harm."""
 
-import math
 import re
 from collections.abc import Callable
 
-import numpy as np
-
 from lexiscope.precompute.errors import ForeignIndex, NewerFormat, NotPublished, OldFormat
 from lexiscope.precompute.files import strict_json
-from lexiscope.precompute.index.layout import (
-    Layout,
-    classifier_layout,
-    neighbours_layout,
-    shard_size,
-    vocabulary_layout,
-)
-from lexiscope.precompute.index.manifest import MANIFEST, Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.index.manifest_format import MAX_BYTES, is_old_format
+from lexiscope.precompute.index.index_files import layout_of
+from lexiscope.precompute.index.layout import Piece, layout_bytes, shard_size
+from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, Manifest, is_old_format
 from lexiscope.precompute.index.model_names import model_name
 from lexiscope.precompute.index.tensor_file import FORMAT, MAX_HEADER
 from lexiscope.precompute.plain_text import file_size
@@ -31,7 +21,7 @@ LONGEST_TOKEN = 256  # bytes, on average: the vocabulary alone does not say how 
 
 
 def read_manifest(published: PublishedIndex, is_reserved: Callable[[str], bool]) -> Manifest:
-    """`is_reserved` tells the names that no model may have."""
+    """Read the manifest of a published index; `is_reserved` tells the names that no model may have."""
     content = published.read(MANIFEST, MAX_BYTES)
     if content is None:
         raise NotPublished(
@@ -75,7 +65,7 @@ def _check_format(fields: object, where: str) -> None:
 
 
 def _check_texts(manifest: Manifest) -> None:
-    """ValueError for texts that would spoil every page that shows them."""
+    """Raise ValueError for texts that would spoil every page that shows them."""
     shape, minus = manifest.shape, manifest.minus
     texts = {
         "revision": (manifest.revision,),
@@ -96,29 +86,26 @@ def _check_texts(manifest: Manifest) -> None:
 
 
 def _check_files(manifest: Manifest) -> None:
-    """ValueError unless every file has the name and at most the size that such a file can have."""
-    stored, shape = manifest.stored, manifest.shape
+    """Raise ValueError unless every file has the name and at most the size that such a file can have. Parts that are
+    not known here are not fetched, so they need no check."""
     if manifest.generation > MOST_GENERATIONS:  # a rebuild here counts on from it
         raise ValueError(f"its generation is {manifest.generation}, and can be {MOST_GENERATIONS} at most")
-    most_of_shard = shard_size(stored)[0]
-    for layer, entry in manifest.shards.items():
-        _check(entry, f"layer-{layer}", most_of_shard)
-    assert manifest.vocabulary  # a manifest that was parsed has one
-    _check(manifest.vocabulary, "vocabulary", _size(vocabulary_layout(shape)) + shape.d_vocab * LONGEST_TOKEN)
-    if manifest.neighbours:
-        _check(manifest.neighbours, "neighbours", _size(neighbours_layout(shape)))
-    if head := manifest.classifier:
-        _check(head, "classifier", _size(classifier_layout(stored, head.counts, head.subtracted)))
+    for piece, entry in manifest.entries().items():
+        if not piece.is_known(entry.file):
+            continue
+        generation = re.search(r"\.g([1-9][0-9]{0,7})\.", entry.file)
+        if entry.file != piece.file(int(generation[1]) if generation else 1):
+            raise ValueError(f"the file of {piece} is called {entry.file[:80]!a}")
+        most = _most_bytes(manifest, piece) + MAX_HEADER + 8
+        if entry.bytes > most:
+            raise ValueError(
+                f"{entry.file} is to have {file_size(entry.bytes)}, and can have {file_size(most)} at most"
+            )
 
 
-def _check(entry: FileEntry, stem: str, most_of_arrays: int) -> None:
-    if not re.fullmatch(rf"{stem}(\.g[1-9][0-9]{{0,7}})?\.safetensors", entry.file):
-        raise ValueError(f"the file of {stem} is called {entry.file[:80]!a}")
-    most = most_of_arrays + MAX_HEADER + 8
-    if entry.bytes > most:
-        raise ValueError(f"{entry.file} is to have {file_size(entry.bytes)}, and can have {file_size(most)} at most")
-
-
-def _size(layout: Layout) -> int:
-    """Bytes of all arrays; one whose length is open counts as empty."""
-    return sum(np.dtype(dtype).itemsize * max(0, math.prod(dims)) for dtype, dims in layout.values())
+def _most_bytes(manifest: Manifest, piece: Piece) -> int:
+    """Return the most bytes that the arrays of a piece can have."""
+    if piece.part == "lists":
+        return shard_size(manifest.stored)[0]
+    of_tokens = manifest.shape.d_vocab * LONGEST_TOKEN if piece.part == "vocabulary" else 0
+    return layout_bytes(layout_of(manifest, piece)) + of_tokens

@@ -1,4 +1,4 @@
-"""Takes an index from where it was published, one missing layer after the other, upper ones first. A layer that has
+"""Takes an index from where it was published, one missing piece after the other, upper layers first. A piece that has
 arrived is listed at once, as in a build, so the job can be killed at any moment and a server shows what is there."""
 
 import shutil
@@ -11,6 +11,7 @@ from lexiscope.precompute.build.build_folder import (
     BuildFolder,
     generation_after,
     load_current,
+    missing_pieces,
     read_build_state,
     with_best_lens,
 )
@@ -18,12 +19,10 @@ from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.errors import AlteredFile, DiskFull, ForeignIndex, NotFound, TravelError
 from lexiscope.precompute.index.index import ranges
-from lexiscope.precompute.index.index_files import open_classifier, open_neighbours, open_shard, open_vocabulary
+from lexiscope.precompute.index.index_files import check_piece
 from lexiscope.precompute.index.lab_record import LAB
-from lexiscope.precompute.index.layout import classifier_file, neighbours_file, shard_file, vocabulary_file
-from lexiscope.precompute.index.manifest import Manifest
-from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.index.manifest_format import read_old_fields
+from lexiscope.precompute.index.layout import PARTS, Piece
+from lexiscope.precompute.index.manifest import Manifest, read_old_fields
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.travel.arrivals import Arrivals
 from lexiscope.precompute.travel.foreign_manifest import read_manifest
@@ -51,7 +50,7 @@ def pull(
     progress: Progress,
     is_reserved: Callable[[str], bool],
 ) -> Path:
-    """Makes or completes DATA/<model>; returns that folder. `asked` is what a user called the published index."""
+    """Make or complete DATA/<model>, and return that folder. `asked` is what a user called the published index."""
     theirs = read_manifest(published, is_reserved)
     wanted = _wanted_layers(theirs, options, published.where)
     folder = data / theirs.model
@@ -59,9 +58,10 @@ def pull(
         raise TravelError(f"{folder} is the very index that is to be pulled: give another --data DIR")
     progress.say(f"{theirs.model}: {len(theirs.shards)} of {theirs.shape.n_layers} layers are in {published.where}")
     with build_lock(folder):
-        manifest, manifest_name = _state(folder, theirs, wanted, options.force)
-        missing = [layer for layer in reversed(wanted) if layer not in manifest.shards]
-        _check_room(folder, manifest, theirs, missing)
+        pieces = _pieces(theirs, wanted)
+        manifest, manifest_name = _state(folder, theirs, pieces, options.force)
+        missing = missing_pieces(manifest, pieces)
+        _check_room(folder, theirs, missing)
         record = PulledRecord(
             asked=asked, revision=options.revision, commit=published.commit, build=theirs.build, complete=False
         )
@@ -71,7 +71,9 @@ def pull(
         try:
             arrivals = Arrivals(published, folder)
             build_folder = BuildFolder(folder, manifest_name, arrivals.take_tokenizer(theirs))
-            progress.start(manifest.model, manifest.shape.n_layers, len(manifest.shards), len(missing))
+            layers = sum(piece.part == "lists" for piece in missing)
+            added = sorted({piece.part for piece in missing if piece.layer in manifest.shards})
+            progress.start(manifest.model, manifest.shape.n_layers, len(manifest.shards), layers, " and ".join(added))
             now = _fetch(manifest, theirs, missing, arrivals, build_folder, progress)
         except (AlteredFile, ForeignIndex):
             PulledRecord.forget(folder)  # at the next try there may be a better commit
@@ -97,10 +99,22 @@ def _wanted_layers(theirs: Manifest, options: PullOptions, where: str) -> list[i
     return layers
 
 
-def _state(folder: Path, theirs: Manifest, wanted: list[int], force: bool) -> tuple[Manifest, str]:
-    """The manifest with the files that are here already, and the name it is to have: as at the start of a build."""
+def _pieces(theirs: Manifest, layers: list[int]) -> list[Piece]:
+    """Return what is to be fetched, in this order: the vocabulary, a classification head, the upper layers, and the
+    nearest tokens after the first layer. Parts that are not known here are neither fetched nor listed."""
+    known = [piece for piece, entry in theirs.entries().items() if piece.is_known(entry.file)]
+    of_model = [piece for piece in known if piece.layer is None and piece.part != "neighbours"]
+    of_layers = [piece for piece in known if piece.layer in layers]
+    of_layers.sort(key=lambda piece: (-(piece.layer or 0), [*PARTS].index(piece.part)))
+    nearest = [piece for piece in known if piece.part == "neighbours"]
+    return [*sorted(of_model, key=lambda piece: [*PARTS].index(piece.part)), *of_layers[:1], *nearest, *of_layers[1:]]
+
+
+def _state(folder: Path, theirs: Manifest, wanted: list[Piece], force: bool) -> tuple[Manifest, str]:
+    """Return the manifest with the files that are here already, and the name it is to have, as a build begins."""
     current = load_current(folder, theirs.weights_sha256, force)
-    new = theirs.with_changes(vocabulary=None, neighbours=None, classifier=None, shards={}, reads_best=None)
+    new = Manifest(**{name: getattr(theirs, name) for name in Manifest.model_fields}).only(())
+    new = new.with_changes(reads_best=None)
     if current and current.build == theirs.build:  # this machine may know a better source of the weights
         new = new.with_changes(source=current.source, minus=current.minus)
     new = new.with_changes(generation=max(theirs.generation, generation_after(read_old_fields(folder))))
@@ -108,13 +122,10 @@ def _state(folder: Path, theirs: Manifest, wanted: list[int], force: bool) -> tu
     return read_build_state(folder, new, current, wanted, replaces)
 
 
-def _check_room(folder: Path, manifest: Manifest, theirs: Manifest, missing: Iterable[int]) -> None:
-    """DiskFull before hours of downloading."""
-    entries: list[FileEntry | None] = [theirs.shards[layer] for layer in missing]
-    entries += [
-        getattr(theirs, name) for name in ("vocabulary", "neighbours", "classifier") if not getattr(manifest, name)
-    ]
-    needed, free = sum(entry.bytes for entry in entries if entry), shutil.disk_usage(folder).free
+def _check_room(folder: Path, theirs: Manifest, missing: Iterable[Piece]) -> None:
+    """Raise DiskFull before hours of downloading."""
+    entries = theirs.entries()
+    needed, free = sum(entries[piece].bytes for piece in missing), shutil.disk_usage(folder).free
     if needed > free:
         raise DiskFull(
             f"{theirs.model} takes {file_size(needed)} more, and {folder} has {file_size(free)} left: free some, "
@@ -125,43 +136,20 @@ def _check_room(folder: Path, manifest: Manifest, theirs: Manifest, missing: Ite
 def _fetch(
     manifest: Manifest,
     theirs: Manifest,
-    missing: list[int],
+    missing: list[Piece],
     arrivals: Arrivals,
     build_folder: BuildFolder,
     progress: Progress,
 ) -> Manifest:
-    generation = manifest.generation
-    if manifest.vocabulary is None and theirs.vocabulary:
-        open_file: Callable[[Path], object] = partial(open_vocabulary, manifest=theirs)
-        entry = arrivals.take(theirs.vocabulary, vocabulary_file(generation), open_file, _no_step)
-        manifest = manifest.with_changes(vocabulary=entry)
-        build_folder.save(manifest)
-    if theirs.classifier and manifest.classifier is None:
-        open_file = partial(open_classifier, manifest=theirs, entry=theirs.classifier)
-        head = arrivals.take(theirs.classifier, classifier_file(generation), open_file, _no_step)
-        manifest = manifest.with_changes(classifier=head)
-        build_folder.save(manifest)
-    for layer in missing:
+    """Fetch the missing pieces, and list each as it arrives; the bar counts layers by their lists."""
+    entries = theirs.entries()
+    for piece in missing:
         build_folder.check()
-        open_file = partial(open_shard, manifest=theirs, layer=layer)
-        entry = arrivals.take(theirs.shards[layer], shard_file(layer, generation), open_file, progress.step)
-        manifest = manifest.with_shard(layer, entry)
+        is_layer = piece.part == "lists"
+        name, open_file = piece.file(manifest.generation), partial(check_piece, manifest=theirs, piece=piece)
+        entry = arrivals.take(entries[piece], name, open_file, progress.step if is_layer else lambda _: None)
+        manifest = manifest.with_entry(piece, entry)
         build_folder.save(manifest)
-        progress.layer_done(layer)
-        manifest = _with_neighbours(manifest, theirs, arrivals, build_folder)
-    return _with_neighbours(manifest, theirs, arrivals, build_folder)
-
-
-def _with_neighbours(manifest: Manifest, theirs: Manifest, arrivals: Arrivals, build_folder: BuildFolder) -> Manifest:
-    """After the first layer, as in a build: not before there is something to read."""
-    if manifest.neighbours or not theirs.neighbours:
-        return manifest
-    name = neighbours_file(manifest.generation)
-    entry = arrivals.take(theirs.neighbours, name, partial(open_neighbours, manifest=theirs), _no_step)
-    manifest = manifest.with_changes(neighbours=entry)
-    build_folder.save(manifest)
+        if is_layer and piece.layer is not None:
+            progress.layer_done(piece.layer)
     return manifest
-
-
-def _no_step(_: float) -> None:
-    """Of files that are of no layer: the bar counts layers."""

@@ -2,7 +2,7 @@
 the manifest that lists them, so that nobody finds a file missing; what is there already is not sent again."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from lexiscope.precompute.errors import BuildError, ForeignIndex, IndexFault, Op
 from lexiscope.precompute.files import damaged, read_regular, unreadable
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
-from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
+from lexiscope.precompute.index.layout import Piece
+from lexiscope.precompute.index.manifest import MANIFEST, MAX_BYTES, TOKENIZER, Manifest
 from lexiscope.precompute.index.manifest_entries import FileEntry
-from lexiscope.precompute.index.manifest_format import MAX_BYTES
 from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.travel.card import CARD, card
 from lexiscope.precompute.travel.foreign_manifest import parse_manifest
@@ -42,7 +42,7 @@ class PushOptions:
 
 
 def push(index: Index, repository: str, options: PushOptions, progress: Progress) -> str:
-    """Returns the commit at which all layers of the index are there."""
+    """Publish the index, and return the commit at which all of it is there."""
     for fault in index.faults.values():
         raise fault
     if not index.layers:
@@ -67,19 +67,21 @@ class _Push:
     def run(self) -> str:
         theirs = self._published()
         goes_on = theirs is not None and theirs.build == self.ours.build and not self.options.force
-        manifest = self._still_there(theirs) if theirs and goes_on else self.ours.with_changes(shards={})
+        manifest = self._still_there(theirs) if theirs and goes_on else self.ours.only(self._of_model())
         manifest = manifest.with_changes(reads_best=None)
         replaced = None if goes_on else theirs
-        missing = [layer for layer in reversed(self.ours.shards) if layer not in manifest.shards]
+        entries, there = self.ours.entries(), manifest.entries()
+        missing = [piece for piece in entries if piece.layer is not None and piece not in there]
         n_layers = manifest.shape.n_layers
-        self.progress.start(manifest.model, n_layers, len(manifest.shards), len(missing))
-        for layers in [*_batches(self.ours, missing)] or [[]]:
-            for layer in layers:
-                manifest = manifest.with_shard(layer, self.ours.shards[layer])
+        of_lists = sum(piece.part == "lists" for piece in missing)
+        added = sorted({piece.part for piece in missing if piece.layer in manifest.shards})
+        self.progress.start(manifest.model, n_layers, len(manifest.shards), of_lists, " and ".join(added))
+        for pieces in [*_batches(entries, missing)] or [[]]:
+            manifest = manifest.with_entries({piece: entries[piece] for piece in pieces})
             if len(manifest.shards) == n_layers:
                 best = self.ours.reads_best or (theirs.reads_best if theirs and goes_on else None)
                 manifest = manifest.with_changes(reads_best=best)
-            self._send(manifest, layers, replaced)
+            self._send(manifest, pieces, replaced)
             replaced = None
         self.progress.stop()
         self.progress.say(
@@ -88,8 +90,12 @@ class _Push:
         )
         return self.commit
 
+    def _of_model(self) -> list[Piece]:
+        """Return our pieces that are of no layer: they come with the first commit."""
+        return [piece for piece in self.ours.entries() if piece.layer is None]
+
     def _published(self) -> Manifest | None:
-        """The manifest that is there; OptionsDiffer or ForeignIndex for something that is in the way."""
+        """Return the manifest that is there; raise OptionsDiffer or ForeignIndex for something that is in the way."""
         content = self.there.read(MANIFEST, MAX_BYTES)
         if content is None:
             if others := sorted(self.there.files.keys() - BESIDES):
@@ -111,23 +117,26 @@ class _Push:
             )
         return theirs
 
-    def _send(self, manifest: Manifest, layers: list[int], replaced: Manifest | None) -> None:
-        """One commit: these layers, whatever else is new or has changed, and the manifest that lists it all."""
+    def _send(self, manifest: Manifest, pieces: list[Piece], replaced: Manifest | None) -> None:
+        """Make one commit: these pieces, whatever else is new or has changed, and the manifest that lists it all."""
         additions: list[CommitOperationAdd] = []
-        for entry in (manifest.vocabulary, manifest.neighbours, manifest.classifier):
-            if entry and entry in self.ours.files.values() and not self._is_there(entry):
+        for piece in self._of_model():
+            entry = manifest.entries().get(piece)
+            if entry and entry in self.ours.entries().values() and not self._is_there(entry):
                 additions.append(self._upload(entry))
-        for layer in layers:
-            additions.append(self._upload(manifest.shards[layer]))
-            self.progress.layer_done(layer)
+        for piece in pieces:
+            additions.append(self._upload(manifest.entries()[piece]))
+            if piece.part == "lists" and piece.layer is not None:
+                self.progress.layer_done(piece.layer)
         for name, content in self._small_files(manifest).items():
             if not self.there.holds(name, content):
                 additions.append(CommitOperationAdd(name, content))
-        deletions = _files(replaced) - _files(manifest) if replaced else set()
+        deletions = replaced.file_names - manifest.file_names if replaced else set()
         operations: list[Any] = [*additions, *(CommitOperationDelete(name) for name in sorted(deletions))]
         if not operations:
             return
-        what = f"layers {ranges(tuple(layers))}" if layers else "what has changed"
+        layers = tuple({piece.layer for piece in pieces if piece.layer is not None})
+        what = f"layers {ranges(layers)}" if layers else "what has changed"
         done = self.api.create_commit(
             self.repository,
             operations,
@@ -140,18 +149,17 @@ class _Push:
         self.there = IndexOnHub(self.repository, self.commit)
 
     def _still_there(self, theirs: Manifest) -> Manifest:
-        """Their manifest without files that somebody removed; ours has its own instead, where it has one."""
-
-        def kept(entry: FileEntry | None, own: FileEntry | None) -> FileEntry | None:
-            return entry if entry and self._is_there(entry) else own
-
-        return theirs.with_changes(
-            generation=max(theirs.generation, self.ours.generation),
-            vocabulary=kept(theirs.vocabulary, self.ours.vocabulary),
-            neighbours=kept(theirs.neighbours, self.ours.neighbours),
-            classifier=kept(theirs.classifier, self.ours.classifier),
-            shards={layer: entry for layer, entry in theirs.shards.items() if self._is_there(entry)},
-        )
+        """Return their manifest without files that somebody removed, and with ours of what they lack of the whole
+        model. What they have in an older version is ours to send."""
+        entries, ours = theirs.entries(), self.ours.entries()
+        there = {
+            piece: entry
+            for piece, entry in entries.items()
+            if self._is_there(entry) and not (piece in ours and piece.is_older(entry.file))
+        }
+        generation = max(theirs.generation, self.ours.generation)
+        own = {piece: ours[piece] for piece in self._of_model()}
+        return theirs.only(()).with_changes(generation=generation).with_entries(own | there)
 
     def _is_there(self, entry: FileEntry) -> bool:
         file = self.there.files.get(entry.file)
@@ -160,7 +168,7 @@ class _Push:
         return file.lfs is None or file.lfs.sha256 == entry.sha256
 
     def _upload(self, entry: FileEntry) -> CommitOperationAdd:
-        """Sends a file, which no commit holds yet; a damaged one is not sent."""
+        """Send a file, which no commit holds yet; raise ShardDamaged for a damaged one."""
         entry.check_sum(self.folder)
         addition = CommitOperationAdd(entry.file, self.folder / entry.file)
         self.api.preupload_lfs_files(
@@ -179,7 +187,8 @@ class _Push:
 
 
 def _for_others(manifest: Manifest) -> Manifest:
-    """Without the folders of this machine that its sources may tell of; `build` does not depend on them."""
+    """Return the manifest without the folders of this machine that its sources may tell of; `build` does not depend on
+    them."""
     changes: dict[str, Any] = {"source": public_source(manifest.source, manifest.revision)}
     if minus := manifest.minus:
         changes["minus"] = minus.model_copy(update={"source": public_source(minus.source, minus.revision)})
@@ -197,20 +206,17 @@ def _tokenizer(index: Index) -> bytes:
     return content
 
 
-def _batches(manifest: Manifest, layers: list[int]) -> Iterator[list[int]]:
-    """The layers of each commit."""
-    batch: list[int] = []
+def _batches(entries: Mapping[Piece, FileEntry], pieces: list[Piece]) -> Iterator[list[Piece]]:
+    """Yield the pieces of each commit: those of some layers, upper ones first, and a layer's are never parted."""
+    batch: list[Piece] = []
     n_bytes = 0
-    for layer in layers:
-        size = manifest.shards[layer].bytes
-        if batch and (len(batch) == COMMIT_LAYERS or n_bytes + size > COMMIT_BYTES):
+    for layer in sorted({piece.layer for piece in pieces if piece.layer is not None}, reverse=True):
+        of_layer = [piece for piece in pieces if piece.layer == layer]
+        size = sum(entries[piece].bytes for piece in of_layer)
+        if batch and (len({piece.layer for piece in batch}) == COMMIT_LAYERS or n_bytes + size > COMMIT_BYTES):
             yield batch
             batch, n_bytes = [], 0
-        batch.append(layer)
+        batch += of_layer
         n_bytes += size
     if batch:
         yield batch
-
-
-def _files(manifest: Manifest) -> set[str]:
-    return {entry.file for entry in manifest.files.values()}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.lists import VectorLists
+from lexiscope.precompute.index.layer.lists import VectorLists
 from lexiscope.precompute.shape import ENDS
 from lexiscope.precompute.verify import brute_coherence
 from lexiscope.precompute.verify.brute_coherence import Hubs

@@ -10,6 +10,7 @@ import numpy as np
 
 from lexiscope.precompute.errors import LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import COMPARED, ENDS, MATRICES, PRESETS
@@ -19,6 +20,7 @@ from lexiscope.precompute.verify.brute_force import FACTORS, BruteForce, Float64
 from lexiscope.precompute.verify.brute_similarity import LAST_BIT, SMALLEST_FLOAT32
 from lexiscope.precompute.verify.directions import directions_fault, doubtful
 from lexiscope.precompute.verify.sample_classifier import check_classifier
+from lexiscope.precompute.verify.stats import stats_fault
 from lexiscope.precompute.verify.sums import Result
 from lexiscope.precompute.weights.difference import Parameters
 
@@ -27,6 +29,7 @@ COSINE_ERROR = 2e-6
 ROUNDED_OFF = 1e-2  # of scores that are subtracted from each other: times 1e-12, what float64 loses of them
 NORM_ERROR = 1e-6  # relative, of the norm of a head's matrix
 MOST_MULTIPLICATIONS = 10**10  # to find the hubs of a layer with short lists; beyond, coherences go unchecked
+CHECKS = {"stats": stats_fault}  # of the parts that hold numbers of vectors beside their lists
 ROWS = 32  # source tokens whose whole row of a head's matrix is computed
 
 
@@ -51,6 +54,12 @@ def check_sample(index: Index, model: Parameters, sample: int, seed: int, rows: 
             numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
             fault = _checked(index, layer, _vectors_fault, brute, kind, numbers, hubs)
             yield f"layer {layer} {kind} {', '.join(map(str, numbers))}", fault
+        for part, check in CHECKS.items():
+            entry = index.manifest.entries().get(piece := Piece(part, layer))
+            for kind in stored.weight_kinds if entry and piece.is_known(entry.file) else ():
+                numbers = np.sort(rng.choice(shape.count(kind), min(sample, shape.count(kind)), replace=False))
+                fault = _checked(index, layer, check, brute, kind, numbers, part=part)
+                yield f"{piece}: {kind} {', '.join(map(str, numbers))}", fault
         for matrix in stored.directions:
             for head in rng.choice(
                 shape.n_heads, min(shape.n_heads, -(-sample // shape.d_head)), replace=False
@@ -87,14 +96,18 @@ def new_seed() -> int:
     return secrets.randbelow(1 << 31)
 
 
-def _checked(index: Index, layer: int, check: Callable[..., str | None], *what: object) -> LexiscopeError | None:
+def _checked(
+    index: Index, layer: int, check: Callable[..., str | None], *what: object, part: str = "lists"
+) -> LexiscopeError | None:
+    """Return what is wrong with a file of a layer, by one of the checks."""
     try:
         wrong = check(index, layer, *what)
     except ShardDamaged as fault:  # values that cannot be right are noticed when they are read
         return fault
     except NotFound as fault:  # a token that was drawn from a list and does not exist
         wrong = f"a list with {fault}"
-    return _fault(index, index.manifest.shards[layer].file, f"layer {layer}: {wrong}") if wrong else None
+    file = index.manifest.entries()[Piece(part, layer)].file
+    return _fault(index, file, f"layer {layer}: {wrong}") if wrong else None
 
 
 def _fault(index: Index, file: str, wrong: str) -> ShardDamaged:

@@ -5,31 +5,28 @@ from collections.abc import Iterator
 from lexiscope.precompute.errors import LexiscopeError, ShardDamaged
 from lexiscope.precompute.files import sha256_of
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.index_files import open_classifier, open_neighbours
+from lexiscope.precompute.index.index_files import check_piece
 from lexiscope.precompute.index.manifest import TOKENIZER
 
 Result = tuple[str, LexiscopeError | None]  # what was checked, and what is wrong with it
 
 
 def check_sums(index: Index) -> Iterator[Result]:
-    """Every file of the index against the manifest."""
+    """Compare every file of the index with the manifest, also those of parts that are not known here."""
     manifest = index.manifest
-    layers = {f"layer {layer}": fault for layer, fault in index.faults.items()}
-    for what, entry in manifest.files.items():
-        fault: LexiscopeError | None = layers.get(what)
+    for piece, entry in manifest.entries().items():
+        fault: LexiscopeError | None = index.faults.get(piece.layer) if piece.part == "lists" else None
         try:
-            if entry is manifest.neighbours:
-                open_neighbours(index.folder / entry.file, manifest)
-            if manifest.classifier and entry is manifest.classifier:
-                open_classifier(index.folder / entry.file, manifest, manifest.classifier)
+            if piece.is_known(entry.file) and not fault:
+                check_piece(index.folder / entry.file, manifest, piece)
             entry.check_sum(index.folder)
-        except LexiscopeError as wrong_sum:
-            fault = fault or wrong_sum
+        except LexiscopeError as wrong:
+            fault = fault or wrong
         yield entry.file, fault
     path = index.folder / TOKENIZER
     try:
-        wrong = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
+        why = "" if sha256_of(path) == manifest.tokenizer_sha256 else "is not the model's tokenizer"
     except OSError as error:
-        wrong = f"cannot be read ({error.strerror})"
+        why = f"cannot be read ({error.strerror})"
     remedy = f"Run `{manifest.rebuild_command}` again to replace it"
-    yield TOKENIZER, ShardDamaged(f"{path} {wrong}. {remedy}") if wrong else None
+    yield TOKENIZER, ShardDamaged(f"{path} {why}. {remedy}") if why else None

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lexiscope.precompute.build.inverted import invert_lists, invert_pairs
-from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
-from lexiscope.precompute.index.layout import number_dtype, shard_layout
+from lexiscope.precompute.build.shard_writer import write_piece
+from lexiscope.precompute.index.layout import Piece, number_dtype, shard_layout
 from lexiscope.precompute.index.manifest import TOKENIZER, Manifest
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.index.tokens import pack
@@ -145,7 +145,7 @@ def write_index(folder: Path, manifest: Manifest, layers: tuple[int, ...] | None
     """Vocabulary, shards and manifest; the arrays of layer l are those of seed l."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TOKENIZER).write_bytes(_tokenizer_bytes())
-    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, vocabulary_arrays(manifest.shape)))
+    manifest = write_piece(folder, manifest, Piece("vocabulary"), vocabulary_arrays(manifest.shape))
     for layer in range(manifest.shape.n_layers) if layers is None else layers:
         manifest = add_layer(folder, manifest, layer)
     manifest.save(folder)
@@ -154,12 +154,12 @@ def write_index(folder: Path, manifest: Manifest, layers: tuple[int, ...] | None
 
 def add_layer(folder: Path, manifest: Manifest, layer: int) -> Manifest:
     arrays = stored_arrays(manifest.stored, seed=layer)
-    return manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays))
+    return write_piece(folder, manifest, Piece("lists", layer), arrays)
 
 
 def rewrite_shard(folder: Path, manifest: Manifest, layer: int, arrays: dict[str, NDArray[Any]]) -> None:
     """Put other arrays in place of a layer's, with a manifest that vouches for them."""
-    manifest.with_shard(layer, write_shard(folder, manifest, layer, arrays)).save(folder)
+    write_piece(folder, manifest, Piece("lists", layer), arrays).save(folder)
 
 
 @functools.cache

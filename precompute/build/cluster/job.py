@@ -1,4 +1,4 @@
-"""Builds the indexes of one or more models on a Ray cluster: tasks make the pieces, this process alone writes them."""
+"""Builds the indexes of one or more models on a Ray cluster: its machines make the pieces, this process writes them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from lexiscope.precompute.build.cluster.runner import RayRunner
 from lexiscope.precompute.build.cluster.task import Outcome
 from lexiscope.precompute.build.estimate import size_text
 from lexiscope.precompute.build.options import BuildOptions
-from lexiscope.precompute.build.pieces import piece_name
+from lexiscope.precompute.build.pieces import task_name
 from lexiscope.precompute.build.prepared import prepare
 from lexiscope.precompute.errors import BuildError, LexiscopeError
 from lexiscope.precompute.ray_cluster.connection import connected
@@ -38,8 +38,8 @@ def build_on_ray(
     gpus: float | None,
     progress: ClusterProgress,
 ) -> int:
-    """Makes or completes DATA/<model> of each; gives the number of models that could not be. A model that fails keeps
-    no other from being built, and a layer that fails no other layer."""
+    """Make or complete DATA/<model> of each model, and return the number of models that failed. A model that fails does
+    not keep others from being built, nor does a layer."""
     cores = max(os.cpu_count() or 1, options.threads or 1)
     with connected("--ray", address, num_cpus=cores), ExitStack() as locks:
         size = choose_size(list_machines(), options.threads, gpus, options.device)
@@ -53,12 +53,12 @@ def build_on_ray(
                 progress.say(f"lexiscope: {model.asked}: {error}")
                 failed += 1
                 continue
-            builds.append(QueuedBuild(prepared, len(prepared.pieces), unchanged))
-            if prepared.pieces:
+            builds.append(QueuedBuild(prepared, len(prepared.tasks), unchanged))
+            if prepared.tasks:
                 progress.say(f"{builds[-1].name}: {size_text(prepared.work(size.threads))} in each task")
         for build in builds:
             _finish(build, progress)
-        orders = [Order(build, piece, size.threads) for build in builds for piece in build.prepared.pieces]
+        orders = [Order(build, task, size.threads) for build in builds for task in build.prepared.tasks]
         if orders:
             progress.start_all(builds, list_machines(), size)
             _work(orders, size, progress)
@@ -77,26 +77,26 @@ def _work(orders: Sequence[Order], size: TaskSize, progress: ClusterProgress) ->
 
 
 def _take(order: Order, outcome: Outcome, progress: ClusterProgress) -> None:
-    """Writes what was made; what was not is said, and counted against its model."""
+    """Write what was made; say what could not be made, and count it against its model."""
     build = order.build
     build.left -= 1
     try:
-        if outcome.arrays is None:
+        if outcome.made is None:
             raise BuildError(refusal(order, outcome))
-        build.prepared.write(order.piece, outcome.arrays)
+        build.prepared.write(outcome.made)
     except (LexiscopeError, OSError) as error:
         if outcome.fault == "machine":
             raise
         build.failures.append(str(error))
-        could_not_write = outcome.arrays is not None
-        build.given_up = could_not_write or order.piece == "vocabulary"
+        could_not_write = outcome.made is not None
+        build.given_up = could_not_write or order.pieces[0].part == "vocabulary"
         progress.say(f"lexiscope: {build.name}: {error}")
     else:
         progress.piece_done(order, outcome.machine)
 
 
 def refusal(order: Order, outcome: Outcome) -> str:
-    """What is said of a piece that could not be made: which, where, why, and what would help."""
+    """Say which task failed, where, why, and what would help."""
     if outcome.fault == "machine":
         return (
             f"{outcome.text}: every machine of the cluster needs the same `pip install 'lexiscope[precompute,ray]'` as "
@@ -105,15 +105,15 @@ def refusal(order: Order, outcome: Outcome) -> str:
     if outcome.fault == "memory":
         manifest = order.build.prepared.manifest
         return (
-            f"not enough memory for {piece_name(order.piece)} on {outcome.machine}, not even with {order.threads} "
+            f"not enough memory for {task_name(order.pieces)} on {outcome.machine}, not even with {order.threads} "
             f"thread{'s' if order.threads > 1 else ''} ({outcome.text}): use smaller lists (--pairs "
             f"{manifest.pairs} and --k {manifest.k} now) or larger machines; {KEPT}"
         )
-    return f"{piece_name(order.piece)} could not be made on {outcome.machine}: {outcome.text}; {KEPT}"
+    return f"{task_name(order.pieces)} could not be made on {outcome.machine}: {outcome.text}; {KEPT}"
 
 
 def _finish(build: QueuedBuild, progress: ClusterProgress) -> None:
-    """The index takes its place if nothing is left and nothing failed."""
+    """Put the index in its place if nothing is left to do and nothing failed."""
     if build.left or build.failures:
         return
     try:

@@ -32,7 +32,7 @@ class ClusterProgress(Progress):
     _untold: dict[str, Work]  # what the builds whose time is not known yet have to do, by the names of their models
 
     def start_all(self, builds: Sequence[QueuedBuild], machines: Sequence[Machine], size: TaskSize) -> None:
-        """All that is to be done is known: the pieces of all builds."""
+        """Begin to show the tasks of all builds."""
         manifests = [build.prepared.manifest for build in builds]
         name = builds[0].name if len(builds) == 1 else f"{len(builds)} models"
         n_layers, ready = sum(each.shape.n_layers for each in manifests), sum(len(each.shards) for each in manifests)
@@ -43,17 +43,18 @@ class ClusterProgress(Progress):
             f"{len(machines)} machine{'s' if len(machines) != 1 else ''} with room for "
             f"{at_once} tasks at once, of {size.threads} threads{on_gpus}"
         )
-        self.start(name, n_layers, ready, sum(len(build.prepared.missing) for build in builds))
+        added = "; ".join(f"{build.prepared.added} of {build.name}" for build in builds if build.prepared.added)
+        self.start(name, n_layers, ready, sum(len(build.prepared.missing) for build in builds), added)
 
     def _make_bar(self) -> Bar:
         return BarWithMachines(*self.columns(), console=self.console)
 
     def piece_done(self, order: Order, machine: str) -> None:
-        if isinstance(order.piece, int):
-            self.unit_done(f"{order.piece} of {order.build.name}, made by {machine},")
+        if order.pieces[0].part == "lists":
+            self.unit_done(f"{order.pieces[0].layer} of {order.build.name}, made by {machine},")
 
     def show(self, running: Sequence[Order], notes: Notes) -> None:
-        """Those of `running` that the notes do not know wait for a machine."""
+        """Show what each machine does; orders that the notes do not know wait for a machine."""
         for model in [model for model in self._untold if model in notes.costs]:
             costs = Costs(**notes.costs[model])
             self.say(f"{model}: {time_text(self._untold.pop(model), costs, 'on this cluster')}")
@@ -62,7 +63,7 @@ class ClusterProgress(Progress):
         for order in running:
             if at_work := notes.doing.get(order.task):
                 text = order.task
-                if isinstance(order.piece, int):
+                if order.pieces[0].part == "lists":
                     shares += at_work.done
                     text += f" {100 * at_work.done:.0f} %"
                 by_machine.setdefault(at_work.machine, []).append(text)
@@ -77,13 +78,13 @@ class ClusterProgress(Progress):
                 self.say(line)
 
     def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
-        """Of one model; the bar stays for the others."""
+        """Say that one model is finished; the bar stays for the others."""
         self.say_finished(folder, ready, n_layers, nothing_done)
 
 
 def work_on_cluster(build: QueuedBuild, size: TaskSize, tasks_at_once: int) -> Work:
-    """What a build has to do, and all threads that do it at once. Of 10 layers on 8 machines 5 are made at once on
-    average: 8, and then 2 while six machines do nothing for it."""
+    """Return what a build has to do, and the threads that do it at once. Of 10 layers on 8 machines 5 are made at once
+    on average: 8, and then 2 while six machines do nothing."""
     layers = max(1, len(build.prepared.missing))
     at_once = layers / math.ceil(layers / max(1, tasks_at_once))
     workers = 1 if size.gpus else size.threads  # a GPU is fed by one

@@ -1,4 +1,4 @@
-"""One queue for the pieces of all builds: so many tasks at once, and what becomes of those that fail. A runner runs the
+"""One queue for the tasks of all builds: how many run at once, and what becomes of those that fail. A runner runs the
 tasks, on Ray (runner.py) or, in tests, in this process."""
 
 from collections import deque
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lexiscope.precompute.build.cluster.task import Outcome
-from lexiscope.precompute.build.pieces import Piece, piece_name
+from lexiscope.precompute.build.pieces import Task, task_name
 from lexiscope.precompute.build.prepared import PreparedBuild
 from lexiscope.precompute.errors import LexiscopeError
 
@@ -17,7 +17,7 @@ WAIT_SECONDS = 1.0  # at most, until progress is shown anew
 @dataclass(eq=False)
 class QueuedBuild:
     prepared: PreparedBuild
-    left: int  # pieces to be written
+    left: int  # tasks whose pieces are to be written
     unchanged: int = 0  # layers of a difference in which nothing changed
     failures: list[str] = field(default_factory=list)
     given_up: bool = False  # nothing more can be written: its tasks are of no use
@@ -29,30 +29,30 @@ class QueuedBuild:
 
 @dataclass(frozen=True)
 class Order:
-    """A piece to be made, with so many threads."""
+    """Pieces to be made together, with so many threads."""
 
     build: QueuedBuild
-    piece: Piece
+    pieces: Task
     threads: int
 
     @property
     def task(self) -> str:
-        return f"{self.build.name} {piece_name(self.piece)}"
+        return f"{self.build.name} {task_name(self.pieces)}"
 
     def may_be_written(self) -> bool:
-        """Nothing is written before the vocabulary, without which an index cannot be opened: until then what is made
-        stays where it was made."""
-        return self.piece == "vocabulary" or self.build.prepared.manifest.vocabulary is not None
+        """Return False as long as the vocabulary is not written, without which an index cannot be opened: until then
+        what is made stays where it was made."""
+        return self.pieces[0].part == "vocabulary" or self.build.prepared.manifest.vocabulary is not None
 
 
 class Runner(Protocol):
     def most_at_once(self) -> int:
-        """How many pieces may be ordered and not written: the bound on what waits in memory."""
+        """Return how many tasks may be ordered and not written, which bounds what waits in memory."""
 
     def start(self, order: Order) -> Hashable: ...
 
     def wait(self, tasks: Sequence[Hashable], seconds: float) -> Sequence[Hashable]:
-        """Those that have ended, after the first of them has, or after so many seconds."""
+        """Return the tasks that have ended, after the first of them has, or after so many seconds."""
 
     def outcome(self, task: Hashable) -> Outcome: ...
 
@@ -62,7 +62,7 @@ class Runner(Protocol):
 def work_off(
     orders: Iterable[Order], runner: Runner, show: Callable[[Sequence[Order]], None]
 ) -> Generator[tuple[Order, Outcome], None, None]:
-    """Every order with what came of it, as they end. `show` is told again and again which are under way.
+    """Yield every order with what came of it, as they end. `show` is told again and again which are under way.
 
     An order that ran out of memory is given out again with half the threads, down to one. When this is closed, or
     interrupted, all that is under way is cancelled.

@@ -8,7 +8,7 @@ import ray
 
 from lexiscope.precompute.build.cluster.machines import TaskSize, list_machines
 from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild
-from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_piece
+from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, code_version, run_task
 from lexiscope.precompute.build.cluster.weights import models_of, put_layer, put_weights
 from lexiscope.precompute.errors import first_line
 from lexiscope.precompute.index.tokens import token_bytes
@@ -21,7 +21,7 @@ AHEAD = 2  # tasks for each that can run: no machine waits while a layer is writ
 class RayRunner:
     size: TaskSize
     board: Any
-    _remote: Any = field(default_factory=lambda: ray.remote(run_piece))
+    _remote: Any = field(default_factory=lambda: ray.remote(run_task))
     _builds: dict[QueuedBuild, Any] = field(default_factory=dict)  # what their tasks share, in the object store
     _layers: dict[Hashable, Any] = field(default_factory=dict)  # tensors of tasks, there as long as these are known
 
@@ -29,11 +29,11 @@ class RayRunner:
         return AHEAD * max(1, self.size.tasks_at_once(list_machines()))
 
     def start(self, order: Order) -> Hashable:
-        prepared, piece = order.build.prepared, order.piece
+        prepared, layer = order.build.prepared, order.pieces[0].layer
         models = models_of(prepared.model)
         if order.build not in self._builds:
             self._builds[order.build] = ray.put(self._inputs(order.build))
-        tensors = tuple(put_layer(model, piece) if isinstance(piece, int) else {} for model in models)
+        tensors = tuple({} if layer is None else put_layer(model, layer) for model in models)
         largest = max((machine.memory for machine in list_machines()), default=0)
         remote = self._remote.options(
             name=order.task,
@@ -42,12 +42,14 @@ class RayRunner:
             memory=min(prepared.work(order.threads).memory(), largest),
             max_retries=RETRIES,
         )
-        task: Hashable = remote.remote(order.task, self._builds[order.build], tensors, piece, order.threads, self.board)
+        inputs = self._builds[order.build]
+        task: Hashable = remote.remote(order.task, inputs, tensors, order.pieces, order.threads, self.board)
         self._layers[task] = tensors
         return task
 
     def wait(self, tasks: Sequence[Hashable], seconds: float) -> Sequence[Hashable]:
-        """What they made is not fetched yet: one layer at a time is enough in this machine's store."""
+        """Return the tasks that have ended. What they made is not fetched yet: one layer at a time is enough in this
+        machine's store."""
         ended: Sequence[Hashable] = ray.wait([*tasks], num_returns=1, timeout=seconds, fetch_local=False)[0]
         return ended
 
@@ -68,7 +70,7 @@ class RayRunner:
         ray.cancel(task)  # never with force: Ray 2.60 ends this process if the task ends at the same moment
 
     def forget(self, build: QueuedBuild) -> None:
-        """What its tasks shared may go from the object store."""
+        """Let what the tasks of a build shared go from the object store."""
         self._builds.pop(build, None)
 
     def _inputs(self, build: QueuedBuild) -> BuildInputs:

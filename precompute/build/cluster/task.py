@@ -1,8 +1,7 @@
-"""What runs on a machine of the cluster: one piece of a build, made as it is made anywhere. What goes wrong with it is
-told, not raised, so that whoever asked knows on which machine it was and what can be done."""
+"""What runs on a machine of the cluster: the pieces of a task, made as they are made anywhere. Errors are returned, not
+raised, so that the job knows on which machine they happened and what can be done."""
 
 import traceback
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,10 +16,11 @@ from lexiscope.precompute.build.cluster.board import Writer
 from lexiscope.precompute.build.cluster.machines import machine_name
 from lexiscope.precompute.build.cluster.weights import Tensors, Weights, lend_layer, open_parameters
 from lexiscope.precompute.build.layer import Arrays, BuildContext, Costs, Step
-from lexiscope.precompute.build.pieces import Piece, make_piece
+from lexiscope.precompute.build.pieces import Measured, Task, make_task
 from lexiscope.precompute.build.threads import compute_threads
 from lexiscope.precompute.device import is_out_of_memory, pick_device
 from lexiscope.precompute.errors import LexiscopeError, first_line
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.stored import Stored
 from lexiscope.precompute.project.compiled import digest
 
@@ -29,7 +29,6 @@ Fault: TypeAlias = Literal[
     "machine",  # another version of the code: no task can run there
     "error",  # anything else
 ]
-Measured: TypeAlias = Callable[[Costs], None]  # is told once what the first work of a layer took
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,15 @@ class BuildInputs:
 @dataclass(frozen=True)
 class Outcome:
     machine: str
-    arrays: Arrays | None = None
+    made: dict[Piece, Arrays] | None = None
     fault: Fault | None = None
     text: str = ""
 
 
-def run_piece(
-    task: str, inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, board: Any
+def run_task(
+    task: str, inputs: BuildInputs, layer: tuple[Tensors, ...], pieces: Task, threads: int, board: Any
 ) -> Outcome:
-    """The arrays of a piece; `layer` has the tensors of a layer, model by model. The board knows it as `task`."""
+    """Make the arrays of the pieces; `layer` has the tensors of a layer, model by model. The board calls it `task`."""
     context = ray.get_runtime_context()
     machine = machine_name(ray.util.get_node_ip_address(), context.get_node_id())
     if inputs.code != code_version():
@@ -64,24 +63,24 @@ def run_piece(
         return Outcome(machine, fault="machine", text=text)
     writer = Writer(board, inputs.name, task, machine)
     try:
-        return try_piece(
-            machine, inputs, layer, piece, threads, writer.step, lambda costs: writer.measured(asdict(costs))
+        return try_task(
+            machine, inputs, layer, pieces, threads, writer.step, lambda costs: writer.measured(asdict(costs))
         )
     finally:
         writer.end()
 
 
-def try_piece(
+def try_task(
     machine: str,
     inputs: BuildInputs,
     layer: tuple[Tensors, ...],
-    piece: Piece,
+    pieces: Task,
     threads: int,
     step: Step,
     measured: Measured,
 ) -> Outcome:
     try:
-        return Outcome(machine, make(inputs, layer, piece, threads, step, measured))
+        return Outcome(machine, make(inputs, layer, pieces, threads, step, measured))
     except Exception as error:
         _kept.clear()  # whatever it was, the next task starts afresh
         if is_out_of_memory(error):
@@ -90,7 +89,7 @@ def try_piece(
 
 
 def _bug(error: Exception) -> str:
-    """An error that is nobody's fault but ours, and where it came from."""
+    """Say what went wrong in our own code, and where."""
     last = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__}: {error} ({Path(last.filename).name}, line {last.lineno})"
 
@@ -100,8 +99,8 @@ _measured: set[str] = set()  # builds whose costs this process has told: to meas
 
 
 def make(
-    inputs: BuildInputs, layer: tuple[Tensors, ...], piece: Piece, threads: int, step: Step, measured: Measured
-) -> Arrays:
+    inputs: BuildInputs, layer: tuple[Tensors, ...], pieces: Task, threads: int, step: Step, measured: Measured
+) -> dict[Piece, Arrays]:
     def tell(costs: Costs) -> None:
         _measured.add(inputs.key)
         measured(costs)
@@ -114,12 +113,13 @@ def make(
             _kept[inputs.key] = BuildContext.of(model, inputs.tokens, inputs.stored, device, pool)
         context = replace(_kept[inputs.key], pool=pool)
         lend_layer(context.model, layer)
-        return make_piece(context, piece, step, None if inputs.key in _measured else tell)
+        return make_task(context, pieces, step, None if inputs.key in _measured else tell)
 
 
 @cache
 def code_version() -> str:
-    """Equal where equal weights give equal bytes: our code, by its version and its very text, and torch's version."""
+    """Return a text that is equal where equal weights give equal bytes: the version and a hash of our code, and torch's
+    version."""
     try:
         installed = version("lexiscope")
     except PackageNotFoundError:

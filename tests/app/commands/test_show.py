@@ -22,7 +22,6 @@ from lexiscope.app.views.seeds import seed_ranking_view
 from lexiscope.app.views.token import token_view
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layout import shard_file
 from lexiscope.precompute.index.manifest import MANIFEST
 from lexiscope.precompute.index.model_names import DEMO_NAME
 from lexiscope.precompute.live.seed_ranking import Ranked, Seed
@@ -273,10 +272,10 @@ def test_models(run: Run, data: Path) -> None:
 
 def test_models_with_faults(run: Run, refused: Refused, data: Path, tmp_path: Path) -> None:
     shutil.copytree(data, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "tiny" / shard_file(3, 1)).write_bytes(b"")
+    (tmp_path / "tiny" / "layer-3.safetensors").write_bytes(b"")
     (tmp_path / "long" / MANIFEST).write_text('{"format": 4}')
     code, out, _ = run(f"models --data {tmp_path}")
-    cut_short = f"tiny: {tmp_path / 'tiny' / shard_file(3, 1)} is cut short."
+    cut_short = f"tiny: {tmp_path / 'tiny' / 'layer-3.safetensors'} is cut short."
     assert all(said in out for said in ("1 of 4 (1)", cut_short, "unusable", "Upgrade lexiscope", "3 of 3"))
     assert code == 0
     assert "is cut short" in refused(f"show tiny ff 3 0 --data {tmp_path}")

@@ -13,8 +13,9 @@ from lexiscope.app.views.prompt import prompt_form
 from lexiscope.app.views.seeds import seeds_view
 from lexiscope.app.views.through_heads import through_heads_view
 from lexiscope.app.views.token import token_view
-from lexiscope.precompute.build.shard_writer import write_neighbours
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.live.wire.answers import (
     HeadReading,
     Scored,
@@ -67,7 +68,7 @@ def test_nearest_tokens_leave_out_their_hubs_and_name_them(tmp_path: Path) -> No
     ids[: int(0.8 * D_VOCAB), 3] = BYTE
     scores = np.tile(np.linspace(1, 0, 20, dtype=np.float32), (D_VOCAB, 1))
     arrays: dict[str, NDArray[Any]] = {"neighbours.ids": ids.astype(np.uint16), "neighbours.scores": scores}
-    manifest.with_changes(neighbours=write_neighbours(tmp_path, manifest, arrays)).save(tmp_path)
+    write_piece(tmp_path, manifest, Piece("neighbours"), arrays).save(tmp_path)
     view = token_view(Index.open(tmp_path), 40)
     assert [token["id"] for token in view.nearest or ()] == [token for token in ids[40].tolist() if token != BYTE]
     assert {token["id"] for token in view.nearest_hubs} == {BYTE}

@@ -11,8 +11,9 @@ import pytest
 from lexiscope.app.views.model import model_view
 from lexiscope.app.views.readable import SAME, STEM, UNLEARNED, readable
 from lexiscope.app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
-from lexiscope.precompute.build.shard_writer import write_vocabulary
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.tokens import pack
 from lexiscope.precompute.shape import LENSES, PRESETS
 from tests.support.pages import parsed
@@ -50,7 +51,7 @@ def opened(folder: Path, **changed: Any) -> Index:
         "token.offsets": offsets, "token.bytes": data, "embedding.norm": norms, "embedding.centred_norm": norms,
     }  # fmt: skip
     (folder / "tokenizer.json").write_bytes(b"{}")
-    manifest = manifest.with_changes(vocabulary=write_vocabulary(folder, manifest, vocabulary))
+    manifest = write_piece(folder, manifest, Piece("vocabulary"), vocabulary)
     manifest = add_layer(folder, manifest, 1)
     arrays = {name: array.copy() for name, array in stored_arrays(manifest.stored, seed=1).items()}
     spread_evenly(arrays["inverted.offsets"])

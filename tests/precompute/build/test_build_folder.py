@@ -20,7 +20,7 @@ from lexiscope.precompute.errors import (
     ShardDamaged,
 )
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from tests.support.builds import (
     NEIGHBOURS,
@@ -204,8 +204,8 @@ def test_an_index_of_format_2_keeps_what_it_stores_and_its_files_until_others_ar
     assert reader.layers == [1, 0]
     manifest = Index.open(index).manifest
     assert (manifest.k, manifest.pairs, manifest.kinds, manifest.lenses) == (K, 0, part["kinds"], part["lenses"])
-    assert {path.name for path in index.glob("*.safetensors")} == {entry.file for entry in manifest.files.values()}
-    assert not before.keys() & {entry.file for entry in manifest.files.values()}
+    assert {path.name for path in index.glob("*.safetensors")} == {entry.file for entry in manifest.entries().values()}
+    assert not before.keys() & {entry.file for entry in manifest.entries().values()}
     assert faults(index, source) == []
 
 
@@ -302,8 +302,8 @@ def test_rebuild_of_some_layers_keeps_the_others(
     quick_build(source, tmp_path, listener, force=True, layers=then)
     assert listener.layers == rebuilt
     shards = Manifest.load(index).shards
-    files = {shard_file(layer, generation): generation for layer in range(3) for generation in (1, 2)}
+    files = {Piece("lists", layer).file(generation): generation for layer in range(3) for generation in (1, 2)}
     assert " ".join(str(files[shards[layer].file]) for layer in range(3)) == generations
     assert Index.open(index).layers == (0, 1, 2)
     assert not (index / NEXT).exists()
-    assert len(list(index.glob("*.safetensors"))) == 5
+    assert len(list(index.glob("*.safetensors"))) == 8  # with the vocabulary and the nearest tokens

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layout import shard_file
 from tests.support.site import visit
 from tests.support.synthetic import LLAMA, K, make_manifest, write_index
 
@@ -64,14 +63,14 @@ def test_every_format_says_what_is_damaged(
                 f"{path}{format}{mark}{query}", headers={} if format else {"Accept": "application/json"}
             )
             assert answer.status_code == 503
-            assert answer.json()["error"]["detail"].startswith(f"tiny/{shard_file(1, 1)} is damaged: {said}")
+            assert answer.json()["error"]["detail"].startswith(f"tiny/layer-1.safetensors is damaged: {said}")
             assert str(data) not in answer.text
         html = visitor.get(page)
         assert (html.status_code, html.headers["content-type"]) == (503, "text/html; charset=utf-8")
-        assert shard_file(1, 1) in html.text
+        assert "layer-1.safetensors" in html.text
         assert str(data) not in html.text
         assert visitor.get(page.replace("/1", "/2", 1)).status_code == 200  # another layer
-    assert str(data / "tiny" / shard_file(1, 1)) in caplog.text
+    assert str(data / "tiny" / "layer-1.safetensors") in caplog.text
 
 
 @pytest.mark.parametrize(("name", "spoilt"), [
@@ -81,19 +80,19 @@ def test_the_map_of_a_model_names_the_layer_and_no_folder(data: Path, name: str,
     spoil(data, name, 0, spoilt)
     with visit(data, worker="off") as visitor:
         rows = {row["layer"]: row for row in visitor.get("/tiny.json").json()["rows"]}
-        assert rows[1]["fault"].startswith(f"tiny/{shard_file(1, 1)} is damaged: {name[:2]} of head 0")
+        assert rows[1]["fault"].startswith(f"tiny/layer-1.safetensors is damaged: {name[:2]} of head 0")
         assert [rows[0]["fault"], rows[2]["fault"]] == [None, None]
         assert str(data) not in visitor.get("/tiny").text
 
 
 def test_a_card_names_a_file_without_its_folder(data: Path) -> None:
-    os.truncate(data / "tiny" / shard_file(1, 1), 100)
+    os.truncate(data / "tiny" / "layer-1.safetensors", 100)
     (data / "other").mkdir()
     (data / "other" / "manifest.json").write_text("{}")
     with visit(data, worker="off") as visitor:
         for path in ("/", "/index.json", "/-/health"):
             answer = visitor.get(path)
-            assert f"tiny/{shard_file(1, 1)} is cut short" in answer.text
+            assert "tiny/layer-1.safetensors is cut short" in answer.text
             assert "other/manifest.json is damaged" in answer.text
             assert str(data) not in answer.text
 

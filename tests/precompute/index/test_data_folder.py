@@ -8,7 +8,7 @@ import pytest
 from lexiscope.precompute.errors import IndexFault, NotFound
 from lexiscope.precompute.index.data_folder import list_models, open_model
 from lexiscope.precompute.index.index import ranges
-from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST
 from lexiscope.precompute.index.model_names import DEMO_NAME
 from tests.support.synthetic import make_manifest, write_index
@@ -17,7 +17,7 @@ from tests.support.synthetic import make_manifest, write_index
 def test_models_in_a_data_folder(tmp_path: Path) -> None:
     write_index(tmp_path / "a", make_manifest(model="a"))
     write_index(tmp_path / "b", make_manifest(model="b"), layers=(2, 3))
-    os.truncate(tmp_path / "b" / shard_file(2, 1), 10)
+    os.truncate(tmp_path / "b" / Piece("lists", 2).file(1), 10)
     for name in ("c-broken", ".hidden", "no-manifest"):
         (tmp_path / name).mkdir()
     for name in ("c-broken", ".hidden"):

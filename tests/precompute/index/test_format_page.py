@@ -17,9 +17,11 @@ from lexiscope.precompute.build.build_folder import ARRIVING, NEXT
 from lexiscope.precompute.build.lock import LOCK
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index import comparison_record as record
-from lexiscope.precompute.index import hubs, lab_record, layout, tensor_file
+from lexiscope.precompute.index import lab_record, layout, tensor_file
 from lexiscope.precompute.index.label_address import KINDS, parse_label_address
 from lexiscope.precompute.index.label_files import LABELS, MOST_BYTES, MOST_BYTES_OF_ALL, MOST_FILES, MOST_LABELS, Label
+from lexiscope.precompute.index.layer import hubs
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import IDENTITY, MANIFEST, OPTIONAL, TOKENIZER, Manifest
 from lexiscope.precompute.index.manifest_entries import ClassifierEntry, FileEntry, Minus
 from lexiscope.precompute.index.stitching import STITCHING, StitchingRun
@@ -56,6 +58,7 @@ def fields_of_page() -> dict[str, str]:
 @pytest.mark.parametrize(("title", "tables"), [
     ("Vocabulary", (layout.VOCABULARY, layout.UNTIED)),
     ("Nearest tokens", (layout.NEIGHBOURS,)),
+    ("Moments of lists", (layout.PER_KIND_OF_STATS,)),
     ("Shard", (
         layout.PER_KIND, layout.PER_NEURON, layout.PER_SUBHEAD, layout.PER_DIRECTION, layout.PER_MATRIX,
         layout.PER_KIND_OF_DIFFERENCE, layout.PER_MATRIX_OF_DIFFERENCE, layout.INVERTED, layout.PAIRED,
@@ -76,6 +79,11 @@ def test_axes_kinds_and_types() -> None:
     assert layout.number_dtype(65537) == "uint32"
     assert layout.rank_dtype(256) == "uint8"
     assert layout.rank_dtype(257) == "uint16"
+
+
+def test_moments() -> None:
+    assert words(section("Moments of lists").split("`moments` are")[1].split(": ")[0]) == [*layout.MOMENTS]
+    assert words(PAGE.split("It has parts")[1].split(": ")[0]) == [*layout.PARTS]
 
 
 def test_similarity_and_coherence() -> None:
@@ -99,13 +107,15 @@ def test_container() -> None:
     assert words(text.split("The types of arrays are")[1].split(". ")[0]) == list(tensor_file.DTYPES.values())
     assert f"at most {tensor_file.MAX_HEADER} bytes long" in text
     assert f"Format {tensor_file.FORMAT}." in PAGE
-    assert f"`{layout.shard_file(11, 2)}`" in text
+    for name in ("layer-11.g2.safetensors", "stats-11.v1.g2.safetensors"):
+        assert f"`{name}`" in text
     assert (f"`{NEXT}`" in text, f"`{LOCK}`" in text) == (True, True)
 
 
 def test_files_and_fields(tmp_path: Path) -> None:
     names = [row[0] for row in rows(PAGE, "file")]
-    listed = [layout.vocabulary_file(1), layout.neighbours_file(1), layout.classifier_file(1), layout.shard_file(11, 1)]
+    parts = ("vocabulary", "neighbours", "classifier", "lists", "stats")
+    listed = [layout.PARTS[part].file(11, 1) for part in parts]
     assert names == [MANIFEST, *listed, TOKENIZER, lab_record.LAB, PULLED]
     assert [row[0] for row in rows(PAGE, "field of pulled.json")] == [*PulledRecord.model_fields]
     assert f"`{ARRIVING}`" in PAGE
@@ -126,8 +136,8 @@ def test_files_and_fields(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {
         MANIFEST,
         TOKENIZER,
-        layout.vocabulary_file(1),
-        layout.shard_file(0, 1),
+        Piece("vocabulary").file(1),
+        Piece("lists", 0).file(1),
     }
 
 

@@ -9,10 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from lexiscope.precompute.build.inverted import invert_lists
-from lexiscope.precompute.build.shard_writer import write_neighbours
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.layout import shard_file
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.shape import Shape
 from tests.support.crowded import BYTE, DOG, WORDS, crowded, make
@@ -115,10 +115,10 @@ def test_a_harmed_layer_is_left_out(tmp_path: Path, harm: str) -> None:
         arrays["inverted.offsets"][:, :, 5] = 2**31
         rewrite_shard(tmp_path, manifest, 1, arrays)
     elif harm == "missing before":
-        (tmp_path / shard_file(1, 1)).unlink()
+        (tmp_path / Piece("lists", 1).file(1)).unlink()
     index = Index.open(tmp_path)
     if harm == "missing after":
-        (tmp_path / shard_file(1, 1)).unlink()
+        (tmp_path / Piece("lists", 1).file(1)).unlink()
     for lens in before.stored.lenses:
         assert index.hubs(lens) == hubs_by_counting(all_lists(index, lens, (0, 2, 3)))
     shares = {lens: readable_share(all_lists(index, lens, (0, 2, 3))) for lens in before.stored.lenses}
@@ -137,10 +137,10 @@ def test_hubs_among_the_nearest_tokens(tmp_path: Path) -> None:
     ids[: int(0.8 * D_VOCAB), 0] = BYTE
     scores = np.tile(np.linspace(1, 0, 20, dtype=np.float32), (D_VOCAB, 1))
     arrays: dict[str, NDArray[Any]] = {"neighbours.ids": ids.astype(np.uint16), "neighbours.scores": scores}
-    manifest.with_changes(neighbours=write_neighbours(tmp_path, manifest, arrays)).save(tmp_path)
+    write_piece(tmp_path, manifest, Piece("neighbours"), arrays).save(tmp_path)
     index = Index.open(tmp_path)
     assert index.nearest_hubs == hubs_by_counting(ids.tolist()) == {BYTE}
     arrays["neighbours.ids"][3, 4] = 65535  # no token
-    manifest.with_changes(neighbours=write_neighbours(tmp_path, manifest, arrays)).save(tmp_path)
+    write_piece(tmp_path, manifest, Piece("neighbours"), arrays).save(tmp_path)
     assert Index.open(tmp_path).nearest_hubs == {BYTE}
     assert index.refreshed().nearest_hubs == {BYTE}

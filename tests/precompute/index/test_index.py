@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lexiscope.precompute.build.shard_writer import write_shard, write_vocabulary
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.errors import IndexMissing, NewerFormat, NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.index_files import metadata
-from lexiscope.precompute.index.layout import shard_file, vocabulary_file
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest
 from lexiscope.precompute.index.tensor_file import write_tensors
 from tests.support.synthetic import (
@@ -113,13 +113,13 @@ def become_folder(path: Path) -> None:
 
 def misstate_length(path: Path) -> None:
     manifest = Manifest.load(path.parent)
-    manifest.with_shard(1, manifest.shards[1].model_copy(update={"bytes": 77})).save(path.parent)
+    manifest.with_entry(Piece("lists", 1), manifest.shards[1].model_copy(update={"bytes": 77})).save(path.parent)
 
 
 def misplace_tokens(path: Path) -> None:
     manifest, arrays = Manifest.load(path.parent), vocabulary_arrays(GPT2)
     arrays["token.offsets"][5] = 2**31
-    manifest.with_changes(vocabulary=write_vocabulary(path.parent, manifest, arrays)).save(path.parent)
+    write_piece(path.parent, manifest, Piece("vocabulary"), arrays).save(path.parent)
 
 
 @pytest.mark.parametrize(("harm", "error", "said"), [
@@ -133,14 +133,14 @@ def misplace_tokens(path: Path) -> None:
     (lambda path: path.unlink(), ShardDamaged, "is missing. Run `lexiscope precompute someone/tiny`"),
     (become_folder, ShardDamaged, "not a regular file"),
     (misstate_length, ShardDamaged, "bytes, the manifest says 77"),
-    (lambda path: swap(path, path.with_name(shard_file(3, 1))), ShardDamaged, "is layer 3, not layer 1"),
-    (lambda path: swap(path, path.with_name(vocabulary_file(1))), ShardDamaged, "belongs to another build"),
+    (lambda path: swap(path, path.with_name(Piece("lists", 3).file(1))), ShardDamaged, "is layer 3, not layer 1"),
+    (lambda path: swap(path, path.with_name(Piece("vocabulary").file(1))), ShardDamaged, "belongs to another build"),
     (lambda path: swap(path, path.with_name(MANIFEST)), ShardDamaged, "claims a header"),
 ])  # fmt: skip
 def test_a_harmed_shard_is_named_and_the_others_serve(
     folder: Path, harm: Callable[[Path], None], error: type[Exception], said: str
 ) -> None:
-    path = folder / shard_file(1, 1)
+    path = folder / Piece("lists", 1).file(1)
     harm(path)
     index = Index.open(folder)
     assert index.layers == (3,)
@@ -155,7 +155,7 @@ def test_a_harmed_shard_is_named_and_the_others_serve(
 
 def test_a_flipped_byte_in_the_data_is_found_by_its_checksum(folder: Path) -> None:
     """Opening reads a few numbers; verifying reads all."""
-    flip(folder / shard_file(1, 1), -100)
+    flip(folder / Piece("lists", 1).file(1), -100)
     index = Index.open(folder)
     assert index.layers == (1, 3)
     with pytest.raises(ShardDamaged, match=r"layer-1\.safetensors is damaged: its contents do not have the checksum"):
@@ -174,9 +174,9 @@ def test_a_shard_of_another_build(folder: Path, tmp_path: Path, foreign: Manifes
     """The sizes may even agree, as those of two revisions of one model do."""
     write_index(tmp_path / "foreign", foreign, layers=(1,))
     mine = Manifest.load(folder)
-    swap(folder / shard_file(1, 1), tmp_path / "foreign" / shard_file(1, 1))
+    swap(folder / Piece("lists", 1).file(1), tmp_path / "foreign" / Piece("lists", 1).file(1))
     theirs = Manifest.load(tmp_path / "foreign").shards[1]
-    mine.with_shard(1, theirs).save(folder)
+    mine.with_entry(Piece("lists", 1), theirs).save(folder)
     index = Index.open(folder)
     assert index.layers == (3,)
     with pytest.raises(ShardDamaged, match=f"layer-1.safetensors belongs to another build: .*{said}"):
@@ -188,20 +188,19 @@ def test_a_shard_whose_arrays_do_not_fit_the_manifest(folder: Path) -> None:
     whole = shard_arrays(GPT2)
     changes: list[tuple[dict[str, NDArray[Any]], str]] = [
         ({name: array for name, array in whole.items() if name != "vo.count"}, "it lacks the array vo.count"),
-        (whole | {"surprise": np.zeros(1, np.uint8)}, "its array surprise is unknown"),
         (whole | {"ff_key.ids": whole["ff_key.ids"].astype(np.uint32)}, "ff_key.ids is uint32"),
         (whole | {"ff_key.norm": whole["ff_key.norm"][:-1]}, r"ff_key.norm is float32 \[5\], not float32 \[6\]"),
         (whole | {"inverted.rank": whole["inverted.rank"].astype(np.uint16)}, "inverted.rank"),
         (whole | {"paired.place": whole["paired.place"][:, :3]}, "paired.place"),
     ]
     for arrays, said in changes:
-        _, n_bytes = write_tensors(folder / shard_file(1, 1), arrays, metadata(manifest, 1))
+        _, n_bytes = write_tensors(folder / Piece("lists", 1).file(1), arrays, metadata(manifest, Piece("lists", 1)))
         entry = manifest.shards[1].model_copy(update={"bytes": n_bytes})
-        manifest.with_shard(1, entry).save(folder)
+        manifest.with_entry(Piece("lists", 1), entry).save(folder)
         with pytest.raises(ShardDamaged, match=f"does not fit the manifest: .*{said}"):
             Index.open(folder).shard(1)
         with pytest.raises(TypeError, match=said):
-            write_shard(folder, manifest, 1, arrays)
+            write_piece(folder, manifest, Piece("lists", 1), arrays)
 
 
 def spoil(name: str, value: Any, at: Any = ...) -> Callable[[dict[str, NDArray[Any]]], None]:
@@ -294,15 +293,15 @@ def test_impossible_values_are_damage_and_never_another_token(
     (lambda path: path.unlink(), ShardDamaged, "is missing"),
     (newer, NewerFormat, "Upgrade"),
     (misplace_tokens, ShardDamaged, "offsets of the tokens"),
-    (lambda path: swap(path, path.with_name(shard_file(1, 1))), ShardDamaged, "belongs to another build"),
+    (lambda path: swap(path, path.with_name(Piece("lists", 1).file(1))), ShardDamaged, "belongs to another build"),
 ])  # fmt: skip
 def test_an_index_without_its_vocabulary(
     folder: Path, harm: Callable[[Path], None], error: type[Exception], said: str
 ) -> None:
-    harm(folder / vocabulary_file(1))
+    harm(folder / Piece("vocabulary").file(1))
     with pytest.raises(error, match=said) as caught:
         Index.open(folder)
-    assert vocabulary_file(1) in str(caught.value)
+    assert Piece("vocabulary").file(1) in str(caught.value)
 
 
 def test_files_that_vanish_after_opening(folder: Path) -> None:
@@ -353,6 +352,6 @@ def test_coherences_at_the_edge_of_what_is_possible(folder: Path, coherence: flo
 
 def test_an_index_in_the_working_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    (folder / shard_file(1, 1)).unlink()
+    (folder / Piece("lists", 1).file(1)).unlink()
     with pytest.raises(ShardDamaged, match="`lexiscope precompute someone/tiny`"):
         Index.open(Path()).shard(1)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexiscope.precompute.index.list_checks import fault, unsound
+from lexiscope.precompute.index.layer.checks import fault, unsound
 
 D_VOCAB = 6
 

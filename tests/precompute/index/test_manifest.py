@@ -23,6 +23,7 @@ from lexiscope.precompute.errors import (
 )
 from lexiscope.precompute.files import stamp_of
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest, has_manifest
 from lexiscope.precompute.index.manifest_entries import FileEntry, Minus
 from lexiscope.precompute.index.not_stored import check_kinds
@@ -33,13 +34,13 @@ ENTRY = FileEntry(file="vocabulary.safetensors", bytes=100, sha256="a" * 64)
 FULL = (
     make_manifest()
     .with_changes(vocabulary=ENTRY)
-    .with_shard(3, FileEntry(file="layer-3.safetensors", bytes=5, sha256="b" * 64))
+    .with_entry(Piece("lists", 3), FileEntry(file="layer-3.safetensors", bytes=5, sha256="b" * 64))
 )
 
 
 @pytest.mark.parametrize("manifest", [
     FULL,
-    FULL.with_shard(0, FileEntry(file="layer-0.safetensors", bytes=6, sha256="c" * 64)),
+    FULL.with_entry(Piece("lists", 0), FileEntry(file="layer-0.safetensors", bytes=6, sha256="c" * 64)),
     make_manifest(LLAMA, "SmolLM2-135M_x.gguf", k=1, pairs=1, generation=7).with_changes(vocabulary=ENTRY),
     FULL.with_changes(reads_best="cosine"),
     FULL.with_changes(source="/home/日本/modél\n\x1b", revision="main"),
@@ -150,7 +151,6 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (lambda content: [content], "not an object"),
     (lambda _: None, "not an object"),
     (lambda content: {name: value for name, value in content.items() if name != "k"}, "k: Field required"),
-    (put("surprise", value=1), "surprise: Extra inputs"),
     (put("format", value="3"), "format: "),
     (put("format", value=0), "format: "),
     (put("format", value=None), "format: "),
@@ -184,7 +184,7 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (put("kinds", value=["ff_key"]), "fingerprint"),
     (put("presets", value="all"), "presets: "),
     (put("shape", value=None), "shape: "),
-    (put("shape", "more", value=1), "shape.more: "),
+    (put("shape", "more", value=1), "fields that a manifest does not have"),
     (put("shape", "n_layers", value=0), "shape.n_layers is 0"),
     (put("shape", "d_vocab", value=1 << 40), "shape.d_vocab is"),
     (put("shape", "n_layers", value=1 << 20), "shape.n_layers is"),
@@ -202,7 +202,6 @@ def put(*path: str, value: Any) -> Callable[[dict[str, Any]], Any]:
     (put("vocabulary", value=None), "lists no vocabulary"),
     (put("vocabulary", "file", value="../x"), "vocabulary.file: "),
     (put("vocabulary", "bytes", value=True), "vocabulary.bytes: "),
-    (put("vocabulary", "more", value=1), "vocabulary.more: "),
     (put("shards", value=[]), "shards: "),
     (put("shards", "3", "file", value="/etc/passwd"), "shards.3.file: "),
     (put("shards", "3", "bytes", value=0), "shards.3.bytes: "),

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lexiscope.precompute.build.shard_writer import write_vocabulary
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS, Shape
 from tests.support.synthetic import (
     D_VOCAB,
@@ -138,7 +139,7 @@ def test_wide_vocabularies_have_wide_ids(tmp_path: Path) -> None:
     arrays["token.offsets"] = np.pad(arrays["token.offsets"], (0, 70_000 - D_VOCAB), mode="edge")
     for name in ("embedding.norm", "embedding.centred_norm"):
         arrays[name] = np.zeros(70_000, np.float32)
-    manifest = manifest.with_changes(vocabulary=write_vocabulary(tmp_path, manifest, arrays))
+    manifest = write_piece(tmp_path, manifest, Piece("vocabulary"), arrays)
     add_layer(tmp_path, manifest, 0).save(tmp_path)
     index = Index.open(tmp_path)
     lists = index.shard(0).vector("ff_key", 0, "dot")

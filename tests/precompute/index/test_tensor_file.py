@@ -206,7 +206,7 @@ NOT_OURS = "not one that Lexiscope writes"
     (header(a=entry(shape="4")), bytes(4), "does not describe"),
     (header(a=entry(offsets="0")), bytes(4), "does not describe"),
     (header(a=entry(dtype=None)), bytes(4), "does not describe"),
-    (header(a=entry(dtype="F64")), bytes(4), "does not describe"),
+    (header(a=entry(dtype="F7")), bytes(4), "does not describe"),
     (header(a=entry(dtype="uint8")), bytes(4), "does not describe"),
     (header(a=entry(more=1)), bytes(4), NOT_OURS),
     (header(a=[]), b"", "does not describe"),

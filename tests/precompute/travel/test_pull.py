@@ -19,6 +19,7 @@ from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lab_record import LAB, LabRecord
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER, Manifest
 from lexiscope.precompute.travel.in_folder import IndexInFolder
 from lexiscope.precompute.travel.published import open_published
@@ -165,7 +166,7 @@ def test_an_index_of_another_generation(tiny: Path, tmp_path: Path, run: Run) ->
     write_index(tmp_path / "a" / "tiny", make_manifest(k=5), layers=(3,))
     run("pull", tiny, "--data", tmp_path / "a", "--force")
     rebuilt = Manifest.load(tmp_path / "a" / "tiny")
-    assert (rebuilt.generation, {entry.file.split(".")[1] for entry in rebuilt.files.values()}) == (2, {"g2"})
+    assert (rebuilt.generation, {entry.file.split(".")[1] for entry in rebuilt.entries().values()}) == (2, {"g2"})
     run("pull", tiny, "--data", tmp_path / "b", "--layers", "3")
     run("pull", tmp_path / "a" / "tiny", "--data", tmp_path / "b")
     assert files(tmp_path / "b" / "tiny") == files(tiny)
@@ -254,7 +255,7 @@ def swapped_layers(folder: Path) -> None:
     manifest = Manifest.load(folder)
     (folder / SHARD).write_bytes((folder / "layer-1.safetensors").read_bytes())
     entry = manifest.shards[1].model_copy(update={"file": SHARD})
-    manifest.with_shard(2, entry).save(folder)
+    manifest.with_entry(Piece("lists", 2), entry).save(folder)
 
 
 def other_bytes(name: str) -> Callable[[Path], None]:

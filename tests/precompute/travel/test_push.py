@@ -32,7 +32,7 @@ def data(tiny: Path, tmp_path: Path) -> Path:
 def published(files: Files) -> Manifest:
     """The manifest of a commit, all of whose files are there."""
     manifest = Manifest.parse(files[MANIFEST])
-    for entry in manifest.files.values():
+    for entry in manifest.entries().values():
         assert hashlib.sha256(files[entry.file]).hexdigest() == entry.sha256
     assert hashlib.sha256(files["tokenizer.json"]).hexdigest() == manifest.tokenizer_sha256
     return manifest
@@ -101,7 +101,7 @@ def test_stopped_again_and_again(data: Path, hub: DatasetHub, monkeypatch: pytes
     monkeypatch.setattr(FileEntry, "check_sum", check_sum)
     assert run("push", "tiny", REPOSITORY, "--data", data)[0] == 0
     assert layers_of_commits(hub) == [[2, 3], [0, 1, 2, 3]]
-    assert sorted(hub.uploads) == sorted(entry.sha256 for entry in Manifest.load(data / "tiny").files.values())
+    assert sorted(hub.uploads) == sorted(entry.sha256 for entry in Manifest.load(data / "tiny").entries().values())
 
 
 def test_two_machines_with_some_layers_each(tiny: Path, hub: DatasetHub, tmp_path: Path, run: Run) -> None:

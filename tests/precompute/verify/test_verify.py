@@ -10,8 +10,9 @@ import pytest
 from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
-from lexiscope.precompute.build.shard_writer import write_neighbours
+from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import TOKENIZER
 from lexiscope.precompute.index.tensor_file import TensorFile
 from lexiscope.precompute.verify.sample import check_sample, new_seed
@@ -122,7 +123,7 @@ def test_nearest_tokens_that_the_weights_do_not_give(source: Path, built: Path, 
         arrays["neighbours.scores"][7] -= 1e-4
     else:
         arrays["neighbours.ids"][7, 3] = 60_000
-    opened.manifest.with_changes(neighbours=write_neighbours(index, opened.manifest, arrays)).save(index)
+    write_piece(index, opened.manifest, Piece("neighbours"), arrays).save(index)
     (fault,) = faults(index, source)
     assert "nearest to" in fault or "nearest tokens of token 7" in fault
     assert "neighbours.safetensors" in fault

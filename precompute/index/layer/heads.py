@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.index.list_checks import SIGNS, sound
-from lexiscope.precompute.index.lists import Pairs
-from lexiscope.precompute.index.shard_arrays import ShardArrays
+from lexiscope.precompute.index.layer.arrays import ShardArrays
+from lexiscope.precompute.index.layer.checks import SIGNS, sound
+from lexiscope.precompute.index.layer.lists import Pairs
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.index.tensor_file import Array, Floats
 from lexiscope.precompute.shape import ENDS, PRESETS

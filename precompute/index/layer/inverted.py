@@ -4,8 +4,8 @@ vectors, `paired` those of heads' pairs. Over all layers at once: lookup/."""
 import numpy as np
 from numpy.typing import NDArray
 
-from lexiscope.precompute.index.lists import Listed, Paired
-from lexiscope.precompute.index.shard_arrays import ShardArrays
+from lexiscope.precompute.index.layer.arrays import ShardArrays
+from lexiscope.precompute.index.layer.lists import Listed, Paired
 from lexiscope.precompute.index.stored import position
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS

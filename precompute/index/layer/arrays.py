@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from lexiscope.precompute.errors import NotFound, ShardDamaged
 from lexiscope.precompute.files import damaged
-from lexiscope.precompute.index.list_checks import LARGEST_COHERENCE, fault
+from lexiscope.precompute.index.layer.checks import LARGEST_COHERENCE, fault
 from lexiscope.precompute.index.stored import Stored, position
 from lexiscope.precompute.index.tensor_file import Array, Floats, TensorFile
 from lexiscope.precompute.shape import ENDS

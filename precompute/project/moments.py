@@ -1,0 +1,114 @@
+"""Moments of lists: how the scores of a vector spread over all tokens, from its product with the vocabulary.
+
+Of each vector and lens: the mean, the standard deviation, the skew and the excess kurtosis of its scores, and how many
+standard deviations the largest and the smallest score are away from the mean. Sums are in float64; the products are
+those that lists are made from, in float32.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lexiscope.precompute.project.compiled import kernel
+from lexiscope.precompute.project.embedding import Embedding, Float64
+from lexiscope.precompute.shape import ENDS, LENSES
+
+AT_ONCE = 1 << 20  # scores that are in float64 at once, on a device
+CONSTANT = 1e-6  # of what a vector of that length can spread: a smaller standard deviation is rounding
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Arrays of n vectors. Skew, kurtosis and z are NaN where all scores are equal, as those of a vector of zeros."""
+
+    moments: NDArray[np.float32]  # (n, L, 4): mean, sd, skew, kurtosis
+    z: NDArray[np.float32]  # (n, L, E): (score - mean) / sd of the first token of either list
+
+    @classmethod
+    def of_zeros(cls, n: int, n_lenses: int) -> "Moments":
+        """Make room for n vectors; they have the moments of a vector of zeros until others are written."""
+        moments = np.zeros((n, n_lenses, 4), np.float32)
+        moments[..., 2:] = np.nan
+        return cls(moments, np.full((n, n_lenses, len(ENDS)), np.nan, np.float32))
+
+
+class MomentsOfProducts:
+    """Computes moments with one vocabulary under some lenses, on the device where the products are."""
+
+    def __init__(self, embedding: Embedding, lenses: Sequence[str]) -> None:
+        self._lenses = [LENSES.index(lens) for lens in lenses]
+        self._mean, self._inverse_norm = embedding.mean, embedding.inverse_norm  # (d_model,), (d_vocab,)
+        # (L,) what a vector of length one can spread: the root mean square of what it is multiplied with
+        self._spread = np.array([np.sqrt(np.mean(embedding.centred_norm**2)), 1.0])
+
+    def write(self, V: torch.Tensor, product: torch.Tensor, into: Moments, rows: NDArray[np.intp]) -> None:
+        """Write the moments of V (n, d_model) with the product (n, d_vocab) into these rows."""
+        vectors = V.cpu().numpy().astype(np.float64)
+        shift = vectors @ self._mean  # (n,) by which scores under `dot` are larger than those of centred embeddings
+        sums = np.empty((len(V), len(LENSES), 6))
+        if product.device.type == "cpu":
+            _sum_powers(product.numpy(), shift, self._inverse_norm, sums)
+        else:
+            _sum_on_device(product, shift, self._inverse_norm, sums)
+        constant = CONSTANT * self._spread * np.linalg.norm(vectors, axis=1)[:, None]  # (n, L)
+        moments, z = _moments(sums, product.shape[1], constant)
+        moments[:, 0, 0] += shift
+        into.moments[rows], into.z[rows] = moments[:, self._lenses], z[:, self._lenses]
+
+
+def _moments(sums: Float64, n_tokens: int, constant: Float64) -> tuple[Float64, Float64]:
+    """Return (n, L, 4) and (n, L, E) from the sums (n, L, 6) of powers 1 to 4, the largest and the smallest score."""
+    first, second, third, fourth = np.moveaxis(sums[..., :4] / n_tokens, -1, 0)  # (n, L) each
+    variance = second - first**2
+    sd = np.sqrt(np.maximum(variance, 0))
+    sd[sd <= constant] = 0
+    spread = np.where(sd > 0, sd, np.nan)
+    skew = (third - 3 * first * second + 2 * first**3) / spread**3
+    kurtosis = (fourth - 4 * first * third + 6 * first**2 * second - 3 * first**4) / spread**4 - 3
+    return np.stack([first, sd, skew, kurtosis], axis=-1), (sums[..., 4:] - first[..., None]) / spread[..., None]
+
+
+@kernel(fastmath={"reassoc", "contract", "nsz", "nnan"})
+def _sum_powers(product: NDArray[np.float32], shift: Float64, inverse_norm: Float64, sums: NDArray[np.float64]) -> None:
+    """Sum the powers of centred scores and of those under `cosine`, in one pass over the product (n, d_vocab)."""
+    for v in range(product.shape[0]):
+        row = product[v]
+        a = b = c = d = e = f = g = h = 0.0
+        top = cosine_top = -np.inf
+        bottom = cosine_bottom = np.inf
+        for t in range(np.uint64(len(row))):  # unsigned: no check for counting from the end, so it is vectorised
+            score = np.float64(row[t]) - shift[v]
+            square = score * score
+            a += score
+            b += square
+            c += square * score
+            d += square * square
+            top = max(top, score)
+            bottom = min(bottom, score)
+            cosine = score * inverse_norm[t]
+            square = cosine * cosine
+            e += cosine
+            f += square
+            g += square * cosine
+            h += square * square
+            cosine_top = max(cosine_top, cosine)
+            cosine_bottom = min(cosine_bottom, cosine)
+        sums[v, 0] = (a, b, c, d, top, bottom)
+        sums[v, 1] = (e, f, g, h, cosine_top, cosine_bottom)
+
+
+def _sum_on_device(product: torch.Tensor, shift: Float64, inverse_norm: Float64, sums: Float64) -> None:
+    """Do the same where the product is, some vectors at a time."""
+    shifts, inverse = (torch.from_numpy(numbers).to(product.device) for numbers in (shift, inverse_norm))
+    step = max(1, AT_ONCE // product.shape[1])
+    for start in range(0, len(product), step):
+        rows = slice(start, start + step)
+        centred = product[rows].double() - shifts[rows][:, None]
+        for lens, scores in enumerate((centred, centred * inverse)):
+            squares = scores * scores
+            powers = [part.sum(dim=1) for part in (scores, squares, squares * scores, squares * squares)]
+            ends = [scores.amax(dim=1), scores.amin(dim=1)]
+            sums[rows, lens] = torch.stack([*powers, *ends], dim=1).cpu().numpy()

@@ -1,0 +1,36 @@
+"""Checks the moments of lists against all scores of a sample of vectors, in float64 and by their definitions."""
+
+import numpy as np
+
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.verify.brute_force import BruteForce, Ids
+
+ERROR = 1e-4  # of a moment, beside its size: the build multiplies in float32
+CONSTANT = 1e-6  # as FORMAT.md defines it
+DOUBT = 0.5  # relative: a spread so near to CONSTANT may count as either
+
+
+def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers: Ids) -> str | None:
+    """Return what is wrong with the moments of these vectors."""
+    file, vectors = index.part("stats", layer), brute.vectors(layer, kind, numbers)
+    moments, z = file.array(f"{kind}.moments")[numbers], file.array(f"{kind}.z")[numbers]
+    centred = brute.embedding(kind, "dot") - brute.embedding(kind, "dot").mean(axis=0)
+    spreads = {"dot": np.sqrt((centred**2).sum(axis=1).mean()), "cosine": 1.0}
+    for lens_at, lens in enumerate(index.stored.lenses):
+        scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
+        for at, number in enumerate(numbers.tolist()):
+            mean, sd = scores[at].mean(), scores[at].std()
+            constant = CONSTANT * spreads[lens] * np.linalg.norm(vectors[at])
+            size = np.abs(scores[at]).max()
+            stored = moments[at, lens_at], z[at, lens_at]
+            if sd <= constant * (1 + DOUBT):
+                right = abs(stored[0][0] - mean) <= ERROR * size and np.isnan([*stored[0][2:], *stored[1]]).all()
+                if (right and stored[0][1] == 0) or sd > constant * (1 - DOUBT):
+                    continue
+                return f"the moments of {kind} {number} ({lens})"
+            away = (scores[at] - mean) / sd
+            exact = np.array([mean, sd, (away**3).mean(), (away**4).mean() - 3, away.max(), away.min()])
+            allowed = ERROR * np.array([size, size, *(1 + np.abs(exact[2:]))])
+            if not (np.abs(np.concatenate(stored) - exact) <= allowed).all():
+                return f"the moments of {kind} {number} ({lens})"
+    return None
