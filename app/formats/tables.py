@@ -8,7 +8,6 @@ from lexiscope.app.formats.csv_format import csv_chunks, defused
 from lexiscope.app.formats.lab_tables import lab_tables
 from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
-from lexiscope.app.formats.paper_tables import paper_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
@@ -26,7 +25,6 @@ from lexiscope.app.views.lab import LabView
 from lexiscope.app.views.layer import LayerView
 from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
-from lexiscope.app.views.paper import PaperView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.relation import RelationView
 from lexiscope.app.views.search import SearchView
@@ -74,8 +72,6 @@ def tables(view: View) -> list[Table]:
             return comparison_tables(view)
         case LabView():
             return lab_tables(view)
-        case PaperView():
-            return paper_tables(view)
         case SeedsView():
             return seeds_tables(view)
         case RelationView():
@@ -109,8 +105,6 @@ def _about(view: View) -> dict[str, Any]:
             return {"a": view.a, "b": view.b, "common_tokens": view.tokens, "build": view.build}
         case LabView():
             return {"model": view.model}
-        case PaperView():
-            return {"model": view.model, "lists": view.lists, "lens": view.lens}
         case SearchView():
             return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():

@@ -32,11 +32,11 @@ from lexiscope.app.views import difference, lengths, parse_address, through_head
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
-from lexiscope.app.views.paper import lists_of
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.live.wire import grammar
+from lexiscope.precompute.paper.lists import lists_of
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.shape import DIRECTION_KINDS, PRESETS
 
