@@ -5,7 +5,6 @@ from typing import Any
 
 from lexiscope.app.formats.comparison_tables import comparison_tables
 from lexiscope.app.formats.csv_format import csv_chunks, defused
-from lexiscope.app.formats.lab_tables import lab_tables
 from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
@@ -21,7 +20,6 @@ from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.views.comparison import ComparisonView
 from lexiscope.app.views.home import HomeView
-from lexiscope.app.views.lab import LabView
 from lexiscope.app.views.layer import LayerView
 from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
@@ -70,8 +68,6 @@ def tables(view: View) -> list[Table]:
             return home_tables(view)
         case ComparisonView():
             return comparison_tables(view)
-        case LabView():
-            return lab_tables(view)
         case SeedsView():
             return seeds_tables(view)
         case RelationView():
@@ -103,8 +99,6 @@ def _about(view: View) -> dict[str, Any]:
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
         case ComparisonView():
             return {"a": view.a, "b": view.b, "common_tokens": view.tokens, "build": view.build}
-        case LabView():
-            return {"model": view.model}
         case SearchView():
             return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():

@@ -129,6 +129,11 @@ def differences() -> tuple[PrintedDifference, ...]:
     return _read("finetuning.json", PrintedDifference)
 
 
+def printed_number(name: str) -> PrintedNumber:
+    """Return a number of the paper by its id."""
+    return next(number for number in numbers() if number.id == name)
+
+
 @cache
 def numbers() -> tuple[PrintedNumber, ...]:
     return _read("numbers.json", PrintedNumber)
