@@ -112,9 +112,6 @@ declare("seeds", "seeds", **SeedsArguments.usual())
 declare("relation", "relation", **RelationArguments.usual())
 declare("heads", "heads", **ThroughHeadsArguments.usual())
 declare("comparison", "vs/{other:name}", "Compared with {other}", kind=None, text="", layer=None)
-declare("labels", "labels", "Labels", page=1)
-declare("lab", "lab", "Lab", figure=None)
-declare("paper", "paper", "The paper beside it", lens="dot", list=None, **{"as": None})
 declare("random", "random")  # without a lens it leads to the one that reads best, so that any lens is said
 
 

@@ -19,9 +19,11 @@ PUBLISHED = ("gpt2-medium", "gpt2")
     JSON,
 )
 def run(args: argparse.Namespace) -> None:
-    from lexiscope.app.views.paper import lists_of, paper_view
+    from lexiscope.app.library.library import Library
+    from lexiscope.app.pages.page import ModelSite, find_pages
     from lexiscope.precompute.errors import BadRequest
     from lexiscope.precompute.index.data_folder import open_model
+    from lexiscope.precompute.paper.lists import lists_of
 
     index = open_model(args.data, args.model)
     if not (args.compared_as or lists_of(index.manifest)):
@@ -29,7 +31,9 @@ def run(args: argparse.Namespace) -> None:
             f"the paper printed no lists of {index.manifest.model}: only of {' and of '.join(PUBLISHED)}. If it is one "
             f"of these under another name, add --as {PUBLISHED[0]}"
         )
-    view = paper_view(index, args.compared_as, args.lens, args.chosen)
+    page = find_pages()["paper"]
+    ask = page.arguments.model_construct(lens=args.lens, compared_as=args.compared_as, chosen=args.chosen)
+    view = page.make(ModelSite(index=index, library=Library(index.folder.parent)), page.at(), ask)
     if args.json:
         from lexiscope.app.formats.json_format import ascii_json
 

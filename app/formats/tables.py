@@ -5,11 +5,8 @@ from typing import Any
 
 from lexiscope.app.formats.comparison_tables import comparison_tables
 from lexiscope.app.formats.csv_format import csv_chunks, defused
-from lexiscope.app.formats.lab_tables import lab_tables
-from lexiscope.app.formats.label_tables import labels_tables
 from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
-from lexiscope.app.formats.paper_tables import paper_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
@@ -23,12 +20,9 @@ from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.views.comparison import ComparisonView
 from lexiscope.app.views.home import HomeView
-from lexiscope.app.views.lab import LabView
-from lexiscope.app.views.labels import LabelsView
 from lexiscope.app.views.layer import LayerView
 from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
-from lexiscope.app.views.paper import PaperView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.relation import RelationView
 from lexiscope.app.views.search import SearchView
@@ -72,14 +66,8 @@ def tables(view: View) -> list[Table]:
             return model_tables(view)
         case HomeView():
             return home_tables(view)
-        case LabelsView():
-            return labels_tables(view)
         case ComparisonView():
             return comparison_tables(view)
-        case LabView():
-            return lab_tables(view)
-        case PaperView():
-            return paper_tables(view)
         case SeedsView():
             return seeds_tables(view)
         case RelationView():
@@ -107,16 +95,10 @@ def _about(view: View) -> dict[str, Any]:
         case TokenView():
             token = {"token": view.token["token"], "token_id": view.token["id"]}
             return {"model": view.model, **token, "lens": view.lens, "preset": view.preset}
-        case LabelsView():
-            return {"model": view.model}
         case ModelView():
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
         case ComparisonView():
             return {"a": view.a, "b": view.b, "common_tokens": view.tokens, "build": view.build}
-        case LabView():
-            return {"model": view.model}
-        case PaperView():
-            return {"model": view.model, "lists": view.lists, "lens": view.lens}
         case SearchView():
             return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():

@@ -10,13 +10,12 @@ from urllib.parse import parse_qsl, quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lexiscope.app import addresses
-from lexiscope.app.formats import lab_tables, stored_tables
+from lexiscope.app.formats import stored_tables
 from lexiscope.app.html import (
     charts,
     citation,
     glossary,
     hubs,
-    lab_charts,
     layer_maps,
     line_chart,
     listings,
@@ -32,11 +31,11 @@ from lexiscope.app.views import difference, lengths, parse_address, through_head
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
-from lexiscope.app.views.paper import lists_of
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.live.wire import grammar
+from lexiscope.precompute.paper.lists import lists_of, printed_number
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.shape import DIRECTION_KINDS, PRESETS
 
@@ -148,8 +147,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "as_label": as_label,
         "is_direction": DIRECTION_KINDS.__contains__,
         "label_pages": label_pages,
-        "lab_charts": lab_charts,
-        "lab_tables": lab_tables,
         "layer_maps": layer_maps,
         "lengths": lengths,
         "line_chart": line_chart,
@@ -162,6 +159,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "openapi": openapi_text,
         "paper_lists": lists_of,
         "parse_address": parse_address,
+        "printed_number": printed_number,
         "ranges": ranges,
         "stored_tables": stored_tables,
         "through_heads": through_heads,

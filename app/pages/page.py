@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -152,8 +152,8 @@ _PAGES: dict[str, Page[Any, Any, Any]] = {}
 def find_pages() -> Mapping[str, Page[Any, Any, Any]]:
     """All pages by their names, longest patterns first: of two that fit a path, the longer one is meant."""
     package = import_module("lexiscope.app.pages")
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}")
+    for module in walk_packages(package.__path__, f"{package.__name__}."):
+        import_module(module.name)
 
     def words(page: Page[Any, Any, Any]) -> int:
         return len(list(filter(None, page.at.pattern.split("/"))))

@@ -1,4 +1,4 @@
-"""What people said of a model's parameters: one label as pages show it, and the page of all of them."""
+"""What people said of a model's parameters: a label as pages show it, and the page of what it is about."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,17 +8,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from lexiscope.app import addresses
-from lexiscope.app.library.labels import ModelLabels
-from lexiscope.app.views.checks import count_pages, page_slice
-from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.label_lists import InOurs, in_ours
-from lexiscope.app.views.tokens import OMIT_NONE, ViewOfModel
+from lexiscope.app.views.tokens import OMIT_NONE
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.label_address import LabelAddress, parse_label_address
 from lexiscope.precompute.index.label_files import FiledLabel
 
-SIZE = 100  # labels on a page of all of them
-SHOWN = 20  # on that of a parameter
+SHOWN = 20  # labels on the page of a parameter
 
 LABELS: Any = Field(
     exclude_if=lambda value: value is None, description="What people said of it, the first 20; left out if nothing"
@@ -56,7 +52,7 @@ class ShownLabel:
 
     @property
     def ranks(self) -> list[int | None]:
-        """Of the entries of its list in the one of ours that has most of them."""
+        """The ranks of the entries of its list in the one of our lists that has most of them."""
         length = len(self.pairs or self.tokens or ())
         return max(self.in_ours or (), key=lambda of: of.up_to_space).ranks if self.in_ours else [None] * length
 
@@ -66,36 +62,8 @@ class ShownLabel:
         return parameter_name(self.about)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelsView(ViewOfModel):
-    page: int
-    pages: int
-    total: int
-    labels: list[ShownLabel]
-    faults: Annotated[
-        tuple[str, ...],
-        Field(description="What is wrong with files of labels, and labels of parameters that the model does not have"),
-    ]
-
-
-def labels_view(
-    index: Index, labels: ModelLabels, faults: Iterable[str] = (), page: int = 1, size: int | None = SIZE
-) -> LabelsView:
-    """A `size` of None: all on one page. `faults` are of the files."""
-    return LabelsView(
-        model=index.manifest.model,
-        build=index.manifest.build,
-        minus=minus_of(index),
-        page=page,
-        pages=count_pages(len(labels.labels), page, size),
-        total=len(labels.labels),
-        labels=[shown(index, filed) for filed in labels.labels[page_slice(page, size)]],
-        faults=(*faults, *labels.faults),
-    )
-
-
 def labels_of(index: Index, filed: Iterable[FiledLabel]) -> list[ShownLabel] | None:
-    """The first of one parameter, for its page; None where nobody said anything."""
+    """Return the first labels of one parameter, for its page; None where nobody said anything."""
     return [shown(index, label) for label in islice(filed, SHOWN)] or None
 
 

@@ -7,6 +7,8 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
+from lexiscope.precompute.index.manifest import Manifest
+
 MEDIUM, BASE = "gpt2-medium", "gpt2"  # the models whose lists are printed
 PUBLISHED_MODELS = (MEDIUM, BASE)
 HUB_OWNERS = ("", "openai-community/")  # before a model's name, in what it is made from
@@ -92,11 +94,19 @@ class PrintedNumber(Printed):
 
 
 def published_lists(model: str, source: str) -> str | None:
-    """Whose printed lists belong to a model, by its name or by what it is made from."""
+    """Say whose printed lists belong to a model, by its name or by what it is made from."""
     for name in PUBLISHED_MODELS:
         if model == name or source in [owner + name for owner in HUB_OWNERS]:
             return name
     return None
+
+
+def lists_of(manifest: Manifest) -> str | None:
+    """Return the model whose printed lists belong to an index: of a difference, its base."""
+    if manifest.minus:
+        base = published_lists(manifest.minus.model, manifest.minus.source)
+        return base if base == BASE else None
+    return published_lists(manifest.model, manifest.source)
 
 
 @cache
@@ -117,6 +127,11 @@ def lookups() -> tuple[PrintedLookup, ...]:
 @cache
 def differences() -> tuple[PrintedDifference, ...]:
     return _read("finetuning.json", PrintedDifference)
+
+
+def printed_number(name: str) -> PrintedNumber:
+    """Return a number of the paper by its id."""
+    return next(number for number in numbers() if number.id == name)
 
 
 @cache

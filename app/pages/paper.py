@@ -1,9 +1,10 @@
-"""The lists that the paper printed of a model, and how many of their entries are in ours."""
+"""The lists that the paper printed of a model, and how many of their entries are in ours: one table, and one list entry
+by entry."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,14 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app import addresses
+from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.library.checks import for_visitors
+from lexiscope.app.library.library import Library
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.tokens import ViewOfModel
 from lexiscope.precompute.errors import LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.index.manifest import Manifest
 from lexiscope.precompute.index.not_stored import check_lens
 from lexiscope.precompute.paper import lists
 from lexiscope.precompute.paper.matching import Entry, ranks_in_ours
@@ -36,6 +39,35 @@ FOUND: Any = Field(description="How many of them are among our first ones, up to
 AMONG: Any = Field(description="How many of our first entries there are to compare with; of words, how many vectors")
 BY_CHANCE: Any = Field(description="Of words: how many there would be if our lists held as many random tokens")
 RANK: Any = Field(description="In our list, up to the leading space; null: it is not there")
+
+
+class PaperAt(Address):
+    pattern = "paper"
+
+
+class PaperArguments(LensArguments):
+    compared_as: Annotated[
+        Literal["gpt2-medium", "gpt2"] | None,
+        Field(alias="as", description="Whose printed lists to compare with, of a model that has another name"),
+    ] = None
+    chosen: Annotated[
+        str | None,
+        Field(
+            alias="list",
+            max_length=40,
+            description="Only this printed list, such as `vo/21/7` or `ff/3/2711`, entry by entry",
+            examples=["vo/21/7"],
+        ),
+    ] = None
+
+    def with_lens(self, index: Index) -> Self:
+        """Say the lens, and leave out whose lists to compare with where they are the model's own."""
+        own = self.compared_as == lists.lists_of(index.manifest)
+        return super().with_lens(index).model_copy(update={"compared_as": None if own else self.compared_as})
+
+    def query(self) -> dict[str, Any]:
+        """The arguments as an address has them: the lens is the last."""
+        return {"as": self.compared_as, "list": self.chosen, "lens": self.lens}
 
 
 class PaperSource(TypedDict):
@@ -82,6 +114,15 @@ class PaperView(ViewOfModel):
     chosen: Annotated[str | None, Field(description="The one list that was asked for, such as vo/21/7")] = None
     differences: Annotated[list[str], Field(description="Of gpt2: indexes here of models fine-tuned from it")]
 
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, "lists": self.lists, "lens": self.lens}
+
+    def tables(self) -> list[Table]:
+        title = f"{self.lists or 'nothing'} as printed, in {self.model} ({self.lens})"
+        columns = tuple(column for column in LIST_COLUMNS if column.name != "by_chance" or self.lists == lists.BASE)
+        tables: list[tuple[str, Any, Any]] = [("list", columns, self.printed), ("entry", ENTRY_COLUMNS, self.entries)]
+        return [Table(title, (constant("what", what), *shown), rows) for what, shown, rows in tables if rows]
+
 
 class _Listed(NamedTuple):
     """A printed list of a head or a neuron, and where ours is."""
@@ -122,25 +163,15 @@ class _Listed(NamedTuple):
         return addresses.link("neuron", model, self.layer, self.number, lens=lens)
 
 
-def lists_of(manifest: Manifest) -> str | None:
-    """Return the model whose printed lists belong to an index: of a difference, its base."""
-    if manifest.minus:
-        base = lists.published_lists(manifest.minus.model, manifest.minus.source)
-        return base if base == lists.BASE else None
-    return lists.published_lists(manifest.model, manifest.source)
+def paper(site: ModelSite, at: PaperAt, ask: PaperArguments) -> PaperView:  # noqa: ARG001
+    """The lists that the paper printed of a model (GPT-2 medium, and GPT-2 after fine-tuning): of each, how many
+    entries are printed, how many of them are among our first ones, and where our list is.
 
-
-def paper_view(
-    index: Index,
-    compared_as: str | None = None,
-    lens: str = "dot",
-    chosen: str | None = None,
-    differences: Sequence[str] = (),
-) -> PaperView:
-    """Compare all printed lists, or the `chosen` one, such as vo/21/7, entry by entry. `differences` names indexes."""
+    With `list`, one printed list entry by entry, with the rank of each entry in ours."""
+    index, lens, chosen = site.index, ask.lens, ask.chosen
     check_lens(index, lens)
-    own = lists_of(index.manifest)
-    published = compared_as or own
+    own = lists.lists_of(index.manifest)
+    published = ask.compared_as or own
     listed = [each for each in _printed_lists() if published == lists.MEDIUM and chosen in (None, each.address)]
     if chosen and not listed:
         printed = ", ".join(each.address for each, _ in zip(_printed_lists(), range(3), strict=False))
@@ -162,8 +193,13 @@ def paper_view(
         printed=rows,
         entries=[entry for _, entries in compared for entry in entries] if chosen else [],
         chosen=chosen,
-        differences=[*differences],
+        differences=_tuned_from_base(site.library) if published == lists.BASE else [],
     )
+
+
+def _tuned_from_base(library: Library) -> list[str]:
+    """Return the names of differences whose tuned model was fine-tuned from GPT-2."""
+    return [card.model for card in library.cards() if card.tuned and lists.published_lists(card.base, "") == lists.BASE]
 
 
 def _printed_lists() -> Iterator[_Listed]:
@@ -276,3 +312,29 @@ def _changed(index: Index, kind: str, layer: int | None, lens: str) -> tuple[Cal
         return addresses.link("subhead", model, layer, *index.shape.head_and_subhead(ours, number), lens=lens)
 
     return page, np.concatenate([shard.first_ids(ours, order, lens, CHANGED_TOKENS, end) for end in ENDS], axis=1)
+
+
+LIST_COLUMNS = (
+    Column("address", get=lambda row: row.address, heading="list"),
+    Column("column", get=lambda row: row.column),
+    Column("section", get=lambda row: row.section, heading="in the paper"),
+    Column("printed", get=lambda row: row.printed),
+    Column("found", get=lambda row: row.found),
+    Column("of", get=lambda row: row.of),
+    Column("among", get=lambda row: row.among, heading="among our first"),
+    Column("by_chance", "number", get=lambda row: row.by_chance, heading="by chance"),
+    Column("why_not", get=lambda row: row.why_not, heading="not compared, because"),
+    Column("ours", get=lambda row: row.ours, heading="our list"),
+)
+ENTRY_COLUMNS = (
+    Column("column", get=lambda entry: entry.column),
+    Column("first_token", "token", get=lambda entry: entry.tokens[0], heading="printed"),
+    Column("second_token", "token", get=lambda entry: entry.tokens[1] if entry.tokens[1:] else None, heading="second"),
+    Column("doubtful", get=lambda entry: "may be misread" if entry.doubtful else "", heading="doubt"),
+    Column("rank", get=lambda entry: entry.rank, heading="our rank"),
+)
+
+PAPER = Page(
+    name="paper", title="The paper beside it", at=PaperAt, arguments=PaperArguments, view=PaperView, make=paper,
+    version=lambda site: f"{_tuned_from_base(site.library)}", is_slow=True,
+)  # fmt: skip

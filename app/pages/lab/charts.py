@@ -1,24 +1,14 @@
-"""The charts of the paper's measurements. A colour is a lens, or a way to invert the embedding; dashes are what chance
-gives, or another way to draw samples."""
+"""The charts of the paper's measurements. A colour stands for a lens, or for a way to invert the embedding; dashes
+stand for what chance gives, or for another way to draw samples."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
 from lexiscope.app.html.numbers import percent, thousands
-from lexiscope.app.views.lab import LabView
-from lexiscope.precompute.index.lab_record import (
-    CoveragePart,
-    Coverages,
-    CoveragesOfLens,
-    InversePart,
-    KeepK,
-    Similarities,
-    SimilaritiesOfLens,
-    SimilarityPart,
-)
-from lexiscope.precompute.paper.lists import PrintedNumber, numbers
+from lexiscope.precompute.index.lab_record import CoveragePart, InversePart, KeepK, SimilarityPart
+from lexiscope.precompute.paper.lists import printed_number
 
 LENSES: dict[str, tuple[Colour, Mark]] = {"dot": ("first", "circle"), "cosine": ("second", "square")}
 COMPARED: dict[str, str] = {"ff": "FF keys and values", "vo": "w_v and w_o", "qk": "w_q and w_k"}
@@ -28,28 +18,15 @@ Target = Literal["own", "last"]
 TARGETS: tuple[Target, ...] = ("own", "last")
 
 
-def printed(name: str) -> PrintedNumber:
-    """A number of the paper by its id."""
-    return next(number for number in numbers() if number.id == name)
-
-
 def ratio(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
-def of_lenses(similarity: SimilarityPart, compared: str) -> Iterator[tuple[str, Similarities]]:
-    """The similarities of each lens that was measured."""
+def of_lenses(part: SimilarityPart | CoveragePart, kind: str) -> Iterator[tuple[str, Any]]:
+    """What was measured of a kind of vectors, by lens."""
     for lens in LENSES:
-        of: SimilaritiesOfLens | None = similarity.of_lens(lens)
-        if of and (similarities := getattr(of, compared)):
-            yield lens, similarities
-
-
-def coverage_of_lenses(coverage: CoveragePart, kind: str) -> Iterator[tuple[str, Coverages]]:
-    for lens in LENSES:
-        of: CoveragesOfLens | None = coverage.of_lens(lens)
-        if of and (coverages := getattr(of, kind)):
-            yield lens, coverages
+        if of := getattr(part.of_lens(lens), kind, None):
+            yield lens, of
 
 
 def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
@@ -59,7 +36,7 @@ def samples(inverse: InversePart) -> Iterator[tuple[str, KeepK]]:
 
 
 def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
-    """Of each pair of kinds, and of how many neurons share the most."""
+    """Draw the similarity of each pair of kinds, and how many neurons have much in common."""
     charts = []
     for compared, name in COMPARED.items():
         lines = []
@@ -81,14 +58,14 @@ def similarity_charts(similarity: SimilarityPart) -> list[LineChart]:
             Line(f"{lens}, shuffled (mean alone)", "shuffled", of.shuffled_common_15, colour, "none", dashed=True)
         )
     if lines:
-        levels = [Level("the paper", printed("ff_overlap_share_of_pairs").value)]
+        levels = [Level("the paper", printed_number("ff_overlap_share_of_pairs").value)]
         title = f"Neurons with 15% of the {similarity.k} in common"
         charts.append(LineChart(title, "layer", range(len(lines[0].values)), lines, percent, levels))
     return charts
 
 
 def inverse_charts(inverse: InversePart) -> list[LineChart]:
-    """Of each sort of samples; those of normal vectors have the paper's two figures."""
+    """Draw a chart for each sort of samples; that of normal vectors has the paper's two figures."""
     charts = []
     for sample, of in samples(inverse):
         lines = [
@@ -102,8 +79,8 @@ def inverse_charts(inverse: InversePart) -> list[LineChart]:
             for way, values, colour in same
             if values
         ]
-        k = printed("keepk_k").value
-        levels = [Level("the paper", printed(f"keepk_score_{way}").value, at=k) for way in ("transpose", "pinv")]
+        k = printed_number("keepk_k").value
+        levels = [Level("the paper", printed_number(f"keepk_score_{way}").value, at=k) for way in ("transpose", "pinv")]
         inside = sample == "normal" and of.k[0] <= k <= of.k[-1]
         title = f"keep-k cosine, {SAMPLES[sample]}"
         charts.append(
@@ -113,11 +90,11 @@ def inverse_charts(inverse: InversePart) -> list[LineChart]:
 
 
 def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
-    """Of each kind of vectors, against the state after their own layer or after the last one."""
+    """Draw the coverage by each kind of vectors, of the state after their own layer or after the last one."""
     charts = []
     for kind, name in COVERING.items():
         lines = []
-        for lens, of in coverage_of_lenses(coverage, kind):
+        for lens, of in of_lenses(coverage, kind):
             colour, mark = LENSES[lens]
             for which, chance in ((target, ""), (f"{target}_random", ", random state")):
                 mean, sd = getattr(of, which), getattr(of, f"{which}_sd")
@@ -146,7 +123,7 @@ def numbers_beside(charts: Sequence[LineChart]) -> ChartNumbers:
     k: float | None = None
     for chart in charts:
         if chart.logarithmic:
-            known = printed("keepk_k").value
+            known = printed_number("keepk_k").value
             k = known if known in chart.along else chart.along[-1]
         found = {}
         for line in chart.lines:
@@ -160,15 +137,7 @@ def numbers_beside(charts: Sequence[LineChart]) -> ChartNumbers:
     return ChartNumbers(caption, [*lines], [(title, [found.get(name, "") for name in lines]) for title, found in rows])
 
 
-def figure_rows(view: LabView) -> list[list[LineChart]]:
-    """The rows of a figure: those of a measurement that was not made are not there."""
-    rows = [similarity_charts(view.similarity)] if view.similarity else []
-    rows += [inverse_charts(view.inverse)] if view.inverse else []
-    rows += [coverage_charts(view.coverage, target) for target in TARGETS] if view.coverage else []
-    return rows
-
-
 def _beside(mean: Sequence[float | None], sd: Sequence[float | None], sign: int) -> list[float | None]:
-    """A standard deviation away, and between 0 and 1."""
+    """Return the values a standard deviation away from the mean, kept between 0 and 1."""
     pairs = zip(mean, sd, strict=True)
     return [None if at is None or off is None else min(1.0, max(0.0, at + sign * off)) for at, off in pairs]

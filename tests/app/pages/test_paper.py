@@ -7,13 +7,21 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from lexiscope.app.views.paper import PaperView, PrintedList, paper_view
+from lexiscope.app.library.library import Library
+from lexiscope.app.pages.page import ModelSite, find_pages
+from lexiscope.app.pages.paper import PaperArguments, PaperAt, PaperView, PrintedList, paper
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.paper import lists
 from tests.support import planted
 
 pytestmark = pytest.mark.slow
+find_pages()  # rows link to other pages
+
+
+def paper_view(index: Index, compared_as: str | None = None, chosen: str | None = None) -> PaperView:
+    ask = PaperArguments.model_validate({"lens": "dot", "as": compared_as, "list": chosen})
+    return paper(ModelSite(index=index, library=Library(index.folder.parent)), PaperAt(), ask)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,1 @@
+"""The lab: the paper's measurements of one model."""

@@ -1,0 +1,170 @@
+"""The paper's measurements of one model: similarity of lists, keep-k inverse, coverage."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from lexiscope.app.addresses import FIGURE_FORMATS
+from lexiscope.app.formats.table import Column, Table, constant, csv_order
+from lexiscope.app.html.line_chart import LineChart
+from lexiscope.app.library.labs import lab_of, lab_version
+from lexiscope.app.pages.lab.charts import (
+    COVERING,
+    SAMPLES,
+    TARGETS,
+    ChartNumbers,
+    coverage_charts,
+    inverse_charts,
+    numbers_beside,
+    similarity_charts,
+)
+from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.tokens import PAGE_ONLY, ViewOfModel
+from lexiscope.precompute.index.lab_record import (
+    CoveragePart,
+    Coverages,
+    InversePart,
+    LabRecord,
+    Similarities,
+    SimilarityPart,
+)
+from lexiscope.precompute.shape import LENSES
+
+Figure = Literal["similarity", "inverse", "coverage"]
+FIGURES: tuple[Figure, ...] = ("similarity", "inverse", "coverage")
+COMPARED = {"ff": "ff_key with ff_value", "vo": "w_v with w_o", "qk": "w_q with w_k"}
+KEEP_K = ("k", "transpose", "pseudo", "transpose_same", "pseudo_same")
+HEADINGS = {
+    "shuffled_low": "smallest", "shuffled_high": "largest", "matched_bottom": "with bottom",
+    "shuffled_bottom": "shuffled with bottom", "share_15": "Sim ≥ .15", "shuffled_15": "shuffled ≥ .15",
+    "common_15": "15% in common", "shuffled_common_15": "shuffled 15% in common", "own_random": "random",
+    "last_random": "last, random", "own_sd": "own ±", "own_random_sd": "random ±", "last_sd": "last ±",
+    "last_random_sd": "last, random ±", "pseudo": "pseudo-inverse",
+    "transpose_same": "transpose, one sample", "pseudo_same": "pseudo-inverse, one sample",
+}  # fmt: skip
+
+NOT_MEASURED: Any = Field(description="null if it was not measured, or if another `figure` alone was asked for")
+
+
+class LabAt(Address):
+    pattern = "lab"
+
+
+class LabArguments(Arguments):
+    figure: Annotated[Figure | None, Field(description="One measurement alone; the others are then null")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabView(ViewOfModel):
+    figure: Annotated[Figure | None, Field(description="If one measurement alone was asked for")]
+    similarity: Annotated[SimilarityPart | None, NOT_MEASURED]
+    inverse: Annotated[InversePart | None, NOT_MEASURED]
+    coverage: Annotated[CoveragePart | None, NOT_MEASURED]
+    fault: Annotated[str, Field(description='Why what was measured cannot be shown; "" if it can')]
+    command: Annotated[str, PAGE_ONLY]  # that measures
+    runs: Annotated[bool, PAGE_ONLY]  # whether the model can run on texts: a difference cannot
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        """The measurements that the page is about, made or not."""
+        return (self.figure,) if self.figure else FIGURES
+
+    def charts(self, figure: Figure) -> list[list[LineChart]]:
+        """Return the charts of a measurement, row by row; none of one that was not made."""
+        if figure == "similarity":
+            return [similarity_charts(self.similarity)] if self.similarity else []
+        if figure == "inverse":
+            return [inverse_charts(self.inverse)] if self.inverse else []
+        return [coverage_charts(self.coverage, target) for target in TARGETS] if self.coverage else []
+
+    def chart_rows(self) -> list[list[LineChart]]:
+        """Return the rows of charts of all measurements, for a figure."""
+        return [row for figure in FIGURES for row in self.charts(figure)]
+
+    def numbers_beside(self, charts: Sequence[LineChart]) -> ChartNumbers:
+        return numbers_beside(charts)
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model}
+
+    def tables(self) -> list[Table]:
+        first = csv_order("figure", "lens", "kind", "layer", "k")
+        return [first, *(table for figure in FIGURES for table in self.numbers(figure))]
+
+    def numbers(self, figure: Figure) -> list[Table]:
+        """Return the tables of one measurement: a row for each layer, or for each k."""
+        if figure == "similarity" and (similarity := self.similarity):
+            return [
+                _by_layer(f"Sim_{similarity.k} of {COMPARED[kind]}, lens {lens}", figure, lens, kind, of)
+                for lens, kind, of in _measured(similarity, COMPARED)
+            ]
+        if figure == "coverage" and (coverage := self.coverage):
+            return [
+                _by_layer(f"R_{coverage.k} of {kind}, m = {coverage.m}, lens {lens}", figure, lens, kind, of)
+                for lens, kind, of in _measured(coverage, COVERING)
+            ]
+        return [*_keep_k(self.inverse)] if figure == "inverse" and self.inverse else []
+
+
+def lab(site: ModelSite, at: LabAt, ask: LabArguments) -> LabView:  # noqa: ARG001
+    """The paper's measurements of this model, as `lexiscope lab` made them: how similar lists are, how well the
+    transpose inverts the embedding, how much of a state active vectors cover. With `.svg` it is a figure of charts."""
+    index, figure = site.index, ask.figure
+    measured = lab_of(index)
+    record = measured.record or LabRecord.of(index.manifest)
+    return LabView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        figure=figure,
+        similarity=record.similarity if figure in (None, "similarity") else None,
+        inverse=record.inverse if figure in (None, "inverse") else None,
+        coverage=record.coverage if figure in (None, "coverage") else None,
+        fault=measured.fault,
+        command=f"lexiscope lab {index.manifest.model}",
+        runs=not index.stored.difference,
+    )
+
+
+def _keep_k(inverse: InversePart) -> Iterator[Table]:
+    for sample in SAMPLES:
+        if of := getattr(inverse, sample):
+            names = [name for name in KEEP_K if getattr(of, name) is not None]
+            columns = (constant("figure", "inverse"), constant("kind", sample), *map(_number, names))
+            measured = zip(*(getattr(of, name) for name in names), strict=True)
+            rows = [dict(zip(names, row, strict=True)) for row in measured]
+            yield Table(f"keep-k cosine of {of.samples} {sample} samples", columns, rows)
+
+
+def _measured(measurement: SimilarityPart | CoveragePart, kinds: Iterable[str]) -> Iterator[tuple[str, str, Any]]:
+    """Return what was measured of each lens and kind, if anything."""
+    for lens, kind in product(LENSES, kinds):
+        if of := getattr(measurement.of_lens(lens), kind, None):
+            yield lens, kind, of
+
+
+def _by_layer(title: str, figure: str, lens: str, kind: str, of: Similarities | Coverages) -> Table:
+    says = (constant("figure", figure), constant("lens", lens), constant("kind", kind))
+    names = list(type(of).model_fields)
+    return Table(title, (*says, Column("layer", "number"), *map(_number, names)), list(_rows(of, names)))
+
+
+def _rows(of: BaseModel, names: list[str]) -> Iterator[dict[str, Any]]:
+    columns = [getattr(of, name) for name in names]
+    for layer, numbers in enumerate(zip(*columns, strict=True)):
+        if any(number is not None for number in numbers):
+            yield {"layer": layer, **dict(zip(names, numbers, strict=True))}
+
+
+def _number(name: str) -> Column:
+    return Column(name, "number", heading=HEADINGS.get(name, ""))
+
+
+LAB = Page(
+    name="lab", title="Lab", at=LabAt, arguments=LabArguments, view=LabView, make=lab, formats=FIGURE_FORMATS,
+    version=lambda site: lab_version(site.index),
+)  # fmt: skip
