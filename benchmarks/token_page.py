@@ -11,7 +11,8 @@ import numpy as np
 from benchmarks.figures import Figure, seconds
 from benchmarks.random_index import D_VOCAB, gpt2_shape, write_random_index
 from lexiscope.app.library.library import Library
-from lexiscope.app.views.token import FIRST_LISTINGS, FIRST_PAIRS, TokenView, token_view
+from lexiscope.app.pages.page import ModelSite
+from lexiscope.app.pages.token import FIRST_LISTINGS, FIRST_PAIRS, TOKEN, TokenAt, TokenView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.shape import ENDS, MATRICES
@@ -26,13 +27,18 @@ Row = tuple[float, ...]
 Found = dict[tuple[str, ...], tuple[int, list[Row]]]  # of a kind and end, and of a matrix: how many, and the best
 
 
+def token_view(site: ModelSite, token: int) -> TokenView:
+    return TOKEN.view_of(site, TokenAt(token=token), {"lens": "dot"})
+
+
 def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
     """Measure pages of ever new tokens. A scan of all lists must find what is on the page, and nothing else."""
     folder = write_random_index(scratch, "random-large", gpt2_shape(LAYERS, 1280, 20), tokenizer)
-    index = Library(scratch, every=3600).index(folder.name)
+    library = Library(scratch, every=3600)
+    site = ModelSite(library=library, index=(index := library.index(folder.name)))
     tokens = iter(random.Random(0).sample(range(HUB), ROUNDS * PAGES + 1))
     for token in (next(tokens), HUB):
-        page = on_the_page(token_view(index, token))
+        page = on_the_page(token_view(site, token))
         if any(scan(index, token, where) != page for where in (anywhere, anywhere_flat)):
             raise AssertionError(f"scanning finds something else for token {token}")
     ours, hub, scanned, flat = [], [], [], []
@@ -40,8 +46,8 @@ def figures(scratch: Path, tokenizer: Path) -> Iterator[Figure]:
         batch = [next(tokens) for _ in range(PAGES)]
         scanned.append(seconds(partial(scan, index, batch[0], anywhere), REPEATS))
         flat.append(seconds(partial(scan, index, batch[0], anywhere_flat), REPEATS))
-        ours += [seconds(partial(token_view, index, token), REPEATS) for token in batch]
-        hub.append(seconds(partial(token_view, index, HUB), PAGES))
+        ours += [seconds(partial(token_view, site, token), REPEATS) for token in batch]
+        hub.append(seconds(partial(token_view, site, HUB), PAGES))
     opening = seconds(lambda: Index.open(folder), REPEATS)
     yield Figure(f"Index.open, {LAYERS} layers of GPT-2 large's size", 1000 * opening, 50, unit="ms")
     yield Figure(f"token page, {LAYERS} layers of GPT-2 large's size, median", 1000 * median(ours), 30, unit="ms")

@@ -136,20 +136,19 @@ def _view(
     from lexiscope.app.library.library import Library
     from lexiscope.app.pages.page import ModelSite, find_pages
 
-    lens, preset, token = query["lens"], preset or query.get("preset", "all"), query.get("token")
     if kind == "layer":
         from lexiscope.app.views.layer import layer_view
 
+        token = query.get("token")
         sort = query.get("sort", "neuron")
-        return layer_view(index, numbers[0], lens, sort, None if token is None else int(token), size=k)
-    if kind == "token":
-        from lexiscope.app.views.token import token_view
-
-        return token_view(index, numbers[0], lens, preset, query.get("kind"), size=k)
+        return layer_view(index, numbers[0], query["lens"], sort, None if token is None else int(token), size=k)
     names = {"ff": "neuron", "sub": "subhead", "svd": "direction", "vo": "pairs", "qk": "pairs"}
     page = find_pages()[names.get(kind, kind)]
     at = page.at.model_validate(dict(zip(page.at.model_fields, [*numbers, kind], strict=False)))
-    stored = index.manifest.pairs if kind in MATRICES else index.manifest.k
-    ask = page.arguments.model_validate({"lens": lens, "preset": preset, "k": min(k or stored, stored) or None})
-    view: View = page.make(ModelSite(index=index, library=Library(index.folder.parent)), at, ask)
+    asked = {name: value for name, value in query.items() if name not in ("k", "page")}
+    if "k" in page.arguments.left_out():  # how long a list is; otherwise it is how many rows a table has
+        stored = index.manifest.pairs if kind in MATRICES else index.manifest.k
+        asked["k"] = min(k or stored, stored) or None
+    site = ModelSite(index=index, library=Library(index.folder.parent), rows=k or "all")
+    view: View = page.view_of(site, at, asked | {"preset": preset or query.get("preset")})
     return view

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from lexiscope.app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
-from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
+from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
 from lexiscope.app.library.library import ModelCard
 from lexiscope.app.views.first_words import FIRST as FIRST_WORDS
 from lexiscope.app.views.home import HomeView
@@ -15,18 +15,11 @@ from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.parse_address import vector_name
 from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.similarity import TELLING
-from lexiscope.app.views.token import Role, TokenView
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import Token
 from lexiscope.app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.index.stored import Stored
-
-ROLES: dict[Role, str] = {
-    "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",
-    "positive": "turn positive on", "negative": "turn negative on",
-}  # fmt: skip
-
 
 LAYER_COLUMNS = (
     Column("neuron", "number", tip="neuron", sort="neuron"),
@@ -176,34 +169,6 @@ FIRST_PAIR = (
     Column("first_from", "token", get=lambda row: (row["first"] or {}).get("from"), audience="programs"),
     Column("first_to", "token", get=lambda row: (row["first"] or {}).get("to"), audience="programs"),
 )
-
-
-def token_tables(view: TokenView) -> list[Table]:
-    name = f"{view.model}, token {view.token['id']} {visible(view.token['token'])}"
-    listing = (*_data("kind"), *VECTOR_COLUMNS, Column("rank", "number"), SCORE, FIRST_TOKENS)
-    other = Column("other", "token")
-    mapped = (
-        constant("role", "maps"), *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"),
-        Column("side"), other, *PLACE_IN_LIST, *FIRST_PAIR,
-    )  # fmt: skip
-    order: tuple[Column | str, ...] = (
-        "role", "end", "kind", "layer", "index", "head", "subhead", "rank", "score", "side", other,
-        FIRST_TOKENS, *FIRST_PAIR, "direction",
-    )  # fmt: skip
-    return [
-        csv_order(*order),
-        *(
-            Table(
-                f"{name}: {role.kind} that {ROLES[role.role]} it ({view.lens})",
-                (constant("role", role.role), constant("end", role.end), *listing),
-                role.places,
-                says_nothing_of=("preset",),
-            )
-            for role in view.roles
-            if role.places
-        ),
-        Table(f"{name}: heads that map it ({view.lens}, {view.preset})", mapped, view.pairs or ()),
-    ]
 
 
 def search_tables(view: SearchView) -> list[Table]:

@@ -14,7 +14,6 @@ from lexiscope.app.formats.stored_tables import (
     layer_tables,
     model_tables,
     search_tables,
-    token_tables,
 )
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
@@ -28,7 +27,6 @@ from lexiscope.app.views.relation import RelationView
 from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.seeds import SeedsView
 from lexiscope.app.views.through_heads import ThroughHeadsView
-from lexiscope.app.views.token import TokenView
 from lexiscope.app.views.tokens import View, ViewOfModel
 from lexiscope.precompute.index.index import Index
 
@@ -58,8 +56,6 @@ def tables(view: View) -> list[Table]:
             return layer_tables(view)
         case LayerListsView():
             return layer_lists_tables(view)
-        case TokenView():
-            return token_tables(view)
         case SearchView():
             return search_tables(view)
         case ModelView():
@@ -92,9 +88,6 @@ def _about(view: View) -> dict[str, Any]:
         case LayerView() | LayerListsView():
             only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
             return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}
-        case TokenView():
-            token = {"token": view.token["token"], "token_id": view.token["id"]}
-            return {"model": view.model, **token, "lens": view.lens, "preset": view.preset}
         case ModelView():
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
         case ComparisonView():

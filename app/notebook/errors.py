@@ -6,15 +6,10 @@ LexiscopeError
 └── NeedsPackage   pandas, polars, pyarrow or torch is not installed
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
-
-M = TypeVar("M", bound=BaseModel)
+from lexiscope.precompute.errors import LexiscopeError, NotFound
 
 
 class Unreachable(LexiscopeError):
@@ -46,12 +41,3 @@ def needed_for(what: str, install: str) -> Iterator[None]:
         if (error.name or "").partition(".")[0] == "lexiscope":
             raise  # a fault of ours
         raise NeedsPackage(f"{what} needs {error.name}, which is not installed: pip install {install}") from None
-
-
-def checked(asked: type[M], fields: Mapping[str, Any]) -> M:
-    """What is asked of a model; BadRequest names an argument that is wrong."""
-    try:
-        return asked.model_validate(fields)
-    except ValidationError as error:
-        wrong = [f"{fault['loc'][0]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in error.errors()]
-        raise BadRequest("; ".join(wrong)) from None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from lexiscope.app.addresses import is_reserved
 from lexiscope.app.library.library import Library
-from lexiscope.app.notebook.errors import checked, needed_for, no_such_text
+from lexiscope.app.notebook.errors import needed_for, no_such_text
 from lexiscope.app.notebook.source import AskedLens
 from lexiscope.app.pages.head import HEAD, HeadAt, HeadView
-from lexiscope.app.pages.page import A, LensArguments, ModelSite, Page, Q, V
+from lexiscope.app.pages.page import A, ModelSite, Page, Q, V, checked
 from lexiscope.app.pages.pairs import PAIRS, PairsAt, PairsView
 from lexiscope.app.pages.parameter import (
     DIRECTION,
@@ -25,6 +25,7 @@ from lexiscope.app.pages.parameter import (
     SubheadAt,
     SubheadView,
 )
+from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
 from lexiscope.app.views.difference import check_can_run
 from lexiscope.app.views.first_tokens import unbuilt
 from lexiscope.app.views.hubs import hubs_of, without_hubs
@@ -33,7 +34,6 @@ from lexiscope.app.views.prompt import PromptView, prompt_view
 from lexiscope.app.views.search import SearchView, search_view, with_labels
 from lexiscope.app.views.seeds import SeedsView, seeds_view
 from lexiscope.app.views.stored_seeds import stored_seeds_view
-from lexiscope.app.views.token import TokenView, token_view
 from lexiscope.app.views.tokens import Token, token_of
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -103,11 +103,9 @@ class LocalSource:
 
     def _page(self, page: Page[A, Q, V], at: A, hide_hubs: bool, **asked: Any) -> V:
         """Make the view of a page, by the function that its route calls."""
-        ask = page.arguments.model_validate({name: value for name, value in asked.items() if value is not None})
 
         def make(index: Index) -> V:
-            site = ModelSite(index=index, library=self._library, hide_hubs=hide_hubs)
-            return page.make(site, at, ask.with_lens(index) if isinstance(ask, LensArguments) else ask)
+            return page.view_of(ModelSite(index=index, library=self._library, hide_hubs=hide_hubs), at, asked)
 
         return self._view(make, hide_hubs)
 
@@ -126,13 +124,7 @@ class LocalSource:
     def places(
         self, token: int, lens: AskedLens, preset: Preset, kind: str | None, page: int, hide_hubs: bool
     ) -> TokenView:
-        def make(index: Index) -> TokenView:
-            chosen = lens or index.stored.lens
-            return token_view(
-                index, token, chosen, preset, kind, page, hubs=hubs_of(index, chosen) if hide_hubs else frozenset()
-            )
-
-        return self._view(make, hide_hubs)
+        return self._page(TOKEN, TokenAt(token=token), hide_hubs, lens=lens, preset=preset, kind=kind, page=page)
 
     def search(self, q: str, lens: AskedLens, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
         def make(index: Index) -> SearchView:

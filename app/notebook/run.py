@@ -9,10 +9,10 @@ from lexiscope.app.formats.run_tables import panel_tables
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.tables import about, tables
 from lexiscope.app.notebook import frames
-from lexiscope.app.notebook.errors import checked
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import as_text
 from lexiscope.app.notebook.source import Source
+from lexiscope.app.pages.page import checked
 from lexiscope.app.views.prompt import Predicted, PromptView
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import Token

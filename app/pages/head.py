@@ -11,8 +11,7 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
-from lexiscope.app.html.glossary import tip
-from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
+from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import check_number, finite
 from lexiscope.app.views.difference import Change, matrix_change, minus_of, vector_changes
 from lexiscope.app.views.direction_coherence import BEST, direction_coherence, subhead_coherence
@@ -46,7 +45,7 @@ from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.index.shard_reader import Shard
-from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES, PRESETS, Preset
+from lexiscope.precompute.shape import DIRECTION_KINDS, DIRECTIONS, ENDS, MATRICES
 
 PAIRS, TOKENS = 20, 4  # of each end of a matrix, of each vector of a subhead or a direction
 PAPER_LENS, PAPER_PRESET = "dot", "all"  # a score and a choice of pairs as in the paper
@@ -79,10 +78,7 @@ class HeadAt(Address):
 
 
 class HeadArguments(LensArguments):
-    preset: Annotated[
-        Preset,
-        Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
-    ] = "all"
+    preset: AnyPreset = "all"
 
 
 class SubheadRow(TypedDict):

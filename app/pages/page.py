@@ -8,17 +8,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pkgutil import walk_packages
-from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from lexiscope.app.addresses import DATA_FORMATS, DECLARED, Declared, link
+from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
 from lexiscope.app.settings import Settings
 from lexiscope.app.views.hubs import hubs_of
 from lexiscope.app.views.tokens import View
-from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.errors import BadRequest, LexiscopeError
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.shape import PRESETS, Preset
 
 
 class Address(BaseModel):
@@ -26,6 +28,18 @@ class Address(BaseModel):
 
     model_config = ConfigDict(frozen=True)
     pattern: ClassVar[str]  # "ff/{layer:number}/{neuron:number}"
+
+
+B = TypeVar("B", bound=BaseModel)
+
+
+def checked(asked: type[B], values: Mapping[str, Any]) -> B:
+    """Return the model with these values; BadRequest names an argument that is wrong."""
+    try:
+        return asked.model_validate(values)
+    except ValidationError as error:
+        wrong = [f"{fault['loc'][0]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in error.errors()]
+        raise BadRequest("; ".join(wrong)) from None
 
 
 class Arguments(BaseModel):
@@ -67,6 +81,18 @@ class LensArguments(Arguments):
         return self if self.lens else self.model_copy(update={"lens": index.stored.lens})
 
 
+# Arguments that several pages take.
+AnyPreset: TypeAlias = Annotated[
+    Preset, Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS))
+]
+PageNumber: TypeAlias = Annotated[
+    int, Field(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them")
+]
+AnyKind: TypeAlias = Literal[
+    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk"
+]  # fmt: skip
+
+
 class Moved(Exception):
     """What was asked for is at another address of the site. A page's function raises it."""
 
@@ -84,12 +110,13 @@ class Site:
     format: str = "json"  # in which the view will leave
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
+    rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
     answers: Sequence[Any] = ()  # the worker's, to what the page's `asks` gave
     error: LexiscopeError | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
 
     def window(self, page: int, rows: int) -> tuple[int, int | None]:
         """Which page of a list to show, and of how many rows: a CSV is one page with all rows."""
-        return (1, None) if self.format == "csv" else (page, rows)
+        return (1, None) if self.format == "csv" or self.rows == "all" else (page, self.rows or rows)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +170,13 @@ class Page(Generic[A, Q, V]):
     def address(self, model: str, at: A, ask: Q) -> str:
         """The page's address: one view has one address, so that what is usual is left out."""
         return link(self.name, model, *dict(at).values(), **ask.query())
+
+    def view_of(self, site: Any, at: A, values: Mapping[str, Any]) -> V:
+        """Make the view from arguments by their names; None stands for one that is not given."""
+        ask = checked(self.arguments, {name: value for name, value in values.items() if value is not None})
+        if isinstance(ask, LensArguments) and isinstance(site, ModelSite):
+            ask = ask.with_lens(site.index)
+        return self.make(site, at, ask)
 
 
 _PAGES: dict[str, Page[Any, Any, Any]] = {}

@@ -9,8 +9,7 @@ from pydantic import Field
 from lexiscope.app.formats.difference_tables import change_columns
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import Table, constant
-from lexiscope.app.html.glossary import tip
-from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
+from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import list_length
 from lexiscope.app.views.difference import check_can_run, minus_of, size_text
 from lexiscope.app.views.label_copy import LabelEntry, pairs_entry
@@ -32,7 +31,6 @@ from lexiscope.app.views.vectors import CHANGE, UNCHANGED, Coherence
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
-from lexiscope.precompute.shape import PRESETS, Preset
 
 MOST_READ_AGAIN = 1000  # pairs that a worker reads in another way
 
@@ -45,10 +43,7 @@ class PairsAt(Address):
 
 
 class PairsArguments(LensArguments):
-    preset: Annotated[
-        Preset,
-        Field(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
-    ] = "all"
+    preset: AnyPreset = "all"
     k: Annotated[
         int | None,
         Field(ge=1, description=f"Entries per list, up to what the index stores; {PAIR_ENTRIES} if not given"),

@@ -32,7 +32,6 @@ HeadKind = Annotated[
     Path(description="The vectors of the labels, or of the step before them", examples=["classifier"]),
 ]
 HeadIndex = Annotated[int, Path(ge=0, description="A vector of that kind, from 0", examples=[1])]
-TokenId = Annotated[int, Path(ge=0, description="A token's id", examples=[2767])]
 
 Lens = Annotated[
     Literal["dot", "cosine"],
@@ -119,7 +118,6 @@ ListingKind: TypeAlias = Literal[
 MatchKind = Annotated[
     ListingKind | None, Query(description="Only vectors of this kind, or pairs of this matrix"), empty_is(None)
 ]
-TokenKind = Annotated[ListingKind | None, Query(description="Only this kind, and all of it, in pages"), empty_is(None)]
 VectorKind: TypeAlias = Literal[
     "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
 ]  # fmt: skip

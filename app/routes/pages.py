@@ -13,24 +13,10 @@ from lexiscope.app.views.layer import LayerView, layer_view, token_named
 from lexiscope.app.views.layer_lists import layer_lists_view
 from lexiscope.app.views.model import ModelView, model_view
 from lexiscope.app.views.search import SearchView, search_view, suggest_view, with_labels
-from lexiscope.app.views.token import TokenView, token_view
 from lexiscope.precompute.errors import BadRequest
 
 router = APIRouter(route_class=PageRoute)
 model_router = APIRouter(route_class=PageRoute)  # the last: its path could be many another
-
-
-@page(router, "/{model:name}/token/{token:number}", TokenView)
-async def token(
-    answer: ModelPage, index: ServedIndex, settings: SiteSettings, token: arg.TokenId,
-    lens: StoredLens, preset: arg.Preset = "all", kind: arg.TokenKind = None, page: arg.PageNumber = 1,
-) -> Response:  # fmt: skip
-    """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
-    answer.at(addresses.link("token", index.manifest.model, token, lens=lens, preset=preset, kind=kind, page=page))
-    window = answer.window(page, settings.token_rows)
-    return answer.show(
-        "token", await answer.make(token_view, index, token, lens, preset, kind, *window, answer.hidden_hubs(lens))
-    )
 
 
 @page(

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from tokenizers import Tokenizer
 
 from lexiscope.app import addresses
 from lexiscope.app.library.labels import ModelLabels
@@ -20,6 +19,9 @@ from lexiscope.app.views.vectors import NOT_STORED
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
 from lexiscope.precompute.index.tokens import TokenTable
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 GROUPS = 20  # of tokens like the search
 FIRST_LABELS = 20
@@ -77,7 +79,7 @@ def search_view(
     kind: str | None = None,
     page: int = 1,
     size: int | None = 50,
-    tokenizer: Tokenizer | None = None,
+    tokenizer: "Tokenizer | None" = None,
     hubs: frozenset[int] = frozenset(),
     live: bool = False,
 ) -> SearchView:
@@ -152,7 +154,7 @@ def _group(
     return TokenGroup(surface=tokens.surface(text) or text, match=how, tokens=tokens_of(tokens, ids))
 
 
-def _pieces(tokens: TokenTable, tokenizer: Tokenizer | None, texts: Sequence[str]) -> list[Token]:
+def _pieces(tokens: TokenTable, tokenizer: "Tokenizer | None", texts: Sequence[str]) -> list[Token]:
     """How the words that are no tokens are split, as they would be in a sentence."""
     if tokenizer is None or not texts:
         return []

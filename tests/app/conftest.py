@@ -1,4 +1,5 @@
-"""A real engine that tests of workers can hold up, loaded once; asynchronous tests run on asyncio."""
+"""A small index of each shape, for tests of pages; a real engine that tests of workers can hold up, loaded once;
+asynchronous tests run on asyncio."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from lexiscope.precompute.index.index import Index
 from tests.support.site import GPT2
 
 if TYPE_CHECKING:
@@ -33,3 +35,15 @@ def engine(loaded: "tuple[HeldEngine, str]") -> "Iterator[HeldEngine]":
     engine.given_up.clear()
     yield engine
     engine.hold.clear()
+
+
+@pytest.fixture(scope="session")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Index]:
+    from tests.support.lists import open_indexes
+
+    return open_indexes(tmp_path_factory.mktemp("views"))
+
+
+@pytest.fixture(scope="session")
+def index(indexes: dict[str, Index]) -> Index:
+    return indexes["gpt2-like"]

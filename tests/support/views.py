@@ -1,19 +1,27 @@
 """Views of pages, made from an index as the site makes them."""
 
-from typing import Any
+from typing import Any, Literal
 
 from lexiscope.app.library.library import Library
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.page import ModelSite, find_pages
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.pages.token import TokenView
 from lexiscope.precompute.index.index import Index
 
 
-def make_view(index: Index, name: str, numbers: dict[str, Any], hide_hubs: bool = False, **arguments: Any) -> Any:
+def make_view(
+    index: Index,
+    name: str,
+    numbers: dict[str, Any],
+    hide_hubs: bool = False,
+    rows: int | Literal["all"] | None = None,
+    **arguments: Any,
+) -> Any:
     page = find_pages()[name]
-    site = ModelSite(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs)
-    return page.make(site, page.at.model_validate(numbers), page.arguments.model_validate(arguments))
+    site = ModelSite(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs, rows=rows)
+    return page.view_of(site, page.at.model_validate(numbers), arguments)
 
 
 def neuron_view(index: Index, layer: int, neuron: int, lens: str = "dot", k: int | None = None) -> NeuronView:
@@ -53,5 +61,21 @@ def head_view(
 ) -> HeadView:
     view: HeadView = make_view(
         index, "head", {"layer": layer, "head": head}, hide_hubs=hide_hubs, lens=lens, preset=preset
+    )
+    return view
+
+
+def token_view(
+    index: Index,
+    token: int,
+    lens: str = "dot",
+    preset: str = "all",
+    kind: str | None = None,
+    page: int = 1,
+    size: int | None = 100,
+) -> TokenView:
+    """Without a size, all that is listed is on one page."""
+    view: TokenView = make_view(
+        index, "token", {"token": token}, rows=size or "all", lens=lens, preset=preset, kind=kind, page=page
     )
     return view

@@ -18,9 +18,9 @@ from tokenizers import Tokenizer, models
 from lexiscope.app.addresses import is_reserved
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.library.library import Library, architecture_name
+from lexiscope.app.pages.token import TokenView
 from lexiscope.app.views.layer import layer_view
 from lexiscope.app.views.search import search_view
-from lexiscope.app.views.token import TokenView, token_view
 from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from lexiscope.precompute.index import manifest_entries
@@ -28,7 +28,7 @@ from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER
 from lexiscope.precompute.index.model_names import DEMO_NAME
 from tests.support.site import visit
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
-from tests.support.views import neuron_view
+from tests.support.views import neuron_view, token_view
 
 LAYERS = (0, 1, 3)
 

@@ -7,11 +7,10 @@ import pytest
 from lexiscope.app.views.layer import layer_view
 from lexiscope.app.views.model import model_view
 from lexiscope.app.views.search import search_view
-from lexiscope.app.views.token import token_view
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from tests.support.synthetic import D_VOCAB
-from tests.support.views import head_view, neuron_view, pairs_view, subhead_view
+from tests.support.views import head_view, neuron_view, pairs_view, subhead_view, token_view
 
 
 @pytest.mark.parametrize(("view", "arguments", "said"), [

@@ -12,7 +12,6 @@ from lexiscope.app.views.hubs import hubs_of, without_hubs
 from lexiscope.app.views.prompt import prompt_form
 from lexiscope.app.views.seeds import seeds_view
 from lexiscope.app.views.through_heads import through_heads_view
-from lexiscope.app.views.token import token_view
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
@@ -27,6 +26,7 @@ from lexiscope.precompute.live.wire.answers import (
 from lexiscope.precompute.live.wire.asks import PromptArguments
 from tests.support.crowded import BYTE, DOG, make
 from tests.support.synthetic import D_VOCAB, make_manifest, write_index
+from tests.support.views import token_view
 
 LISTED = tuple(Scored(id=token, score=9.0 - at) for at, token in enumerate((BYTE, 40, DOG, 41, 42)))
 READING = HeadReading(layer=1, head=0, writes=LISTED, seeks=LISTED[1:2], writes_alike=None, seeks_alike=None)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lexiscope.app.pages.token import FIRST_LISTINGS, FIRST_PAIRS
 from lexiscope.app.views.first_words import FIRST
-from lexiscope.app.views.token import FIRST_LISTINGS, FIRST_PAIRS, token_view
 from lexiscope.precompute.build.inverted import invert_pairs
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index import tensor_file
@@ -28,6 +28,7 @@ from tests.support.lists import (
     token,
 )
 from tests.support.synthetic import D_VOCAB, PADDING, make_manifest, rewrite_shard, shard_arrays, write_index
+from tests.support.views import token_view
 
 ROLES = {
     ("reads", "top"): "reads",

@@ -1,16 +1,27 @@
 """A token's page: the vectors that read, write, avoid or suppress it, the heads that map it, and tokens like it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
+from lexiscope.app.formats.stored_tables import (
+    FIRST_TOKENS,
+    HEAD_COLUMNS,
+    PLACE_IN_LIST,
+    VECTOR_COLUMNS,
+)
+from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
+from lexiscope.app.pages.page import Address, AnyKind, AnyPreset, LensArguments, ModelSite, Page, PageNumber
 from lexiscope.app.views.checks import count_pages, page_slice
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
 from lexiscope.app.views.hubs import split_nearest
 from lexiscope.app.views.token_search import token_search
+from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair, ViewOfModel, scored_tokens, token_of, tokens_of
 from lexiscope.app.views.vector_place import InHead, in_head
 from lexiscope.app.views.vectors import NOT_STORED
@@ -20,8 +31,7 @@ from lexiscope.precompute.index.lookup import look_up_token
 from lexiscope.precompute.index.lookup.pairs import PairListings
 from lexiscope.precompute.index.lookup.vectors import VectorListings
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
-from lexiscope.precompute.index.stored import position
-from lexiscope.precompute.shape import ENDS, HUB_FACTOR, MATRICES, PRESETS, SIDES
+from lexiscope.precompute.shape import ENDS, HUB_FACTOR, MATRICES, SIDES
 
 Role = Literal["reads", "writes", "avoids", "suppresses", "positive", "negative"]
 ROLES: dict[tuple[str, str], Role] = {
@@ -32,7 +42,22 @@ ROLES: dict[tuple[str, str], Role] = {
     ("ff_up", "top"): "positive",
     ("ff_up", "bottom"): "negative",
 }
+VERBS: Mapping[Role, str] = {
+    "reads": "read", "writes": "write", "avoids": "avoid", "suppresses": "suppress",
+    "positive": "turn positive on", "negative": "turn negative on",
+}  # fmt: skip
 FIRST_LISTINGS, FIRST_PAIRS = 10, 20  # of each kind and end, and of each matrix, on a page of all kinds
+
+
+class TokenAt(Address):
+    pattern = "token/{token:number}"
+    token: Annotated[int, Field(description="A token's id", examples=[2767])]
+
+
+class TokenArguments(LensArguments):
+    preset: AnyPreset = "all"
+    kind: Annotated[AnyKind | None, Field(description="Only this kind, and all of it, in pages")] = None
+    page: PageNumber = 1
 
 
 class Listing(InHead):
@@ -98,22 +123,51 @@ class TokenView(ViewOfModel):
     totals: Annotated[dict[str, int], Field(description="Of the pairs, by matrix")]
     hub: Annotated[float | None, Field(description="In how many times more lists than usual, if that is very many")]
 
+    @property
+    def largest_score(self) -> float:
+        """The largest score of all listings, in size."""
+        return max((abs(listing["score"]) for role in self.roles for listing in role.places), default=0.0)
 
-def token_view(
-    index: Index,
-    token: int,
-    lens: str = "dot",
-    preset: str = "all",
-    kind: str | None = None,
-    page: int = 1,
-    size: int | None = 100,
-    hubs: frozenset[int] = frozenset(),
-) -> TokenView:
-    """A `size` of None: everything on one page. Hubs that are given are skipped among first tokens."""
-    raw = index.tokens.raw(token)
+    def about(self) -> dict[str, Any]:
+        token = {"token": self.token["token"], "token_id": self.token["id"]}
+        return {"model": self.model, **token, "lens": self.lens, "preset": self.preset}
+
+    def tables(self) -> list[Table]:
+        name = f"{self.model}, token {self.token['id']} {visible(self.token['token'])}"
+        kind = Column("kind", audience="programs")
+        listing = (kind, *VECTOR_COLUMNS, Column("rank", "number"), SCORE, FIRST_TOKENS)
+        other = Column("other", "token")
+        mapped = (
+            constant("role", "maps"), *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"),
+            Column("side"), other, *PLACE_IN_LIST, *FIRST_PAIR_COLUMNS,
+        )  # fmt: skip
+        order: tuple[Column | str, ...] = (
+            "role", "end", "kind", "layer", "index", "head", "subhead", "rank", "score", "side", other,
+            FIRST_TOKENS, *FIRST_PAIR_COLUMNS, "direction",
+        )  # fmt: skip
+        return [
+            csv_order(*order),
+            *(
+                Table(
+                    f"{name}: {role.kind} that {VERBS[role.role]} it ({self.lens})",
+                    (constant("role", role.role), constant("end", role.end), *listing),
+                    role.places,
+                    says_nothing_of=("preset",),
+                )
+                for role in self.roles
+                if role.places
+            ),
+            Table(f"{name}: heads that map it ({self.lens}, {self.preset})", mapped, self.pairs or ()),
+        ]
+
+
+def token(site: ModelSite, at: TokenAt, ask: TokenArguments) -> TokenView:
+    """A token: which parameters read, write, avoid or suppress it, and which heads map from it or to it."""
+    index, token, lens, preset, kind = site.index, at.token, ask.lens, ask.preset, ask.kind
+    page, size = site.window(ask.page, site.settings.token_rows)
+    hubs = site.hubs(lens)  # skipped among first tokens
+    raw, shape = index.tokens.raw(token), index.shape
     check_lens(index, lens)
-    position("preset", preset, PRESETS)
-    shape = index.shape
     if kind is not None:
         check_kinds(index, kind)
     vector_part, pair_part = _shown_slices(kind, page, size)
@@ -231,3 +285,8 @@ def _nearest(index: Index, token: int) -> tuple[list[ScoredToken], list[Token]] 
         return None
     ids, scores = neighbours
     return split_nearest(index, scored_tokens(index.tokens, ids.tolist(), scores.tolist()))
+
+
+TOKEN = Page(
+    name="token", title="Token #{token}", at=TokenAt, arguments=TokenArguments, view=TokenView, make=token,
+)  # fmt: skip
