@@ -75,11 +75,11 @@ def _live(folder: Path) -> list[str]:
     panels: tuple[PanelName, ...] = ("evolution", "neurons", "patterns")
     ask = PromptAsk(text=PROMPT, panel=panels, k=50, neuron=neuron, layer=1, convention="exact", position=4)
     (answer,) = engine.prompts([ask])
-    assert isinstance(answer, PromptAnswer)
-    assert answer.neuron is not None
+    assert isinstance(answer, dict)
+    assert answer["neuron"] is not None
     with torch.inference_mode():
         run(engine.weights, padded, [len(tokens), len(longer)], [(), ()], compare)
-    coefficients = _off(torch.tensor(answer.neuron.coefficients), expected.coefficients[1][:, neuron])
+    coefficients = _off(torch.tensor(answer["neuron"]["coefficients"]), expected.coefficients[1][:, neuron])
     evolution = None if expected.logits is None else _evolution_off(net, expected, answer)
     patterns = _patterns_off(net, model, expected, answer)
     figures = (_vectors_off(net, model, expected), compare.off, coefficients, evolution, patterns)
@@ -110,25 +110,25 @@ def _vectors_off(net: Net, model: Model, expected: Run) -> float:
 def _patterns_off(net: Net, model: Model, expected: Run, answer: PromptAnswer) -> float:
     """Return how far the scores of all tokens that the exact convention shows are from attention scores of their bare
     embeddings."""
-    off, at = 0.0, torch.tensor([answer.position])
-    x = expected.reads[answer.layer][at]
-    for head in answer.patterns or ():
-        ids = [token.id for token in head.pattern]
-        states = net.norm("attention", answer.layer)(model.W_E[ids] * net.embedding_scale)
-        there = torch.tensor([head.messages[0].position]).expand(len(ids))
-        scores = net.scores(model, answer.layer, x, at, states, there, expected)[head.head, 0]
-        off = max(off, _off(torch.tensor([token.score for token in head.pattern]), scores))
+    off, at = 0.0, torch.tensor([answer["position"]])
+    x = expected.reads[answer["layer"]][at]
+    for head in answer["patterns"] or ():
+        ids = [token["id"] for token in head["pattern"]]
+        states = net.norm("attention", answer["layer"])(model.W_E[ids] * net.embedding_scale)
+        there = torch.tensor([head["messages"][0]["position"]]).expand(len(ids))
+        scores = net.scores(model, answer["layer"], x, at, states, there, expected)[head["head"], 0]
+        off = max(off, _off(torch.tensor([token["score"] for token in head["pattern"]]), scores))
     return off
 
 
 def _evolution_off(net: Net, expected: Run, answer: PromptAnswer) -> float:
     """Return how far the probabilities that the panel shows are from those of `transformers`."""
     off = 0.0
-    for row in answer.evolution or ():
-        p = net.logits(expected.streams[row.layer, row.after]).softmax(dim=1)
-        for position, cell in enumerate(row.cells):
-            found = torch.tensor([likely.p for likely in cell])
-            off = max(off, _off(found, p[position, [likely.id for likely in cell]]))
+    for row in answer["evolution"] or ():
+        p = net.logits(expected.streams[row["layer"], row["after"]]).softmax(dim=1)
+        for position, cell in enumerate(row["cells"]):
+            found = torch.tensor([likely["p"] for likely in cell])
+            off = max(off, _off(found, p[position, [likely["id"] for likely in cell]]))
     return off
 
 

@@ -17,7 +17,7 @@ from lexiscope.precompute.live.panels.patterns import patterns_by_token
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import TokenRows, Vocabularies
 from lexiscope.precompute.live.run import Rotation, Watcher, run
-from lexiscope.precompute.live.wire.answers import Scored
+from lexiscope.precompute.live.wire.answers import ScoredToken
 from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.weights.checkpoint import Checkpoint
@@ -75,8 +75,8 @@ def readable_shares(
     for record, head in product(records, range(engine.shape.n_heads)):
         ask = PromptAsk(text="-", head=head, rows="tokens", convention=convention, lens=lens)
         for token, side in product(patterns_by_token(engine.weights, record, ask, vocabularies), SIDES):
-            listed: tuple[Scored, ...] = getattr(token, side)
-            texts = [engine.words.tokenizer.decode([each.id]).strip().lower() for each in listed]
+            listed: list[ScoredToken] = token[side]  # type: ignore[literal-required]
+            texts = [engine.words.tokenizer.decode([each["id"]]).strip().lower() for each in listed]
             found[side] += sum(each in dictionary for each in texts)
             shown[side] += len(texts)
     return {side: found[side] / shown[side] for side in SIDES}

@@ -11,7 +11,10 @@ from lexiscope.app.commands.cli import make_parser
 from lexiscope.app.html.citation import PAPER
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = {path.name: path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("*.md"))}
+DOCUMENTS = {
+    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+}
 
 
 def test_every_document_is_there() -> None:
@@ -22,13 +25,15 @@ def test_every_document_is_there() -> None:
         "FORMAT.md",
         "README.md",
         "SECURITY.md",
+        "docs/comparison.md",
+        "docs/pair-search.md",
     }
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_links_lead_to_files(name: str) -> None:
     links = re.findall(r"\]\(([^)#: ]+)\)", DOCUMENTS[name])
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [link for link in links if not (ROOT / name).parent.joinpath(link).exists()] == []
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
@@ -45,17 +50,18 @@ def test_commands_exist(name: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert command in capsys.readouterr().out
 
 
-def test_architecture_names_what_exists() -> None:
+@pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/comparison.md", "docs/pair-search.md"])
+def test_modules_and_what_stands_in_them_exist(name: str) -> None:
     """A file is named by the end of its path; `file.py: name, other` names what stands in one of these files."""
     modules = [file for room in ("app", "benchmarks", "precompute", "tests") for file in (ROOT / room).rglob("*.py")]
     invented = "app/views/thing.py"  # its recipe for a page
-    for path, names in re.findall(r"`([\w/]+\.py)(?:: ([^`]+))?`", DOCUMENTS["ARCHITECTURE.md"]):
+    for path, names in re.findall(r"`([\w/]+\.py)(?:: ([^`]+))?`", DOCUMENTS[name]):
         files = [file for file in modules if file.as_posix().endswith(f"/{path}")]
         assert files or path == invented, path
         sources = [file.read_text(encoding="utf-8") for file in files]
-        for name in filter(None, names.split(", ")):
-            pattern = _definition(name)
-            assert any(re.search(pattern, source, re.MULTILINE) for source in sources), f"{path}: {name}"
+        for defined in filter(None, names.split(", ")):
+            pattern = _definition(defined)
+            assert any(re.search(pattern, source, re.MULTILINE) for source in sources), f"{path}: {defined}"
 
 
 def _definition(name: str) -> str:

@@ -96,5 +96,5 @@ def test_a_worker_answers_with_such_tokens(source: Path) -> None:
     engine = Engine.load(Checkpoint.open(source), "cpu", 1)
     asks = [ReadingAsk(kind="ff_value", layer=0, index=n, reading="norm", lens="cosine", k=50) for n in range(20)]
     answers = [engine.reading(ask) for ask in asks]
-    ids = [entry.id for answer in answers for entry in (*answer.top, *answer.bottom)]
+    ids = [entry["id"] for answer in answers for entry in (*answer["top"], *answer["bottom"])]
     assert BEYOND <= max(ids) < D_VOCAB

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     print_seeds(Console(highlight=False), view, index.shape)
 
 
-def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", lens: str) -> "tuple[FirstTokens, ...]":
+def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", lens: str) -> "list[FirstTokens]":
     """Return the first tokens of results in layers that are not built, made from the weights."""
     from lexiscope.app.views.first_tokens import unbuilt
     from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
@@ -72,7 +72,7 @@ def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", l
     missing = unbuilt(index, lens)
     shown = [ListEnd(result.kind, result.layer, result.index) for result in ranked]
     if not missing or not missing.layers.intersection(each.layer for each in shown):
-        return ()
+        return []
     reads = Vocabulary.of(model.W_E)
     writes = reads if model.shape.tied else Vocabulary.of(model.W_U)
     return first_tokens(lambda kind, layer: model.vectors(layer, kind), reads, writes, missing, shown)

@@ -3,9 +3,9 @@
 from typing import Any
 
 from lexiscope.app.formats.table import Column, Table
-from lexiscope.app.views.patterns import Look
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.token_text import visible
+from lexiscope.precompute.live.wire.answers import Look
 
 _SIDES = (
     Column("pattern", "words", heading="looks for"),

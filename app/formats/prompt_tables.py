@@ -5,9 +5,9 @@ from typing import Any
 
 from lexiscope.app.formats.pattern_tables import pattern_tables
 from lexiscope.app.formats.table import Column, Kind, Table
-from lexiscope.app.views.patterns import HeadPattern, TokenPattern
-from lexiscope.app.views.prompt import ActiveNeuron, EvolutionStep, PromptView
+from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.live.wire.answers import ActiveNeuron, EvolutionRow, HeadPattern, TokenPattern
 
 Record = dict[str, Any]  # the columns that a row has
 FIELDS = {"cosine": "score"}  # measures that an entry has under another name
@@ -142,7 +142,7 @@ def _attribution(view: PromptView) -> Iterator[Record]:
                 yield {**where, "end": end, "rank": rank, "measure": "term", "value": part["term"]}
 
 
-def _evolution(panel: str, rows: Sequence[EvolutionStep], measure: str) -> Iterator[Record]:
+def _evolution(panel: str, rows: Sequence[EvolutionRow], measure: str) -> Iterator[Record]:
     """The first tokens after each step, and how likely or near, and at which rank, the run's own answer is there."""
     for row in rows:
         step = {"layer": row["layer"], "part": row["after"]}

@@ -5,9 +5,9 @@ from typing import Any
 
 from lexiscope.app.formats.pattern_tables import pattern_tables
 from lexiscope.app.formats.table import Column, Table
-from lexiscope.app.views.attribution import PartTerm
-from lexiscope.app.views.prompt import Predicted, PromptView
+from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.token_text import visible
+from lexiscope.precompute.live.wire.answers import PartTerm, Predicted
 
 SHOWN_HEADS = 25  # of attention, by how much they look at one place
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from lexiscope.app.html.line_chart import Level, Line, LineChart
 from lexiscope.app.html.numbers import HEAT_STEPS, percent
-from lexiscope.app.views.attribution import LayerTerms
-from lexiscope.app.views.prompt import Coverage
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
 
 WINDOW = 24  # positions of a text that stand beside each other
 LABEL = 11  # characters of a label
@@ -43,11 +42,11 @@ def axis_labels(tokens: Sequence[Token]) -> list[tuple[int, str]]:
     return [(at, text if len(text) <= LABEL else text[: LABEL - 1] + "…") for at, text in texts]
 
 
-def coverage_charts(by_kind: Iterable[tuple[str, Sequence[Coverage]]]) -> list[LineChart]:
+def coverage_charts(by_kind: Iterable[tuple[str, Sequence[CoverageRow]]]) -> list[LineChart]:
     return [_coverage_chart(kind, rows) for kind, rows in by_kind]
 
 
-def _coverage_chart(kind: str, rows: Sequence[Coverage]) -> LineChart:
+def _coverage_chart(kind: str, rows: Sequence[CoverageRow]) -> LineChart:
     """The share that active vectors cover by layer, beside that of other positions within a standard deviation."""
     shuffled = [row["shuffled"] for row in rows]
     lines = [Line("this position", "here", [row["covered"] for row in rows], "first")]
@@ -58,7 +57,7 @@ def _coverage_chart(kind: str, rows: Sequence[Coverage]) -> LineChart:
     return LineChart(kind, "layer", [row["layer"] for row in rows], lines, percent, top=1.0)
 
 
-def _edge(rows: Sequence[Coverage], sign: int) -> list[float]:
+def _edge(rows: Sequence[CoverageRow], sign: int) -> list[float]:
     """So far from the shuffled shares as their standard deviation, and within 0 and 1."""
     shares = [(row["shuffled"] or 0.0) + sign * (row["shuffled_sd"] or 0.0) for row in rows]
     return [min(1.0, max(0.0, share)) for share in shares]

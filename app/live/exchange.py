@@ -5,15 +5,14 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from lexiscope.app.live.connections import Connections, WorkerAddress
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.live.wire.errors import LiveFull, NotAWorker, TimedOut, TokenRefused, WorkerGone, error_of
-from lexiscope.precompute.live.wire.fields import Ask
+from lexiscope.precompute.live.wire.fields import Ask, adapter
 from lexiscope.precompute.live.wire.protocol import EVENTS, ErrorAnswer, Progress
 
 if TYPE_CHECKING:
@@ -102,12 +101,9 @@ class Exchange:
         return WorkerGone(f"the worker of {self.model} {GONE}", GONE_RETRY_SECONDS, answered=answered)
 
 
-_adapter = cache(TypeAdapter)
-
-
 def _parse(shape: Any, body: bytes | str) -> Any:
     try:
-        return _adapter(shape).validate_json(body)
+        return adapter(shape).validate_json(body)
     except ValidationError:
         raise NotAWorker from None
 

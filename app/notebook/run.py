@@ -13,11 +13,11 @@ from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import as_text
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.page import checked
-from lexiscope.app.views.prompt import Predicted, PromptView
+from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import Token
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.answers import PanelName, Predicted
 from lexiscope.precompute.live.wire.asks import PANELS, PromptArguments
 
 ROWS_OF = {  # what rows of the run's table are called that belong to a panel

@@ -25,11 +25,10 @@ from lexiscope.app.views.tokens import (
     PAGE_ONLY,
     TokenPair,
     ViewOfModel,
-    token_pairs,
 )
 from lexiscope.app.views.vectors import CHANGE, UNCHANGED, Coherence
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import PairsReadingAnswer
+from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk
 
 MOST_READ_AGAIN = 1000  # pairs that a worker reads in another way
@@ -166,10 +165,8 @@ def _length(site: ModelSite, ask: PairsArguments) -> int:
 def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadingAnswer) -> PairsReading:
     """The head's pairs in another reading, compared with as many stored ones."""
     heads, place = index.shard(at.layer).heads, (at.matrix, at.head, ask.lens, ask.preset)
-    top, bottom = (
-        token_pairs(index.tokens, ((pair.source, pair.target) for pair in pairs), (pair.score for pair in pairs))
-        for pairs in (answer.top, answer.bottom)
-    )
+    put_words(answer, index.tokens.texts)
+    top, bottom = answer["top"], answer["bottom"]
     stored_top, stored_bottom = (
         {(a, b) for a, b in heads.pairs(*place, end).ids[: len(pairs)].tolist()}
         for end, pairs in (("top", top), ("bottom", bottom))

@@ -27,7 +27,7 @@ async def read_sentence(
     kernel = await run_in_threadpool(comparison.kernel)
     live.prepare(comparison.b.model)
     states = await live.ask(comparison.a.model, StatesAsk(text=text, layer=layer, k=LIKELY_TOKENS), request)
-    _check_size(len(states.tokens), comparison.b.d_model, settings)
+    _check_size(len(states["tokens"]), comparison.b.d_model, settings)
     turned = await run_in_threadpool(turned_states, states, kernel)
     read = await live.ask(comparison.b.model, StatesReadingAsk(states=turned, k=LIKELY_TOKENS), request)
     return sentence_of(a, b, text, states, read)

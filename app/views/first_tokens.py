@@ -18,7 +18,7 @@ ListEnd = tuple[str, int, int, str]  # kind, layer, index, end
 class FirstLists:
     index: Index
     lens: str  # of the stored lists
-    computed: Mapping[ListEnd, tuple[int, ...]]
+    computed: Mapping[ListEnd, list[int]]
     hubs: frozenset[int] = frozenset()  # that are skipped
 
     @classmethod
@@ -30,8 +30,8 @@ class FirstLists:
         hubs: frozenset[int] = frozenset(),
     ) -> "FirstLists":
         """`computed` is what a worker answered; the lens, unless it is stored, is the first that is."""
-        lists: dict[ListEnd, tuple[int, ...]] = {
-            (each.kind, each.layer, each.index, each.end): each.tokens for each in computed
+        lists: dict[ListEnd, list[int]] = {
+            (each["kind"], each["layer"], each["index"], each["end"]): each["tokens"] for each in computed
         }
         return cls(index, stored_lens(index, lens), lists, hubs)
 

@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.first_words import FIRST_PAIR, first_pair
-from lexiscope.app.views.tokens import Token, TokenPair, ViewOfModel, token_of, tokens_of
+from lexiscope.app.views.tokens import Token, TokenPair, ViewOfModel
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.by_words.chance import expected_heads
-from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
+from lexiscope.precompute.live.wire.answers import CHANCE, Baseline, HeadRelation, PairUsed, RelationAnswer, put_words
 from lexiscope.precompute.live.wire.fields import Matrix
 
 BETTER = 2  # times smaller than a baseline's is a mean rank that does better
@@ -24,7 +23,6 @@ VERDICT: Any = Field(
     description="own: the mean rank is at most half of both `shuffled` and `identity`; copies: not of `identity`, the "
     "sources themselves come about as early; any: not of `shuffled`, other pairs' targets come about as early"
 )
-CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,21 +40,8 @@ class RelationPair:
     ranked: Token  # the token whose rank counts: of a target of several pieces, the first
 
 
-class RelationHead(TypedDict):
-    layer: int
-    head: int
-    rank: float  # mean over the pairs; 1 is the best
-    score: float
-    ranks: tuple[int, ...]
-    scores: tuple[float, ...]
-    rank_from_bottom: float
-    shuffled: float  # mean rank of other pairs' targets, or of random words: see shuffled_with
-    identity: float  # mean rank of the sources themselves
-    chance: Annotated[float, CHANCE]
+class RelationHead(HeadRelation):
     verdict: Annotated[Verdict, VERDICT]
-    shuffled_from_bottom: float
-    identity_from_bottom: float
-    chance_from_bottom: Annotated[float, CHANCE]
     verdict_from_bottom: Annotated[Verdict, VERDICT]
     first: Annotated[TokenPair | None, FIRST_PAIR]
 
@@ -79,50 +64,37 @@ def clear_rank(d_vocab: int) -> int:
 
 def relation_view(index: Index, matrix: Matrix, lens: str, answer: RelationAnswer | None) -> RelationView:
     """The page of a relation; without an answer, the one that asks for pairs."""
+    if answer:
+        put_words(answer["pairs"], index.tokens.texts)
     s = index.shape
     clear = clear_rank(s.d_vocab)
-    chance = expected_heads([clear] * len(answer.pairs), s.d_vocab, s.n_layers * s.n_heads) if answer else None
+    chance = expected_heads([clear] * len(answer["pairs"]), s.d_vocab, s.n_layers * s.n_heads) if answer else None
     return RelationView(
         model=index.manifest.model,
         build=index.manifest.build,
         minus=minus_of(index),
         lens=lens,
         matrix=matrix,
-        pairs=[_pair(index, pair) for pair in answer.pairs] if answer else [],
-        shuffled_with=answer.shuffled_with if answer else None,
+        pairs=[_pair(pair) for pair in answer["pairs"]] if answer else [],
+        shuffled_with=answer["shuffled_with"] if answer else None,
         clear_rank=clear,
         clear_chance=chance,
-        heads=[_head(index, matrix, head) for head in answer.heads] if answer else [],
+        heads=[_head(index, matrix, head) for head in answer["heads"]] if answer else [],
     )
 
 
-def _pair(index: Index, pair: PairUsed) -> RelationPair:
-    tokens = index.tokens
-    return RelationPair(
-        source=Word(word=pair.source, tokens=tokens_of(tokens, pair.source_tokens)),
-        target=Word(word=pair.target, tokens=tokens_of(tokens, pair.target_tokens)),
-        ranked=token_of(tokens, pair.target_tokens[0]),
-    )
+def _pair(pair: PairUsed) -> RelationPair:
+    return RelationPair(source=Word(**pair["source"]), target=Word(**pair["target"]), ranked=pair["ranked"])
 
 
 def _head(index: Index, matrix: Matrix, head: HeadRelation) -> RelationHead:
     return {
-        "layer": head.layer,
-        "head": head.head,
-        "rank": head.rank,
-        "score": head.score,
-        "ranks": head.ranks,
-        "scores": head.scores,
-        "rank_from_bottom": head.rank_from_bottom,
-        "shuffled": head.shuffled,
-        "identity": head.identity,
-        "chance": head.chance,
-        "verdict": _verdict(head.rank, head.shuffled, head.identity),
-        "shuffled_from_bottom": head.shuffled_from_bottom,
-        "identity_from_bottom": head.identity_from_bottom,
-        "chance_from_bottom": head.chance_from_bottom,
-        "verdict_from_bottom": _verdict(head.rank_from_bottom, head.shuffled_from_bottom, head.identity_from_bottom),
-        "first": first_pair(index, matrix, head.layer, head.head) if index.stored.pairs else None,
+        **head,
+        "verdict": _verdict(head["rank"], head["shuffled"], head["identity"]),
+        "verdict_from_bottom": _verdict(
+            head["rank_from_bottom"], head["shuffled_from_bottom"], head["identity_from_bottom"]
+        ),
+        "first": first_pair(index, matrix, head["layer"], head["head"]) if index.stored.pairs else None,
     }
 
 

@@ -3,21 +3,26 @@ the tokens that each lists come from the index, or where its layer is not built,
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
-from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.first_tokens import FirstLists
 from lexiscope.app.views.hubs import split_nearest
-from lexiscope.app.views.tokens import ScoredToken, Token, ViewOfModel, scored_tokens, tokens_of
+from lexiscope.app.views.tokens import ScoredToken, Token, ViewOfModel, tokens_of
 from lexiscope.app.views.vector_place import InHead, in_head
 from lexiscope.app.views.vectors import NOT_STORED
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import FirstTokens, HeadReading, Scored, SeedResult, SeedsAnswer
+from lexiscope.precompute.live.wire.answers import (
+    COMPUTED,
+    FirstTokens,
+    HeadReading,
+    SeedResult,
+    SeedsAnswer,
+    put_words,
+)
 
-COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
 FIRST = 8  # tokens of each vector
 
 
@@ -28,14 +33,9 @@ class SeedWord:
     tokens: list[Token]  # one, or the pieces of a word that is no token
 
 
-class SeedListing(InHead):
+class SeedListing(InHead, SeedResult):
     """A vector that is about the seed words."""
 
-    kind: str
-    layer: int
-    index: int
-    score: float  # with the average
-    scores: tuple[float, ...]  # with each word by itself
     top: Annotated[list[Token] | None, NOT_STORED]
     computed: Annotated[bool, COMPUTED]
 
@@ -70,8 +70,9 @@ def seeds_view(
             model=index.manifest.model, build=index.manifest.build, words=words, kind=kind, lens=lens, seeds=[],
             nearest=[], nearest_hubs=[], results=[], heads=[],
         )  # fmt: skip
-    lists = FirstLists.of(index, lens, answer.lists, hubs)
-    nearest, nearest_hubs = split_nearest(index, from_worker(index, answer.nearest))
+    put_words(answer, index.tokens.texts)
+    lists = FirstLists.of(index, lens, answer["lists"], hubs)
+    nearest, nearest_hubs = split_nearest(index, answer["nearest"])
     return SeedsView(
         model=index.manifest.model,
         build=index.manifest.build,
@@ -79,34 +80,26 @@ def seeds_view(
         words=words,
         kind=kind,
         lens=lens,
-        seeds=_seed_words(index, answer.terms),
+        seeds=[SeedWord(**term) for term in answer["terms"]],
         nearest=nearest,
         nearest_hubs=nearest_hubs,
-        results=[_listing(lists, result) for result in answer.results],
-        heads=[_head(index, head) for head in answer.heads],
+        results=[_listing(lists, result) for result in answer["results"]],
+        heads=[_head(head) for head in answer["heads"]],
     )
 
 
 def _listing(lists: FirstLists, result: SeedResult) -> SeedListing:
+    place = result["kind"], result["layer"], result["index"]
     return {
-        "kind": result.kind,
-        "layer": result.layer,
-        "index": result.index,
-        **in_head(lists.index.shape, result.kind, result.index),
-        "score": result.score,
-        "scores": result.scores,
-        "top": lists.tokens(result.kind, result.layer, result.index, FIRST),
-        "computed": lists.is_computed(result.kind, result.layer, result.index),
+        **result,
+        **in_head(lists.index.shape, result["kind"], result["index"]),
+        "top": lists.tokens(*place, FIRST),
+        "computed": lists.is_computed(*place),
     }
 
 
-def _head(index: Index, head: HeadReading) -> SeedHead:
-    return {
-        "layer": head.layer,
-        "head": head.head,
-        "writes": from_worker(index, head.writes),
-        "seeks": from_worker(index, head.seeks),
-    }
+def _head(head: HeadReading) -> SeedHead:
+    return {"layer": head["layer"], "head": head["head"], "writes": head["writes"], "seeks": head["seeks"]}
 
 
 class SeedTokens(Protocol):
@@ -183,7 +176,3 @@ def seed_ranking_view(
 
 def _seed_words(index: Index, seeds: Iterable[SeedTokens]) -> list[SeedWord]:
     return [SeedWord(word=seed.word, tokens=tokens_of(index.tokens, seed.tokens), weight=seed.weight) for seed in seeds]
-
-
-def from_worker(index: Index, entries: tuple[Scored, ...]) -> list[ScoredToken]:
-    return scored_tokens(index.tokens, (entry.id for entry in entries), (entry.score for entry in entries))

@@ -5,7 +5,7 @@ Under `cosine` a listed score over the vector's length is the word's cosine with
 word. A word that a vector lists at neither end counts as 0 there, and vectors that list none are not found. A word of
 several pieces is the mean of their scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,16 +102,14 @@ def _lengths(index: Index, kind: str, layer: NDArray[Any], number: NDArray[Any])
     return lengths
 
 
-def _listing(
-    lists: FirstLists, score: float, kind: str, layer: int, row: int, scores: tuple[float, ...]
-) -> SeedListing:
+def _listing(lists: FirstLists, score: float, kind: str, layer: int, row: int, scores: Iterable[float]) -> SeedListing:
     return {
         "kind": kind,
         "layer": layer,
         "index": row,
         **in_head(lists.index.shape, kind, row),
         "score": score,
-        "scores": scores,
+        "scores": list(scores),
         "top": lists.tokens(kind, layer, row, FIRST),
         "computed": False,
     }

@@ -11,11 +11,10 @@ from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.notes import POSITIONS
 from lexiscope.app.views.readable import SAME, FreshWords, readable
 from lexiscope.app.views.relation import Word
-from lexiscope.app.views.seeds import from_worker
-from lexiscope.app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel, tokens_of
+from lexiscope.app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed
+from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed, put_words
 from lexiscope.precompute.live.wire.grammar import parse_layers, write_layers
 
 CARDS, CARD_TOKENS = 8, 6  # of the clearest lists
@@ -96,11 +95,13 @@ def through_heads_view(
     index: Index, words: str, layers: str, head: int | None, lens: str, end: str, answer: ThroughHeadsAnswer | None
 ) -> ThroughHeadsView:
     """The page of words through heads; without an answer, the one that asks for words."""
-    groups = [_group(index, group) for group in answer.groups] if answer else []
-    columns = [_cells(index, *column) for column in zip(groups, answer.heads, strict=True)] if answer else []
-    heads = answer.heads[0] if answer else ()
+    if answer:
+        put_words(answer, index.tokens.texts)
+    groups = [_group(group) for group in answer["groups"]] if answer else []
+    columns = [_cells(index, *column) for column in zip(groups, answer["heads"], strict=True)] if answer else []
+    heads = answer["heads"][0] if answer else []
     rows: list[HeadRow] = [
-        {"layer": reading.layer, "head": reading.head, "words": [column[at] for column in columns]}
+        {"layer": reading["layer"], "head": reading["head"], "words": [column[at] for column in columns]}
         for at, reading in enumerate(heads)
     ]
     earlier, later = _around(index, chosen_layers(index, parse_layers(layers)))
@@ -138,8 +139,8 @@ def first_layers(index: Index) -> str:
     return write_layers(tuple(range(min(4, index.shape.n_layers))))
 
 
-def _group(index: Index, group: Sequence[WordUsed]) -> WordGroup:
-    parts = [Word(word=word.word, tokens=tokens_of(index.tokens, word.tokens)) for word in group]
+def _group(group: Sequence[WordUsed]) -> WordGroup:
+    parts = [Word(**word) for word in group]
     return WordGroup(word="+".join(part.word for part in parts), parts=parts)
 
 
@@ -154,16 +155,16 @@ def _cells(index: Index, group: WordGroup, readings: Sequence[HeadReading]) -> l
 
     cells: list[HeadWord] = []
     for reading in readings:
-        seeks, writes = from_worker(index, reading.seeks), from_worker(index, reading.writes)
+        seeks, writes = reading["seeks"], reading["writes"]
         cells.append(
             {
                 "word": group.word,
                 "seeks": seeks,
                 "seeks_itself": rank_of_itself(seeks),
-                "seeks_alike": reading.seeks_alike,
+                "seeks_alike": reading["seeks_alike"],
                 "writes": writes,
                 "writes_itself": rank_of_itself(writes),
-                "writes_alike": reading.writes_alike,
+                "writes_alike": reading["writes_alike"],
             }
         )
     return cells

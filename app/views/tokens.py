@@ -4,13 +4,15 @@ JSON has the fields of a view, except those marked PAGE_ONLY, and those marked O
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
-from typing_extensions import TypedDict
 
 from lexiscope.app.views.difference import Minus
 from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.live.wire.answers import ScoredToken as ScoredToken
+from lexiscope.precompute.live.wire.answers import Token as Token
+from lexiscope.precompute.live.wire.answers import TokenPair as TokenPair
 
 if TYPE_CHECKING:
     from lexiscope.app.formats.table import Table
@@ -23,7 +25,6 @@ HUBS: Any = Field(
 )
 HUBS_HIDDEN: Any = Field(exclude_if=lambda value: value is None, description="How many entries of lists are left out")
 NOTE: Any = Field(description="What must be said beside these lists, such as what they leave out; may be empty")
-RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,21 +49,6 @@ class ViewOfModel(View):
     model: str
     build: Annotated[str, Field(description="Of the index: as long as it is the same, so are the lists")]
     minus: Annotated[Minus | None, OF_DIFFERENCE] = None
-
-
-class Token(TypedDict):
-    id: int
-    token: str
-
-
-class ScoredToken(Token):
-    score: float
-    rank: Annotated[NotRequired[int], RANK]
-
-
-TokenPair = TypedDict(
-    "TokenPair", {"from": Token, "to": Token, "score": float, "rank": Annotated[NotRequired[int], RANK]}
-)
 
 
 def token_of(tokens: TokenTable, token: int) -> Token:

@@ -13,7 +13,8 @@ from lexiscope.app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, Sc
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Array
-from lexiscope.precompute.live.wire.answers import ReadingAnswer
+from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
+from lexiscope.precompute.live.wire.answers import ReadingAnswer, put_words
 from lexiscope.precompute.shape import DIRECTION_KINDS
 
 Coherence: TypeAlias = Annotated[
@@ -34,7 +35,6 @@ SHARE: Any = Field(
 )
 SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # by their names on a subhead's page
 SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}  # and on a direction's
-NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +109,13 @@ def _vector(
 def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> VectorReading:
     """A worker's answer, compared with the stored list."""
     stored = index.shard(layer).vector(kind, row, lens)
-    top, bottom = {entry.id for entry in answer.top}, {entry.id for entry in answer.bottom}
-    stored_top = set(stored.top_ids[: len(answer.top)].tolist())
-    stored_bottom = set(stored.bottom_ids[: len(answer.bottom)].tolist())
+    put_words(answer, index.tokens.texts)
+    top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
+    stored_top = set(stored.top_ids[: len(answer["top"])].tolist())
+    stored_bottom = set(stored.bottom_ids[: len(answer["bottom"])].tolist())
     return VectorReading(
-        top=scored_tokens(index.tokens, (e.id for e in answer.top), (e.score for e in answer.top)),
-        bottom=scored_tokens(index.tokens, (e.id for e in answer.bottom), (e.score for e in answer.bottom)),
+        top=answer["top"],
+        bottom=answer["bottom"],
         overlap=len(top & stored_top) / len(top | stored_top),
         kept=frozenset((top & stored_top) | (bottom & stored_bottom)),
     )

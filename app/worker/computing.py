@@ -18,7 +18,7 @@ from lexiscope.precompute.live.wire.asks import (
     ThroughHeadsAsk,
 )
 from lexiscope.precompute.live.wire.errors import LiveFailed, NoMemory, TooLarge
-from lexiscope.precompute.live.wire.fields import Ask, Wire
+from lexiscope.precompute.live.wire.fields import Ask, adapter
 
 if TYPE_CHECKING:
     from lexiscope.precompute.live.engine import Engine
@@ -64,7 +64,7 @@ class Computing:
             case []:
                 return []
             case [SeedsAsk(), *_]:
-                answers: Sequence[Wire | LexiscopeError] = self._engine.seeds(asks)  # type: ignore[arg-type]
+                answers: Sequence[Any] = self._engine.seeds(asks)  # type: ignore[arg-type]
             case [PromptAsk(), *_]:
                 answers = self._engine.prompts(asks, _reports(jobs), unwanted)  # type: ignore[arg-type]
             case [RelationAsk() as ask]:
@@ -82,7 +82,9 @@ class Computing:
             case _:
                 raise TypeError("asks of these kinds are computed one by one")
         return [
-            _error_for_visitors(answer) if isinstance(answer, LexiscopeError) else answer.model_dump_json().encode()
+            _error_for_visitors(answer)
+            if isinstance(answer, LexiscopeError)
+            else adapter(asks[0].answer).dump_json(answer)
             for answer in answers
         ]
 

@@ -9,25 +9,23 @@ import torch
 
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.proposals import error_of_products, proposals
-from lexiscope.precompute.live.vocabulary import BLOCK
-from lexiscope.precompute.live.wire.answers import Scored
+from lexiscope.precompute.live.vocabulary import BLOCK, scored
+from lexiscope.precompute.live.wire.answers import ScoredToken
 from lexiscope.precompute.live.wire.fields import End, Lens
 from lexiscope.precompute.live.words import Vocabulary
 from lexiscope.precompute.project.embedding import Float64
-
-Tokens = tuple[Scored, ...]
 
 
 def exact_lists(
     vocabulary: Vocabulary, vectors: Float64, lens: Lens, k: int, end: End = "top",
     check: Callable[[], None] = lambda: None,
-) -> list[Tokens]:  # fmt: skip
+) -> list[list[ScoredToken]]:  # fmt: skip
     """For each of vectors (n, d_model), the k tokens with the largest scores, or at the bottom the most negative ones.
 
     A token's score is v · e, and under cosine v · (e - mean) / |e - mean|. `check` is called between products; what it
     raises ends the work.
     """
-    lists: list[Tokens] = []
+    lists: list[list[ScoredToken]] = []
     sign = 1.0 if end == "top" else -1.0
     W = vocabulary.W
     share, least = error_of_products(W.shape[1])
@@ -49,6 +47,5 @@ def exact_lists(
             rounded = exact.astype(np.float32)
             best = np.lexsort((near, -rounded))[:k]
             values = sign * rounded[best] + np.float32(0)  # + 0 turns -0 into 0
-            found = zip(near[best].tolist(), values.tolist(), strict=True)
-            lists.append(tuple(Scored(id=token, score=score) for token, score in found))
+            lists.append(scored(near[best].tolist(), values.tolist()))
     return lists

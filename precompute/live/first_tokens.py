@@ -4,7 +4,7 @@ Whoever answers names the vectors of which a page shows words; those of other la
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from torch import Tensor
@@ -31,13 +31,13 @@ class ListEnd:
 def first_tokens(
     vectors: Callable[[str, int], Tensor], reads: Vocabulary, writes: Vocabulary, unbuilt: Unbuilt | None,
     wanted: Iterable[ListEnd],
-) -> tuple[FirstTokens, ...]:  # fmt: skip
+) -> list[FirstTokens]:  # fmt: skip
     """The lists of `wanted` that are of layers that are not built, each once.
 
     `vectors` gives all of a kind and a layer (count, d_model); they are compared with W_E (`reads`) or W_U (`writes`).
     """
     if unbuilt is None:
-        return ()
+        return []
     missing = [each for each in dict.fromkeys(wanted) if each.layer in unbuilt.layers]
     found: list[FirstTokens] = []
     ends: tuple[End, ...] = ("top", "bottom")
@@ -49,10 +49,16 @@ def first_tokens(
             rows = np.stack([vectors(each.kind, each.layer)[each.index].cpu().numpy() for each in some])
             lists = exact_lists(vocabulary, rows.astype(np.float64), unbuilt.lens, LENGTH, end)
             found += [
-                FirstTokens(**asdict(each), tokens=tuple(token.id for token in tokens))
+                FirstTokens(
+                    kind=each.kind,
+                    layer=each.layer,
+                    index=each.index,
+                    end=end,
+                    tokens=[token["id"] for token in tokens],
+                )
                 for each, tokens in zip(some, lists, strict=True)
             ]
-    return tuple(found)
+    return found
 
 
 def first_tokens_cost(shape: Shape, unbuilt: Unbuilt | None) -> float:
@@ -62,12 +68,16 @@ def first_tokens_cost(shape: Shape, unbuilt: Unbuilt | None) -> float:
 
 
 def ends_of_neuron(neuron: ActiveNeuron, *, up: bool = False) -> Iterable[ListEnd]:
-    """What is shown of a neuron: what it reads, and what it writes with this coefficient; both ends of its `up`.
-
-    A negative coefficient turns the value round: what it then promotes stands at the bottom of its list.
-    """
-    yield ListEnd("ff_key", neuron.layer, neuron.neuron)
-    yield ListEnd("ff_value", neuron.layer, neuron.neuron, "top" if neuron.coefficient >= 0 else "bottom")
+    """Yield the ends of lists that a page shows of a neuron: of its key, of its value, and both of its `up`."""
+    layer, number = neuron["layer"], neuron["neuron"]
+    yield ListEnd("ff_key", layer, number)
+    yield ListEnd("ff_value", layer, number, neuron["end"])
     if up:
-        yield ListEnd("ff_up", neuron.layer, neuron.neuron, "top")
-        yield ListEnd("ff_up", neuron.layer, neuron.neuron, "bottom")
+        yield ListEnd("ff_up", layer, number, "top")
+        yield ListEnd("ff_up", layer, number, "bottom")
+
+
+def promoted_end(coefficient: float) -> End:
+    """Return the end of a value's list with the tokens that this coefficient promotes: a negative one turns the value
+    round."""
+    return "top" if coefficient >= 0 else "bottom"

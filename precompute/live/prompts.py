@@ -14,9 +14,9 @@ from lexiscope.precompute.live.panels.attribution import target
 from lexiscope.precompute.live.panels.panel import ModelTables, PanelRun
 from lexiscope.precompute.live.panels.records import Keep, Record, Recorder, attention_layers
 from lexiscope.precompute.live.run import run
-from lexiscope.precompute.live.vocabulary import likelihoods
+from lexiscope.precompute.live.vocabulary import likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import Likely, PanelName, PromptAnswer
+from lexiscope.precompute.live.wire.answers import PanelName, Predicted, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.grammar import ComparedWith, HeadOff, Word
@@ -132,9 +132,9 @@ class Prompts:
         last = run(w, tokens, [len(row.tokens) for row in rows], [row.changes for row in rows], recorder)
         at = torch.tensor([row.position for row in rows], device=w.device)
         k = max(job.ask.k for job in jobs)
-        predicted = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
+        found = likelihoods(w, last[torch.arange(len(rows), device=w.device), at], k, None)
         finite = last.square().sum(dim=2).isfinite()  # a norm needs the squares
-        likely = list(zip(predicted.ids.tolist(), predicted.p.tolist(), strict=True))
+        likely = list(zip(found.ids.tolist(), found.p.tolist(), strict=True))
         answers: list[PromptAnswer | LexiscopeError] = []
         row = 0
         for job, pair in zip(jobs, records, strict=True):
@@ -143,30 +143,31 @@ class Prompts:
             if not finite[mine, : len(job.tokens)].all():
                 answers.append(BadRequest("the run overflows with these interventions: use smaller coefficients"))
             else:
-                answers.append(
-                    self._answer(job, pair, [_likely(ids, p, job.ask.k) for ids, p in likely[mine]], progress)
-                )
+                k = job.ask.k
+                first = [predicted(w.shape.predicts, ids[:k], p[:k]) for ids, p in likely[mine]]
+                answers.append(self._answer(job, pair, first, progress))
         return answers
 
     def _answer(
-        self, job: Job, records: Sequence[Record], likely: Sequence[tuple[Likely, ...]], progress: Progress
+        self, job: Job, records: Sequence[Record], likely: Sequence[Predicted], progress: Progress
     ) -> PromptAnswer:
         w, ask = self.w, job.ask
-        token = likely[0][0].id if job.token is None else job.token
+        token = likely[0][0]["id"] if job.token is None else job.token
         run = PanelRun(w, self.tables, ask, records, token, job.against, progress.rows)
         panels = [panel for panel in PANELS if panel.name in ask.panel]
         fields = {name: field for panel in panels for name, field in panel.answer(run).items()}
         shown = (end for panel in panels for end in panel.vectors(fields, w.shape.gated))
-        return PromptAnswer(
-            predicts=w.shape.predicts,
-            tokens=job.tokens,
-            position=job.position,
-            layer=job.layer,
-            prediction=likely[0],
-            untouched=likely[1] if len(likely) > 1 else (),
-            lists=first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown),
-            **fields,
-        )
+        answer: PromptAnswer = {
+            "predicts": w.shape.predicts,
+            "tokens": [{"id": token} for token in job.tokens],
+            "position": job.position,
+            "layer": job.layer,
+            "prediction": likely[0],
+            "untouched": likely[1] if len(likely) > 1 else [],
+            "lists": first_tokens(w.vectors, self.words.reads, self.words.writes, ask.unbuilt, shown),
+        }
+        answer.update(fields)  # type: ignore[typeddict-item]  # each panel names its own
+        return answer
 
     def _free(self) -> None:
         if self.w.device.type == "cuda":
@@ -176,7 +177,3 @@ class Prompts:
 def _check(what: str, number: int, count: int) -> None:
     if not 0 <= number < count:
         raise NotFound(f"{what} {number} does not exist here: 0 to {count - 1} do")
-
-
-def _likely(ids: list[int], p: list[float], k: int) -> tuple[Likely, ...]:
-    return tuple(Likely(id=token, p=share) for token, share in list(zip(ids, p, strict=True))[:k])

@@ -17,8 +17,9 @@ import torch
 
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.tokens import distinct_classes, token_bytes, whole_words
+from lexiscope.precompute.live.vocabulary import scored
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, ReadingAnswer, Scored, ScoredPair
+from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, ReadingAnswer, TokenPair
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk, ReadingAsk
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.project.embedding import Embedding, Float32, Float64
@@ -113,11 +114,11 @@ def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAn
     lens = LENSES.index(ask.lens)
     ids, scores = (np.empty((1, 2, 2, projector.k), kind) for kind in (np.uint32, np.float32))
     projector.select(v, v @ projector.embedding.on_device.T, ids, scores)
-    ends = (
-        [Scored(id=token, score=score) for token, score in zip(tokens.tolist(), numbers.tolist(), strict=True)][: ask.k]
+    top, bottom = (
+        scored(tokens[: ask.k].tolist(), numbers[: ask.k].tolist())
         for tokens, numbers in zip(ids[0, lens], scores[0, lens], strict=True)
     )
-    return ReadingAnswer(top=tuple(next(ends)), bottom=tuple(next(ends)))
+    return {"top": top, "bottom": bottom}
 
 
 class HeadReadings:
@@ -145,13 +146,13 @@ class HeadReadings:
         step("pairs", SHARE_BEFORE_SEARCH)
         matrix = Matrix(source, target, W_left, W_right, _product(source, W_left), _product(target, W_right))
         top, bottom = (
-            tuple(
-                ScoredPair(source=i, target=j, score=score)
-                for (i, j), score in zip(end.pairs.tolist(), end.scores.tolist(), strict=True)
-            )
+            [
+                _pair(source, target, score)
+                for (source, target), score in zip(end.pairs.tolist(), end.scores.tolist(), strict=True)
+            ]
             for end in top_pairs(matrix, self.masks, ask.lens, ask.n)[ask.preset]
         )
-        return PairsReadingAnswer(top=top, bottom=bottom)
+        return {"top": top, "bottom": bottom}
 
     @cached_property
     def masks(self) -> Masks:
@@ -171,6 +172,10 @@ class HeadReadings:
         if ask.reading == "norm":
             return np.ascontiguousarray(self.readings.folded(kind, ask.layer, rows).T)
         return np.ascontiguousarray(self.w.vectors(kind, ask.layer)[rows].cpu().numpy().T)
+
+
+def _pair(source: int, target: int, score: float) -> TokenPair:
+    return {"from": {"id": source}, "to": {"id": target}, "score": score}
 
 
 def _product(embedding: Embedding, W: Float32) -> torch.Tensor:

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.run import Watcher, run
-from lexiscope.precompute.live.vocabulary import likelihoods
+from lexiscope.precompute.live.vocabulary import likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import Likely, StatesAnswer, StatesReadingAnswer
+from lexiscope.precompute.live.wire.answers import Predicted, StatesAnswer, StatesReadingAnswer
 from lexiscope.precompute.live.wire.asks import StatesAsk, StatesReadingAsk
 from lexiscope.precompute.live.words import Words
 from lexiscope.precompute.shape import Shape
@@ -51,8 +51,13 @@ def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], No
         run(w, torch.tensor([tokens], device=w.device), [len(tokens)], [()], seen)
     states = seen.state[0]  # (T, d_model)
     numbers = states.cpu().numpy().astype("<f4").tobytes()
-    cells = _cells(w, states, ask.k)
-    return StatesAnswer(states=numbers, predicts=w.shape.predicts, tokens=tokens, layer=layer, cells=cells)
+    return {
+        "states": numbers,
+        "predicts": w.shape.predicts,
+        "tokens": [{"id": token} for token in tokens],
+        "layer": layer,
+        "cells": _cells(w, states, ask.k),
+    }
 
 
 def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
@@ -62,7 +67,7 @@ def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
     states = torch.from_numpy(given).to(w.device)
     if not states.square().sum(dim=1).isfinite().all():  # a norm needs the squares
         raise BadRequest("the states hold what is no number, or numbers that are too large")
-    return StatesReadingAnswer(predicts=w.shape.predicts, cells=_cells(w, states, ask.k))
+    return {"predicts": w.shape.predicts, "cells": _cells(w, states, ask.k)}
 
 
 def count_states(shape: Shape, ask: StatesReadingAsk) -> int:
@@ -76,7 +81,7 @@ def count_states(shape: Shape, ask: StatesReadingAsk) -> int:
     return positions
 
 
-def _cells(w: Weights, states: Tensor, k: int) -> tuple[tuple[Likely, ...], ...]:
+def _cells(w: Weights, states: Tensor, k: int) -> list[Predicted]:
     found = likelihoods(w, states, k, None)
     rows = zip(found.ids.tolist(), found.p.tolist(), strict=True)
-    return tuple(tuple(Likely(id=token, p=p) for token, p in zip(*row, strict=True)) for row in rows)
+    return [predicted(w.shape.predicts, *row) for row in rows]

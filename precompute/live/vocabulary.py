@@ -2,7 +2,7 @@
 On a CPU by the kernels of token_kernel, on other devices by torch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +12,8 @@ from torch import Tensor
 
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import Scored
+from lexiscope.precompute.live.wire.answers import LikelyToken, Predicted, ScoredToken
+from lexiscope.precompute.shape import Predicts
 
 BLOCK = 256  # rows per product: their scores are d_vocab * BLOCK * 4 bytes
 
@@ -143,8 +144,19 @@ def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple
     return top.ids, (top.values - highest).exp() / total, ((answer - highest).exp() / total)[:, 0], rank
 
 
-def scored(scores: Tensor, k: int) -> Iterator[tuple[Scored, ...]]:
-    """The k tokens with the largest scores of each row of (n, d_vocab)."""
+def predicted(predicts: Predicts, ids: Iterable[int], numbers: Iterable[float]) -> Predicted:
+    """Return tokens with their probabilities, or with their cosines where the model only has nearest tokens."""
+    if predicts == "nearest":
+        return scored(ids, numbers)
+    likely: list[LikelyToken] = [{"id": token, "p": p} for token, p in zip(ids, numbers, strict=True)]
+    return likely
+
+
+def scored(ids: Iterable[int], scores: Iterable[float]) -> list[ScoredToken]:
+    return [{"id": token, "score": score} for token, score in zip(ids, scores, strict=True)]
+
+
+def best_tokens(scores: Tensor, k: int) -> Iterator[list[ScoredToken]]:
+    """Yield the k tokens with the largest scores, for each row of (n, d_vocab)."""
     top = top_tokens(scores, k)
-    for ids, values in zip(top.ids.tolist(), top.values.tolist(), strict=True):
-        yield tuple(Scored(id=token, score=score) for token, score in zip(ids, values, strict=True))
+    yield from map(scored, top.ids.tolist(), top.values.tolist())

@@ -38,7 +38,7 @@ class Vocabulary:
     def mean(self) -> Float64:
         return self.embedding.mean  # (d_model,)
 
-    def word(self, tokens: tuple[int, ...]) -> Float64:
+    def word(self, tokens: Sequence[int]) -> Float64:
         """The mean of the pieces (d_model,), not centred."""
         return np.asarray(self.embedding.rows[list(tokens)].astype(np.float64).mean(axis=0))
 

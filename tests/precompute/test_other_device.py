@@ -62,7 +62,7 @@ def pairs_reading(**fields: Any) -> Callable[[Engine], object]:
 def states_read_back(engine: Engine) -> list[object]:
     """States of a text, and the same states read as those of any origin."""
     answer = engine.text_states(StatesAsk(text=TEXT, layer=1))
-    return [answer, engine.read_states(StatesReadingAsk(states=answer.states))]
+    return [answer, engine.read_states(StatesReadingAsk(states=answer["states"]))]
 
 
 UNBUILT = {"layers": {0, 1, 2}}

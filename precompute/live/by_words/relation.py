@@ -24,12 +24,13 @@ from torch import Tensor
 
 from lexiscope.precompute.live import token_kernel
 from lexiscope.precompute.live.by_words.chance import expected_heads
-from lexiscope.precompute.live.by_words.through_heads import head_outputs
+from lexiscope.precompute.live.by_words.through_heads import head_outputs, ids_of, word_used
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.proposals import error_of_products
 from lexiscope.precompute.live.vocabulary import BLOCK, count_around
 from lexiscope.precompute.live.wire.answers import Baseline, HeadRelation, PairUsed, RelationAnswer
 from lexiscope.precompute.live.wire.asks import RelationAsk
+from lexiscope.precompute.live.wire.grammar import WordPair
 from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Float64
 
@@ -44,15 +45,7 @@ def relation(
     w: LoadedParameters, words: Words, ask: RelationAsk, word_tokens: Ids, check: Callable[[], None] = lambda: None
 ) -> RelationAnswer:
     """`word_tokens` are the tokens that are words; `check` is called between products, and what it raises ends it."""
-    used = tuple(
-        PairUsed(
-            source=pair.source,
-            source_tokens=words.tokens(pair.source),
-            target=pair.target,
-            target_tokens=words.tokens(pair.target),
-        )
-        for pair in ask.pairs
-    )
+    used = [_used(words, pair) for pair in ask.pairs]
     sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
     targets = Targets.of(used, word_tokens)
     outputs = torch.from_numpy(
@@ -70,8 +63,8 @@ def relation(
         _head(*divmod(n, w.shape.n_heads), scores[n, :, OWN], 1 + above[n], 1 + below[n], targets, w)
         for n in range(len(outputs))
     ]
-    heads.sort(key=lambda head: (head.rank, -head.score, head.layer, head.head))
-    return RelationAnswer(pairs=used, heads=tuple(heads), shuffled_with=targets.shuffled_with)
+    heads.sort(key=lambda head: (head["rank"], -head["score"], head["layer"], head["head"]))
+    return {"pairs": used, "heads": heads, "shuffled_with": targets.shuffled_with}
 
 
 @dataclass(frozen=True)
@@ -83,18 +76,18 @@ class Targets:
     shuffled_with: Baseline
 
     @classmethod
-    def of(cls, pairs: tuple[PairUsed, ...], word_tokens: Ids) -> "Targets":
-        own = [pair.target_tokens[0] for pair in pairs]
+    def of(cls, pairs: list[PairUsed], word_tokens: Ids) -> "Targets":
+        own = [pair["ranked"]["id"] for pair in pairs]
         n, shuffled_with = len(own), "pairs"
         others = [[own[(at + step) % n] for step in range(1, n) if own[(at + step) % n] != own[at]] for at in range(n)]
         others = [tokens[:SHUFFLES] for tokens in others]
         if not all(others):
             drawn = np.random.default_rng(0).permutation(word_tokens).tolist()
-            known = {token for pair in pairs for token in (*pair.source_tokens, *pair.target_tokens)}
+            known = {token for pair in pairs for side in (pair["source"], pair["target"]) for token in ids_of(side)}
             others, shuffled_with = [[token for token in drawn if token not in known][:RANDOM_WORDS]] * n, "words"
         longest = max(map(len, others))
         rows = [
-            [own[at], pairs[at].source_tokens[0], *tokens, *[own[at]] * (longest - len(tokens))]
+            [own[at], ids_of(pairs[at]["source"])[0], *tokens, *[own[at]] * (longest - len(tokens))]
             for at, tokens in enumerate(others)
         ]
         counted = np.array([[column < len(tokens) for column in range(longest)] for tokens in others])
@@ -117,8 +110,8 @@ def _head(
         head=head,
         rank=float(np.mean(own)),
         score=float(scores.mean()),
-        ranks=tuple(own),
-        scores=tuple(scores.tolist()),
+        ranks=own,
+        scores=scores.tolist(),
         rank_from_bottom=float(np.mean(own_from_bottom)),
         shuffled=targets.shuffled(ranks),
         identity=float(ranks[:, ITSELF].mean()),
@@ -129,9 +122,14 @@ def _head(
     )
 
 
+def _used(words: Words, pair: WordPair) -> PairUsed:
+    target = word_used(words, pair.target)
+    return {"source": word_used(words, pair.source), "target": target, "ranked": {**target["tokens"][0]}}
+
+
 def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
-    word = words.reads.word(pair.source_tokens)
-    return word if lens == "dot" else words.reads.direction(word, pair.source)
+    word = words.reads.word(ids_of(pair["source"]))
+    return word if lens == "dot" else words.reads.direction(word, pair["source"]["word"])
 
 
 def _ranks(

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotFound
 from lexiscope.precompute.live.by_words.nearest import CoarseVocabulary
-from lexiscope.precompute.live.by_words.through_heads import head_readings
+from lexiscope.precompute.live.by_words.through_heads import head_readings, ids_of
 from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
 from lexiscope.precompute.live.parameters import LoadedParameters
 from lexiscope.precompute.live.proposals import error_of_products, exact_products, proposals
 from lexiscope.precompute.live.seed_ranking import inverse_lengths, weighted_mean
-from lexiscope.precompute.live.wire.answers import HeadReading, Scored, SeedsAnswer, TermUsed
+from lexiscope.precompute.live.vocabulary import scored
+from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, SeedResult, SeedsAnswer, TermUsed
 from lexiscope.precompute.live.wire.asks import SeedsAsk, VectorPlace
 from lexiscope.precompute.live.words import Vocabulary, Words
 from lexiscope.precompute.project.embedding import Float64
@@ -43,9 +44,10 @@ class Query:
             if kind not in w.shape.kinds:
                 raise NotFound(f"there are no vectors of kind {kind!r}, only {', '.join(w.shape.kinds)}")
         self.ask, self.kinds = ask, tuple(dict.fromkeys(ask.kind))
-        self.used = tuple(
-            TermUsed(word=t.word, weight=t.weight, tokens=words.tokens(t.word, t.spelling)) for t in ask.words
-        )
+        self.used = [
+            TermUsed(word=t.word, weight=t.weight, tokens=[{"id": token} for token in words.tokens(t.word, t.spelling)])
+            for t in ask.words
+        ]
         if wanted := ask.rank_of:
             _check_vector(w, wanted, self.kinds)
         self.weights = np.array([term.weight for term in ask.words])
@@ -58,9 +60,9 @@ class Query:
             raise BadRequest("the seed has no direction: it stands at the mean of all tokens. Give another word.")
 
     def _terms(self, vocabulary: Vocabulary) -> Float64:
-        words = [vocabulary.word(term.tokens) for term in self.used]
+        words = [vocabulary.word(ids_of(term)) for term in self.used]
         if self.ask.lens == "cosine":
-            return np.stack([vocabulary.direction(e, term.word) for e, term in zip(words, self.used, strict=True)])
+            return np.stack([vocabulary.direction(e, term["word"]) for e, term in zip(words, self.used, strict=True)])
         return np.stack([e - vocabulary.mean for e in words])
 
 
@@ -146,7 +148,7 @@ class SeedSearch:
                     continue  # it did not change, or is no direction
                 results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
-    def _nearest(self, queries: Sequence[Query]) -> list[tuple[Scored, ...]]:
+    def _nearest(self, queries: Sequence[Query]) -> list[list[ScoredToken]]:
         """Tokens with the largest cosine of their centred embedding with the query."""
         vocabulary, answers = self.words.reads, []
         for query, best in self._near(queries):
@@ -154,7 +156,7 @@ class SeedSearch:
             products = exact_products([vocabulary.W], best, q[None])[:, 0] - float(vocabulary.mean @ q)
             cosines = products * vocabulary.exact_inverse[best.cpu().numpy()] / np.linalg.norm(q)
             order, ids = np.argsort(-cosines, kind="stable")[:NEAREST], best.tolist()
-            answers.append(tuple(Scored(id=ids[at], score=float(cosines[at])) for at in order))
+            answers.append(scored([ids[at] for at in order], cosines[order].tolist()))
         return answers
 
     def _near(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
@@ -188,23 +190,22 @@ class SeedSearch:
         return self.share * (float(np.linalg.norm(q)) + self.least)
 
     def _answer(
-        self, query: Query, best: list[SortableResult], nearest: tuple[Scored, ...], rank: int | None
+        self, query: Query, best: list[SortableResult], nearest: list[ScoredToken], rank: int | None
     ) -> SeedsAnswer:
         best.sort()  # by score, largest first, then by kind, layer and index
-        results = [
+        results: list[SeedResult] = [
             {"kind": kind, "layer": layer, "index": index, "score": -minus, "scores": scores}
             for minus, kind, layer, index, scores in best[: query.ask.k]
         ]
-        heads: tuple[HeadReading, ...] = ()
+        heads: list[HeadReading] = []
         if query.ask.heads:
             every = range(self.w.shape.n_layers), range(self.w.shape.n_heads)
             (heads,) = head_readings(self.w, self.words, query.q["reads"][None], *every, query.ask.lens, HEAD_TOKENS)
         ranked = (ListEnd(kind, layer, index) for _, kind, layer, index, _ in best[: query.ask.k])
         lists = first_tokens(self.w.vectors, self.words.reads, self.words.writes, query.ask.unbuilt, ranked)
-        fields = {
+        return {
             "terms": query.used, "nearest": nearest, "results": results, "heads": heads, "lists": lists, "rank": rank,
         }  # fmt: skip
-        return SeedsAnswer.model_validate(fields)  # far faster than one object after the other
 
 
 def _check_vector(w: LoadedParameters, vector: VectorPlace, kinds: Sequence[str]) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 from torch import Tensor
 
 from lexiscope.precompute.errors import NotFound
-from lexiscope.precompute.live.exact_lists import Tokens, exact_lists
+from lexiscope.precompute.live.exact_lists import exact_lists
 from lexiscope.precompute.live.parameters import LoadedParameters
-from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed
+from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
 from lexiscope.precompute.live.wire.asks import ThroughHeadsAsk
 from lexiscope.precompute.live.wire.fields import End, Lens
 from lexiscope.precompute.live.wire.grammar import Word
@@ -30,28 +30,28 @@ def through_heads(
     ):
         if wrong := [number for number in numbers if not 0 <= number < count]:
             raise NotFound(f"{what} {wrong[0]} does not exist here: 0 to {count - 1} do")
-    groups = tuple(tuple(_used(words, word) for word in group) for group in ask.words)
+    groups = [[_used(words, word) for word in group] for group in ask.words]
     x = np.stack([_embedding(words, group, ask.lens) for group in groups])  # (groups, d_model)
     heads = range(w.shape.n_heads) if ask.head is None else range(ask.head, ask.head + 1)
     readings = head_readings(w, words, x, ask.layers, heads, ask.lens, ask.k, ask.end, check)
-    return ThroughHeadsAnswer(groups=groups, heads=readings)
+    return {"groups": groups, "heads": readings}
 
 
 def head_readings(
     w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
     end: End = "top", check: Callable[[], None] = lambda: None,
-) -> tuple[tuple[HeadReading, ...], ...]:  # fmt: skip
+) -> list[list[HeadReading]]:  # fmt: skip
     """For each of x (n, d_model): the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, of the heads; none
     where that is 0, as for an unchanged head of a difference."""
 
-    def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[Tokens]:
+    def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[list[ScoredToken]]:
         outputs = []
         for layer in layers:
             check()
             outputs.append(head_outputs(w, matrix, layer, x)[heads.start : heads.stop])
         vectors = np.concatenate(outputs).swapaxes(0, 1).reshape(-1, w.shape.d_model)  # (n * layers * heads, d_model)
         found = exact_lists(vocabulary, vectors, lens, k, end, check)
-        return iter([tokens if vector.any() else () for tokens, vector in zip(found, vectors, strict=True)])
+        return iter([tokens if vector.any() else [] for tokens, vector in zip(found, vectors, strict=True)])
 
     writes, seeks = lists("vo", words.writes), lists("qk", words.reads)
 
@@ -62,11 +62,11 @@ def head_readings(
             head=head,
             writes=written,
             seeks=sought,
-            writes_alike=words.writes.alike([token.id for token in written]),
-            seeks_alike=words.reads.alike([token.id for token in sought]),
+            writes_alike=words.writes.alike([token["id"] for token in written]),
+            seeks_alike=words.reads.alike([token["id"] for token in sought]),
         )
 
-    return tuple(tuple(reading(layer, head) for layer in layers for head in heads) for _ in x)
+    return [[reading(layer, head) for layer in layers for head in heads] for _ in x]
 
 
 def head_outputs(w: LoadedParameters, matrix: str, layer: int, x: Float64) -> Float64:
@@ -84,15 +84,23 @@ def _through(left: Tensor, right: Tensor, n_heads: int, x: Float64) -> Float64:
 
 def _used(words: Words, word: Word) -> WordUsed:
     if word.token is None:
-        return WordUsed(word=word.word, tokens=words.tokens(word.word))
+        return word_used(words, word.word)
     if word.token >= len(words.reads.W):
         raise NotFound(f"token {word.token} does not exist here: 0 to {len(words.reads.W) - 1} do")
-    return WordUsed(word=word.word, tokens=(word.token,))
+    return {"word": word.word, "tokens": [{"id": word.token}]}
+
+
+def word_used(words: Words, word: str) -> WordUsed:
+    return {"word": word, "tokens": [{"id": token} for token in words.tokens(word)]}
+
+
+def ids_of(word: WordUsed) -> list[int]:
+    return [token["id"] for token in word["tokens"]]
 
 
 def _embedding(words: Words, group: Sequence[WordUsed], lens: Lens) -> Float64:
     """(d_model,), centred and normalised under cosine."""
-    e = np.mean([words.reads.word(word.tokens) for word in group], axis=0)
+    e = np.mean([words.reads.word(ids_of(word)) for word in group], axis=0)
     if lens == "dot":
         return np.asarray(e)
-    return words.reads.direction(e, " + ".join(word.word for word in group))
+    return words.reads.direction(e, " + ".join(word["word"] for word in group))

@@ -10,14 +10,14 @@ from lexiscope.precompute.shape import Shape
 NUMBER_COST = 7000  # multiplications that take as long as a weight, which becomes text and is multiplied with nothing
 
 
-def attentions(shape: Shape, record: Record) -> tuple[HeadAttention, ...]:
+def attentions(shape: Shape, record: Record) -> list[HeadAttention]:
     """The weights of every head of the layers that were kept."""
-    heads = []
+    heads: list[HeadAttention] = []
     for layer, weights in record.weights.items():
         for head, rows in enumerate(weights.tolist()):
             upto = [row[: query + 1] for query, row in enumerate(rows)] if shape.causal else rows
-            heads.append(HeadAttention.model_validate({"layer": layer, "head": head, "weights": upto}))
-    return tuple(heads)
+            heads.append({"layer": layer, "head": head, "weights": upto})
+    return heads
 
 
 def _answer(run: PanelRun) -> Fields:

@@ -24,11 +24,11 @@ import torch
 from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest, NotFound
-from lexiscope.precompute.live.first_tokens import ListEnd
+from lexiscope.precompute.live.first_tokens import ListEnd, promoted_end
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.weights import Norm, Weights
-from lexiscope.precompute.live.wire.answers import Attribution, HeadTerm, LayerTerms, Look, NeuronTerm
+from lexiscope.precompute.live.wire.answers import Attribution, LayerTerms, NamedTerm, PartTerm
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.grammar import ComparedWith, Word
 from lexiscope.precompute.live.words import Words
@@ -76,7 +76,8 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
     if against != "none":
         plain, *biases = _unembedding(w, last, token, "none")
         baseline = float(plain.direction @ last) + sum(biases) - total
-    heads, neurons, layers = [], [], []
+    heads, neurons = [], []
+    layers: list[LayerTerms] = []
     for layer in reversed(range(w.shape.n_layers)):
         before = record.steps[2 * layer : 2 * layer + 2]  # before attention, before FF
         of_neurons, ff_bias = _part_terms(w, reader, layer, "ff", record.coefficients[layer], before[1])
@@ -84,26 +85,49 @@ def attribution(w: Weights, record: Record, token: int, against: int | ComparedW
         of_heads = channels.view(w.shape.n_heads, w.shape.d_head).sum(dim=1)
         heads.append(of_heads)
         neurons.append(of_neurons)
-        row = {"layer": layer, "heads": of_heads.tolist(), "attention_bias": attention_bias}
-        layers.append(LayerTerms.model_validate(row | {"neurons": float(of_neurons.sum()), "ff_bias": ff_bias}))
+        layers.append(_layer_terms(layer, of_heads.tolist(), attention_bias, float(of_neurons.sum()), ff_bias))
     embedded, positions = float(reader.direction @ record.steps[0]), None
     if w.shape.causal and w.shape.positions == "learned":
         of_token = float(reader.direction @ w.W_E[record.tokens[record.position]]) * w.embedding_scale
         embedded, positions = of_token, embedded - of_token
-    raises, lowers = (_largest(record, torch.stack(heads[::-1]), torch.stack(neurons[::-1]), sign) for sign in (1, -1))
-    return Attribution(
-        token=token,
-        against=against,
-        logit=total + baseline,
-        baseline=baseline,
-        embedding=embedded,
-        positions=positions,
-        layers=tuple(layers[::-1]),
-        final_bias=final_bias,
-        unembedding_bias=unembedding_bias,
-        raises=raises,
-        lowers=lowers,
+    layers.reverse()
+    logit = total + baseline
+    sums = {
+        "embedding": embedded,
+        "positions": positions,
+        "heads": sum(sum(row["heads"]) for row in layers),
+        "attention_bias": sum(row["attention_bias"] for row in layers),
+        "neurons": sum(row["neurons"] for row in layers),
+        "ff_bias": sum(row["ff_bias"] for row in layers),
+        "final_bias": final_bias,
+        "unembedding_bias": unembedding_bias,
+    }
+    raises, lowers = (
+        _largest(record, torch.stack(heads[::-1]), torch.stack(neurons[::-1]), sign, logit - baseline)
+        for sign in (1, -1)
     )
+    return {
+        "token": {"id": token},
+        "against": {"id": against} if isinstance(against, int) else against,
+        "logit": logit,
+        "baseline": baseline,
+        "sums": [NamedTerm(part=part, term=term) for part, term in sums.items() if term is not None],
+        "layers": layers,
+        "raises": raises,
+        "lowers": lowers,
+    }
+
+
+def _layer_terms(layer: int, heads: list[float], attention_bias: float, neurons: float, ff_bias: float) -> LayerTerms:
+    return {
+        "layer": layer,
+        "heads": heads,
+        "attention_bias": attention_bias,
+        "neurons": neurons,
+        "ff_bias": ff_bias,
+        "attention": sum(heads) + attention_bias,
+        "ff": neurons + ff_bias,
+    }
 
 
 def _unembedding(w: Weights, x: Tensor, token: int, against: int | ComparedWith) -> tuple[Reader, float, float]:
@@ -149,12 +173,12 @@ def _part_terms(
     return weights * (vectors @ local.direction), constant
 
 
-def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int) -> tuple[HeadTerm | NeuronTerm, ...]:
-    """The heads (n_layers, n_heads) and neurons (n_layers, d_mlp) with the largest terms, or the most negative."""
-    every: list[HeadTerm | NeuronTerm] = []
-    every += [_head_term(record, *term) for term in _largest_terms(heads, sign)]
-    every += [_neuron_term(record, *term) for term in _largest_terms(neurons, sign)]
-    return tuple(sorted(every, key=lambda each: -sign * each.term)[:LISTED])
+def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int, total: float) -> list[PartTerm]:
+    """Return the heads (n_layers, n_heads) and neurons (n_layers, d_mlp) with the largest terms, or the most negative
+    ones. `total` is the sum of all terms."""
+    every = [_head_term(record, *term, total) for term in _largest_terms(heads, sign)]
+    every += [_neuron_term(record, *term, total) for term in _largest_terms(neurons, sign)]
+    return sorted(every, key=lambda part: -sign * part["term"])[:LISTED]
 
 
 def _largest_terms(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]:
@@ -166,22 +190,28 @@ def _largest_terms(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]
             yield layer, number, sign * size
 
 
-def _head_term(record: Record, layer: int, head: int, term: float) -> HeadTerm:
+def _head_term(record: Record, layer: int, head: int, term: float, total: float) -> PartTerm:
     weights = record.looks[layer][head]
     best = weights.topk(min(ATTENDED, len(weights)))
     looks = zip(best.indices.tolist(), best.values.tolist(), strict=True)
-    attends = tuple(Look(position=position, weight=weight) for position, weight in looks if weight > 0)
-    return HeadTerm(layer=layer, head=head, term=term, attends=attends)
+    return {
+        "layer": layer, "head": head, "neuron": None, "term": term, "share": _share(term, total),
+        "attends": [{"position": position, "weight": weight} for position, weight in looks if weight > 0],
+        "coefficient": None, "end": None, "first_only": None,
+    }  # fmt: skip
 
 
-def _neuron_term(record: Record, layer: int, neuron: int, term: float) -> NeuronTerm:
-    return NeuronTerm(
-        layer=layer,
-        neuron=neuron,
-        term=term,
-        coefficient=float(record.coefficients[layer][neuron]),
-        first_only=bool(record.first_only(layer)[neuron]),
-    )
+def _neuron_term(record: Record, layer: int, neuron: int, term: float, total: float) -> PartTerm:
+    coefficient = float(record.coefficients[layer][neuron])
+    return {
+        "layer": layer, "head": None, "neuron": neuron, "term": term, "share": _share(term, total), "attends": None,
+        "coefficient": coefficient, "end": promoted_end(coefficient),
+        "first_only": bool(record.first_only(layer)[neuron]),
+    }  # fmt: skip
+
+
+def _share(term: float, total: float) -> float | None:
+    return term / total if total > 0 else None
 
 
 def _answer(run: PanelRun) -> Fields:
@@ -195,9 +225,9 @@ def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
 
 def _vectors(answer: Fields, gated: bool) -> Iterator[ListEnd]:  # noqa: ARG001
     found: Attribution = answer["attribution"]
-    for part in (*found.raises, *found.lowers):
-        if isinstance(part, NeuronTerm):
-            yield ListEnd("ff_value", part.layer, part.neuron, "top" if part.coefficient >= 0 else "bottom")
+    for part in (*found["raises"], *found["lowers"]):
+        if part["neuron"] is not None and part["end"]:
+            yield ListEnd("ff_value", part["layer"], part["neuron"], part["end"])
 
 
 PANEL = Panel(

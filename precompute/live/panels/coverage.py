@@ -45,14 +45,14 @@ def rows_of_products(w: Weights, tokens: int) -> int:
     return w.shape.n_layers * (tokens + len(KINDS) * ACTIVE)
 
 
-def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
+def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
     n_layers = w.shape.n_layers
     states = w.before_unembedding(torch.stack(record.states))  # (n_layers, T, d_model)
     active = [active_vectors(w, record, layer) for layer in range(n_layers)]
     vectors = {(kind, layer): active[layer][kind] for kind in KINDS for layer in range(n_layers)}
     vectors |= {("hidden", layer): states[layer] for layer in range(n_layers)}
     first = _first_tokens(w, vectors, tick)
-    rows = []
+    rows: list[CoverageRow] = []
     for kind in KINDS:
         for layer in range(n_layers):
             listed = torch.zeros(w.shape.d_vocab, dtype=torch.bool, device=w.device)
@@ -70,7 +70,7 @@ def coverage(w: Weights, record: Record, tick: Tick) -> tuple[CoverageRow, ...]:
                     as_covered=sum(share >= covered for share in shares),
                 )
             )
-    return tuple(rows)
+    return rows
 
 
 def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:

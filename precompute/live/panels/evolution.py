@@ -1,18 +1,19 @@
 """The panel `evolution`: the stream after every step of a run as tokens, and where the answer first appears."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
-from lexiscope.precompute.live.vocabulary import Tick, likelihoods
+from lexiscope.precompute.live.vocabulary import Tick, likelihoods, predicted
 from lexiscope.precompute.live.weights import Weights
 from lexiscope.precompute.live.wire.answers import EvolutionRow
 from lexiscope.precompute.live.wire.asks import PromptAsk
 
 
-def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tuple[EvolutionRow, ...]:
+def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list[EvolutionRow]:
     """streams (T, d_model), one for each step: the embedding, then attention and ff of every layer.
 
     The answer of a position is the token that this run ends with there: the first of the last row.
@@ -20,7 +21,8 @@ def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tupl
     T = len(streams[0])
     last = likelihoods(w, streams[-1], k, None, tick)
     before = likelihoods(w, torch.cat(list(streams[:-1])), k, last.ids[:, 0].repeat(len(streams) - 1), tick)
-    steps = [(0, "embedding"), *((layer, after) for layer in range(w.shape.n_layers) for after in ("attention", "ff"))]
+    steps: list[tuple[int, Literal["embedding", "attention", "ff"]]] = [(0, "embedding")]
+    steps += [step for layer in range(w.shape.n_layers) for step in ((layer, "attention"), (layer, "ff"))]
     rows: list[EvolutionRow] = []
     # to Python's numbers in one go: element by element it takes longer than the products
     ids, p, answer, rank = (
@@ -28,24 +30,27 @@ def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> tupl
     )
     for step, (layer, after) in enumerate(steps):
         of_step = slice(step * T, step * T + T)
-        cells = [
-            [{"id": token, "p": share} for token, share in zip(*cell, strict=True)]
-            for cell in zip(ids[of_step], p[of_step], strict=True)
-        ]
-        fields = {"layer": layer, "after": after, "cells": cells}
-        fields |= {"answer": answer[of_step], "answer_rank": rank[of_step]}
-        rows.append(EvolutionRow.model_validate(fields))
-    return tuple(rows)
+        cells = [predicted(w.shape.predicts, *cell) for cell in zip(ids[of_step], p[of_step], strict=True)]
+        rows.append(
+            {
+                "layer": layer,
+                "after": after,
+                "cells": cells,
+                "answer": answer[of_step],
+                "answer_rank": rank[of_step],
+            }
+        )
+    return rows
 
 
 def appears(rows: Sequence[EvolutionRow], position: int) -> int:
     """The first layer after which the answer leads at the position, and in every row from there to the end."""
-    first = rows[-1].layer
+    first = rows[-1]["layer"]
     for row in reversed(rows):
-        if row.answer_rank[position] != 1:
+        if row["answer_rank"][position] != 1:
             break
-        if row.after == "ff":
-            first = row.layer
+        if row["after"] == "ff":
+            first = row["layer"]
     return first
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import torch
 
-from lexiscope.precompute.live.first_tokens import ListEnd, ends_of_neuron, first_tokens_cost
+from lexiscope.precompute.live.first_tokens import ListEnd, ends_of_neuron, first_tokens_cost, promoted_end
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import FIRST_TOKEN_NEURONS, STRONGEST, Record
 from lexiscope.precompute.live.panels.text_neurons import chosen_neurons, strongest_neurons
@@ -15,7 +15,7 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 NEURONS_PER_LAYER = 10
 
 
-def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tuple[ActiveNeuron, ...]:
+def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> list[ActiveNeuron]:
     """The strongest neurons of each layer at the position, all together strongest first.
 
     value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
@@ -25,11 +25,11 @@ def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> tup
     first_only = torch.stack([record.first_only(layer) for layer in range(w.shape.n_layers)])
     columns = (neurons, coefficients.gather(1, neurons), strength, first_only.gather(1, neurons))
     active = [
-        ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f)
+        ActiveNeuron(layer=layer, neuron=n, coefficient=c, strength=s, first_only=f, end=promoted_end(c))
         for layer, rows in enumerate(zip(*(column.tolist() for column in columns), strict=True))
         for n, c, s, f in zip(*rows, strict=True)
     ]
-    return tuple(sorted(active, key=lambda neuron: (-neuron.strength, neuron.layer, neuron.neuron)))
+    return sorted(active, key=lambda neuron: (-neuron["strength"], neuron["layer"], neuron["neuron"]))
 
 
 def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | None:
@@ -39,14 +39,16 @@ def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | N
     assert record.neuron is not None
     layer, n = record.layer, record.neuron
     strength = record.coefficients[layer].abs() * value_norms[layer]  # (d_mlp,)
+    coefficient = float(record.coefficients[layer][n])
     return ChosenNeuron(
         layer=layer,
         neuron=n,
-        coefficient=float(record.coefficients[layer][n]),
+        coefficient=coefficient,
         strength=float(strength[n]),
         first_only=bool(record.first_only(layer)[n]),
+        end=promoted_end(coefficient),
         rank=1 + int((strength > strength[n]).sum()),
-        coefficients=tuple(record.chosen_coefficients.tolist()),
+        coefficients=record.chosen_coefficients.tolist(),
     )
 
 

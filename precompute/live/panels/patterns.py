@@ -36,9 +36,9 @@ from lexiscope.precompute.live.panels import head_vectors
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import Record
 from lexiscope.precompute.live.panels.token_rows import COSINE_ROWS, Products, TokenRows, Vocabularies
-from lexiscope.precompute.live.vocabulary import Tick, blocks, scored
+from lexiscope.precompute.live.vocabulary import Tick, best_tokens, blocks
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import OWN_LISTS, HeadPattern, Look, Message, Scored, TokenPattern
+from lexiscope.precompute.live.wire.answers import OWN_LISTS, HeadPattern, Look, Message, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import Convention, PromptAsk
 from lexiscope.precompute.live.wire.fields import Lens
 from lexiscope.precompute.shape import Shape
@@ -87,7 +87,7 @@ class _Lists:
         assert self.record.chosen_weights is not None
         return self.record.chosen_weights[self.heads]
 
-    def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[tuple[Scored, ...]]:
+    def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[list[ScoredToken]]:
         """Patterns (w_q) or what finds (w_k) the positions `here` (n,), where tokens stand at there (heads, n)."""
         w, layer, x = self.w, self.record.layer, self.states[here]
         if self.convention != "exact":
@@ -109,9 +109,9 @@ class _Lists:
                     scores *= divisors[head_of[block]]
                 scores = w.capped(scores, layer)
             self.tick(len(block))
-            yield from scored(scores, self.k)
+            yield from best_tokens(scores, self.k)
 
-    def sent(self, vectors: Tensor) -> Iterator[tuple[Scored, ...]]:
+    def sent(self, vectors: Tensor) -> Iterator[list[ScoredToken]]:
         """Of messages (n, d_model)."""
         if self.convention == "exact":
             return self._listed(vectors, self.vocabularies[1].plain(self.lens))
@@ -122,7 +122,7 @@ class _Lists:
         x, biased = self.states[positions], self.convention == "exact"
         return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
 
-    def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[tuple[Scored, ...]]:
+    def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[list[ScoredToken]]:
         """By `final` or `vocabulary`, with W_E or W_U."""
         if self.convention == "final":
             vocabulary = self.vocabularies[0 if reads else 1]
@@ -143,11 +143,11 @@ class _Lists:
         self.tick(0 if self._dot else COSINE_ROWS)
         return products
 
-    def _listed(self, vectors: Tensor, products: Products) -> Iterator[tuple[Scored, ...]]:
+    def _listed(self, vectors: Tensor, products: Products) -> Iterator[list[ScoredToken]]:
         for block in blocks(vectors):
             scores = products(block)
             self.tick(len(block))
-            yield from scored(scores, self.k)
+            yield from best_tokens(scores, self.k)
 
     @property
     def _dot(self) -> bool:
@@ -156,7 +156,7 @@ class _Lists:
 
 def patterns_by_head(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
-) -> tuple[HeadPattern, ...]:
+) -> list[HeadPattern]:
     """Every head of the layer at the record's position, with more messages of the one that was asked about."""
     s, position = w.shape, record.position
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
@@ -172,25 +172,25 @@ def patterns_by_head(
     found_by = lists.sought("w_k", here, found_from)
     own = lists.sent(every[:, position])
     sent = lists.sent(torch.cat([of_head[best.indices] for of_head, best in zip(every, picked, strict=True)]))
-    return tuple(
+    return [
         HeadPattern(
             head=head,
             pattern=next(pattern),
             found_by=next(found_by),
             found_from=_look(found_from[head, 0], found_weights[head, 0]),
             message=next(own),
-            messages=tuple(
+            messages=[
                 Message(position=there, weight=weight, tokens=next(sent))
                 for there, weight in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-            ),
+            ],
         )
         for head, best in enumerate(picked)
-    )
+    ]
 
 
 def patterns_by_token(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
-) -> tuple[TokenPattern, ...]:
+) -> list[TokenPattern]:
     """Every position of the text at the head that was asked about; at head 0, if none was."""
     heads = [ask.head or 0]
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
@@ -201,7 +201,7 @@ def patterns_by_token(
     pattern = lists.sought("w_q", here, looks_at)
     found_by = lists.sought("w_k", here, found_from)
     own = lists.sent(lists.messages(here)[0])
-    return tuple(
+    return [
         TokenPattern(
             position=position,
             pattern=next(pattern),
@@ -211,7 +211,7 @@ def patterns_by_token(
             message=next(own),
         )
         for position in range(len(record.tokens))
-    )
+    ]
 
 
 def _looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:

@@ -7,16 +7,17 @@ unless it fires on the first token only: these are ranked by themselves.
 import torch
 from torch import Tensor
 
+from lexiscope.precompute.live.first_tokens import promoted_end
 from lexiscope.precompute.live.panels.records import FIRST_TOKEN_NEURONS, STRONGEST, Record
 from lexiscope.precompute.live.wire.answers import TextNeuron
 
 
-def chosen_neurons(value_norms: Tensor, record: Record) -> tuple[TextNeuron, ...]:
+def chosen_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
     """Those that were asked about, in that order. value_norms (n_layers, d_mlp)."""
-    return tuple(_neuron(value_norms, record, *place, record.rows[place]) for place in record.row_places)
+    return [_neuron(value_norms, record, *place, record.rows[place]) for place in record.row_places]
 
 
-def strongest_neurons(value_norms: Tensor, record: Record) -> tuple[TextNeuron, ...]:
+def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
     """The strongest of the text, then those of its first token only."""
     places, strengths, only = [], [], []
     for layer, (neurons, columns) in enumerate(record.strongest):
@@ -35,7 +36,7 @@ def strongest_neurons(value_norms: Tensor, record: Record) -> tuple[TextNeuron, 
                 layer, at = places[number]
                 neurons, columns = record.strongest[layer]
                 found.append(_neuron(value_norms, record, layer, int(neurons[at]), columns[:, at]))
-    return tuple(found)
+    return found
 
 
 def _neuron(value_norms: Tensor, record: Record, layer: int, neuron: int, column: Tensor) -> TextNeuron:
@@ -49,6 +50,7 @@ def _neuron(value_norms: Tensor, record: Record, layer: int, neuron: int, column
         coefficient=float(column[peak]),
         strength=float(column[peak].abs() * value_norms[layer, neuron]),
         first_only=first_only,
+        end=promoted_end(float(column[peak])),
         position=peak,
-        coefficients=tuple(column.tolist()),
+        coefficients=column.tolist(),
     )

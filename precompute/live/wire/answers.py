@@ -1,36 +1,75 @@
-"""What a worker answers, as JSON over HTTP. Tokens are ids: their texts are the index's."""
+"""What a worker answers, as plain data: each answer is a part of a page's JSON. A worker knows tokens by their ids;
+the server puts their texts, and what else an index stores, beside them (the fields that are NotRequired)."""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
-from pydantic import ConfigDict
+from pydantic import Base64UrlBytes, Field
+from typing_extensions import TypedDict
 
-from lexiscope.precompute.live.wire.fields import End, Wire
-from lexiscope.precompute.live.wire.grammar import ComparedWith
+from lexiscope.precompute.live.wire.fields import End
 from lexiscope.precompute.shape import Predicts
 
 PanelName = Literal["evolution", "attention", "patterns", "neurons", "coverage", "attribution"]
 Baseline = Literal["pairs", "words"]  # what sources are shuffled with: other pairs' targets, or random words
 
+CHANCE: Any = Field(description="How many of all heads would reach such a mean rank if ranks were drawn at random")
+COMPUTED: Any = Field(description="Whether the worker made its tokens now, because its layer is not built yet")
+NOT_STORED: Any = Field(description="null where the index was built without it (`--kinds`, `--pairs 0`)")
+RANK: Any = Field(description="Only where hubs are left out of the list: the place among all its entries, from 1")
+SHARE: Any = Field(description="Of the sum of all terms; null where that is not positive")
 
-class Scored(Wire):
+T = TypeVar("T")
+
+
+# Tokens
+
+
+class Token(TypedDict):
     id: int
+    token: NotRequired[str]  # its text, by the index
+
+
+class ScoredToken(Token):
     score: float
+    rank: Annotated[NotRequired[int], RANK]
 
 
-class Likely(Wire):
-    id: int
+class LikelyToken(Token):
     p: float
 
 
-class FirstTokens(Wire):
-    """The beginning of a vector's list, as the index will have it: seed words and prompts are answered with those of
-    layers that are not built."""
+TokenPair = TypedDict(
+    "TokenPair", {"from": Token, "to": Token, "score": float, "rank": Annotated[NotRequired[int], RANK]}
+)
+
+# Probabilities; or cosines, where the model predicts no tokens. Those are called scores, as cosines are on other pages.
+Predicted = Annotated[list[LikelyToken] | list[ScoredToken], Field(union_mode="left_to_right")]
+
+
+def put_words(answer: T, texts: Sequence[str]) -> T:
+    """Put the text of each token beside its id, everywhere in the answer, and return the answer."""
+    parts: list[Any] = [answer]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            if "id" in part:
+                part["token"] = texts[part["id"]]
+            parts += part.values()
+        elif isinstance(part, list) and part and isinstance(part[0], dict | list):  # not a list of numbers
+            parts += part
+    return answer
+
+
+class FirstTokens(TypedDict):
+    """The first tokens of a vector in a layer that is not built, as the index will list them: the server puts them
+    beside the vector."""
 
     kind: str
     layer: int
     index: int
     end: End
-    tokens: tuple[int, ...]
+    tokens: list[int]
 
 
 # Panels of a run
@@ -39,78 +78,94 @@ class FirstTokens(Wire):
 OWN_LISTS = 3  # of a position at a head: pattern, found_by, message
 
 
-class EvolutionRow(Wire):
+class EvolutionRow(TypedDict):
     """The stream after one step, at every position: through the final norm and W_U."""
 
     layer: int
     after: Literal["embedding", "attention", "ff"]
-    cells: tuple[tuple[Likely, ...], ...]  # by position
-    answer: tuple[float, ...]  # by position: probability of the token that the model ends up with there
-    answer_rank: tuple[int, ...]  # by position, 1 is the best
+    cells: list[Predicted]  # by position
+    answer: list[float]  # by position: the probability, or cosine, of the token that the run ends with there
+    answer_rank: list[int]  # by position, 1 is the best
 
 
-class HeadAttention(Wire):
+class HeadAttention(TypedDict):
+    """Where a head looks."""
+
     layer: int
     head: int
-    weights: tuple[tuple[float, ...], ...]  # by query position, up to it; of an encoder to all positions
+    weights: list[list[float]]  # by query position, up to it; of an encoder to all positions
 
 
-class Look(Wire):
-    """Another end of attention."""
+class Look(TypedDict):
+    """The other end of attention, and how much of it."""
 
     position: int
     weight: float
 
 
-class Message(Wire):
-    position: int
-    weight: float
-    tokens: tuple[Scored, ...]
+class Message(Look):
+    """What a position sends to one that attends to it."""
+
+    tokens: list[ScoredToken]
 
 
-class HeadPattern(Wire):
+class HeadPattern(TypedDict):
     """One head of the chosen layer at the chosen position, as words."""
 
     head: int
-    pattern: tuple[Scored, ...]  # of the position's own query: what it looks for
-    found_by: tuple[Scored, ...]  # of its own key: what would find it
+    pattern: list[ScoredToken]  # of the position's own query: what it looks for
+    found_by: list[ScoredToken]  # of its own key: what would find it
     found_from: Look | None  # the other position that looks at it most; None if no other sees it
-    message: tuple[Scored, ...]  # its own, to whoever attends to it
-    messages: tuple[Message, ...]  # from the positions it attends to most
+    message: list[ScoredToken]  # what the position sends to those that attend to it
+    messages: list[Message]  # from the positions it attends to most
 
 
-class TokenPattern(Wire):
+class TokenPattern(TypedDict):
     """One position of the text at the chosen head, as words."""
 
     position: int
-    pattern: tuple[Scored, ...]
+    pattern: list[ScoredToken]
     looks_at: Look  # most
-    found_by: tuple[Scored, ...]
+    found_by: list[ScoredToken]
     found_from: Look | None
-    message: tuple[Scored, ...]
+    message: list[ScoredToken]
 
 
-class ActiveNeuron(Wire):
+class ActiveNeuron(TypedDict):
     layer: int
     neuron: int
     coefficient: float
     strength: float  # |coefficient| times the value's norm
     first_only: bool  # fires on the first token much more than anywhere else
+    end: End  # of its value's list: where the tokens stand that this coefficient promotes
+    key: Annotated[NotRequired[list[Token] | None], NOT_STORED]
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # at that end
+    computed: Annotated[NotRequired[bool], COMPUTED]
+
+
+class UpTokens(TypedDict):
+    """A gated neuron's second input: the tokens on which it turns positive, and those on which it turns negative."""
+
+    top: Annotated[list[Token] | None, NOT_STORED]
+    bottom: Annotated[list[Token] | None, NOT_STORED]
 
 
 class ChosenNeuron(ActiveNeuron):
+    """A neuron that was asked about."""
+
     rank: int  # of its strength among the neurons of its layer, at the chosen position; 1 is the strongest
-    coefficients: tuple[float, ...]  # by position
+    coefficients: list[float]  # by position
+    up: NotRequired[UpTokens | None]  # None where neurons are not gated
 
 
 class TextNeuron(ActiveNeuron):
-    """A neuron over the whole text; coefficient and strength are those of its peak."""
+    """A neuron over the whole text; coefficient, strength and end are those of its peak."""
 
     position: int  # of its peak; after the first position, unless it fires there only
-    coefficients: tuple[float, ...]  # by position
+    coefficients: list[float]  # by position
 
 
-class CoverageRow(Wire):
+class CoverageRow(TypedDict):
     """The paper's R_k at the chosen position: the share of the hidden state's top-k that the active vectors list."""
 
     layer: int
@@ -122,176 +177,171 @@ class CoverageRow(Wire):
     as_covered: int  # how many of them are covered at least as much
 
 
-class HeadTerm(Wire):
+class PartTerm(TypedDict):
+    """A head or a neuron, and what it added."""
+
     layer: int
-    head: int
+    head: int | None
+    neuron: int | None
     term: float
-    attends: tuple[Look, ...]  # the positions it attends to most
+    share: Annotated[float | None, SHARE]
+    attends: list[Look] | None  # of a head: the positions it attends to most
+    coefficient: float | None  # of a neuron
+    end: End | None  # of a neuron: where its value's list has the tokens that this coefficient promotes
+    first_only: bool | None  # of a neuron: it fires on the first token much more than anywhere else
+    pairs: Annotated[NotRequired[list[TokenPair] | None], NOT_STORED]  # of a head: the first pairs of words of its VO
+    value: Annotated[NotRequired[list[Token] | None], NOT_STORED]  # of a neuron
+    computed: Annotated[NotRequired[bool], COMPUTED]
 
 
-class NeuronTerm(Wire):
+class LayerTerms(TypedDict):
     layer: int
-    neuron: int
-    term: float
-    coefficient: float
-    first_only: bool  # fires on the first token much more than anywhere else
-
-
-class LayerTerms(Wire):
-    layer: int
-    heads: tuple[float, ...]  # of each head
+    heads: list[float]  # of each head
     attention_bias: float  # of what adds the heads together, with that of a norm behind it
     neurons: float  # of all neurons together
     ff_bias: float
+    attention: float  # all heads and the bias
+    ff: float  # all neurons and the bias
 
 
-class Attribution(Wire):
+class NamedTerm(TypedDict):
+    part: str
+    term: float
+
+
+class Attribution(TypedDict):
     """What each part of a run added to a token's logit at the position; without norms in between, all scales fixed.
+    The terms sum to logit - baseline."""
 
-    The terms (embedding, positions, those of the layers, biases) sum to logit - baseline.
-    """
-
-    token: int
-    against: int | ComparedWith
+    token: Token
+    against: Token | Literal["mean", "none"]
     logit: float  # before a soft cap; the cosine, where the model predicts no tokens
     baseline: float  # the logit of `against`: of another token, the mean of all; 0
-    embedding: float
-    positions: float | None  # learned ones of a decoder; an encoder's are part of the embedding
-    layers: tuple[LayerTerms, ...]
-    final_bias: float  # of the final norm, or of an encoder's head before W_U
-    unembedding_bias: float
-    raises: tuple[HeadTerm | NeuronTerm, ...]  # the largest of all heads and neurons
-    lowers: tuple[HeadTerm | NeuronTerm, ...]  # the most negative
+    sums: list[NamedTerm]  # all terms, added up by what they are of
+    layers: list[LayerTerms]
+    raises: list[PartTerm]  # the largest of all heads and neurons
+    lowers: list[PartTerm]  # the most negative
 
 
-class PromptAnswer(Wire):
+class PromptAnswer(TypedDict):
     predicts: Predicts  # what prediction and evolution tell, and with it what every `p` is
-    tokens: tuple[int, ...]
+    tokens: list[Token]
     position: int
     layer: int
-    prediction: tuple[Likely, ...]  # at the position
-    untouched: tuple[Likely, ...]  # the same without the interventions; empty if there are none
-    evolution: tuple[EvolutionRow, ...] | None = None
-    evolution_untouched: tuple[EvolutionRow, ...] | None = None
-    appears: int | None = None  # the first layer after which the answer leads at the position, to the end
-    attention: tuple[HeadAttention, ...] | None = None
-    patterns: tuple[HeadPattern, ...] | None = None
-    patterns_by_token: tuple[TokenPattern, ...] | None = None
-    neurons: tuple[ActiveNeuron, ...] | None = None  # of the chosen position, strongest first, some of each layer
-    neuron: ChosenNeuron | None = None  # the one that was asked about
-    activations: tuple[TextNeuron, ...] | None = None  # those whose rows were asked for
-    strongest: tuple[TextNeuron, ...] | None = None  # of the whole text; then those that fire on its first token only
-    coverage: tuple[CoverageRow, ...] | None = None
-    lists: tuple[FirstTokens, ...] = ()  # of neurons in layers that are not built
-    attribution: Attribution | None = None
+    prediction: Predicted  # at the position
+    untouched: Predicted  # the same without the interventions; empty if there are none
+    lists: list[FirstTokens]  # of neurons in layers that are not built
+    evolution: NotRequired[list[EvolutionRow] | None]
+    evolution_untouched: NotRequired[list[EvolutionRow] | None]
+    appears: NotRequired[int | None]  # the first layer after which the answer leads at the position, to the end
+    attention: NotRequired[list[HeadAttention] | None]
+    patterns: NotRequired[list[HeadPattern] | None]
+    patterns_by_token: NotRequired[list[TokenPattern] | None]
+    neurons: NotRequired[list[ActiveNeuron] | None]  # of the position, strongest first, some of each layer
+    neuron: NotRequired[ChosenNeuron | None]  # if one was asked about
+    activations: NotRequired[list[TextNeuron] | None]  # the neurons whose rows were asked for
+    strongest: NotRequired[list[TextNeuron] | None]  # of the text; then those that fire on its first token only
+    coverage: NotRequired[list[CoverageRow] | None]
+    attribution: NotRequired[Attribution | None]
 
 
 # Words
 
 
-class TermUsed(Wire):
+class WordUsed(TypedDict):
+    """A word as the model has it."""
+
     word: str
+    tokens: list[Token]  # one, or several pieces
+
+
+class TermUsed(WordUsed):
     weight: float
-    tokens: tuple[int, ...]
 
 
-class SeedResult(Wire):
+class SeedResult(TypedDict):
     kind: str
     layer: int
     index: int
     score: float  # of the average
-    scores: tuple[float, ...]  # of each term by itself
+    scores: list[float]  # of each term by itself
 
 
-class HeadReading(Wire):
+class HeadReading(TypedDict):
     layer: int
     head: int
-    writes: tuple[Scored, ...]  # W_V W_O
-    seeks: tuple[Scored, ...]  # W_Q W_Kᵀ
+    writes: list[ScoredToken]  # W_V W_O
+    seeks: list[ScoredToken]  # W_Q W_Kᵀ
     writes_alike: float | None  # the mean cosine between the tokens' centred embeddings; None if there are not two
     seeks_alike: float | None
 
 
-class SeedsAnswer(Wire):
-    terms: tuple[TermUsed, ...]
-    nearest: tuple[Scored, ...]  # tokens, by cosine with the average
-    results: tuple[SeedResult, ...]
-    heads: tuple[HeadReading, ...]  # empty unless asked for
-    lists: tuple[FirstTokens, ...] = ()  # of results in layers that are not built
-    rank: int | None = None  # from 1, among all vectors of its kind, of the one that was asked for
+class SeedsAnswer(TypedDict):
+    terms: list[TermUsed]
+    nearest: list[ScoredToken]  # tokens, by cosine with the average
+    results: list[SeedResult]
+    heads: list[HeadReading]  # empty unless asked for
+    lists: list[FirstTokens]  # of results in layers that are not built
+    rank: int | None  # from 1, among all vectors of its kind, of the one that was asked for
 
 
-class PairUsed(Wire):
-    source: str
-    source_tokens: tuple[int, ...]
-    target: str
-    target_tokens: tuple[int, ...]
+class PairUsed(TypedDict):
+    source: WordUsed
+    target: WordUsed
+    ranked: Token  # the token whose rank counts: of a target of several pieces, the first
 
 
-class HeadRelation(Wire):
+class HeadRelation(TypedDict):
     layer: int
     head: int
     rank: float  # mean over the pairs of the target's rank among all tokens, 1 is the best
     score: float  # mean
-    ranks: tuple[int, ...]  # of each pair
-    scores: tuple[float, ...]
+    ranks: list[int]  # of each pair
+    scores: list[float]
     rank_from_bottom: float  # mean; small where the head suppresses the target
     shuffled: float  # the mean rank of other pairs' targets, or of random words
     identity: float  # the mean rank of the sources themselves
-    chance: float  # how many heads would reach `rank` if ranks were drawn at random
+    chance: Annotated[float, CHANCE]  # of `rank`
     shuffled_from_bottom: float
     identity_from_bottom: float
-    chance_from_bottom: float
+    chance_from_bottom: Annotated[float, CHANCE]
 
 
-class RelationAnswer(Wire):
-    pairs: tuple[PairUsed, ...]
-    heads: tuple[HeadRelation, ...]  # all of them, best mean rank first
+class RelationAnswer(TypedDict):
+    pairs: list[PairUsed]
+    heads: list[HeadRelation]  # all of them, best mean rank first
     shuffled_with: Baseline
 
 
-class WordUsed(Wire):
-    word: str
-    tokens: tuple[int, ...]
-
-
-class ThroughHeadsAnswer(Wire):
-    groups: tuple[tuple[WordUsed, ...], ...]
-    heads: tuple[tuple[HeadReading, ...], ...]  # by group: all heads, in the order of the layers asked for
+class ThroughHeadsAnswer(TypedDict):
+    groups: list[list[WordUsed]]
+    heads: list[list[HeadReading]]  # by group: all heads, in the order of the layers asked for
 
 
 # Readings
 
 
-class ReadingAnswer(Wire):
-    top: tuple[Scored, ...]
-    bottom: tuple[Scored, ...]
+class ReadingAnswer(TypedDict):
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
 
 
-class ScoredPair(Wire):
-    source: int
-    target: int
-    score: float
-
-
-class PairsReadingAnswer(Wire):
-    top: tuple[ScoredPair, ...]
-    bottom: tuple[ScoredPair, ...]
+class PairsReadingAnswer(TypedDict):
+    top: list[TokenPair]
+    bottom: list[TokenPair]
 
 
 # States
 
 
-class StatesAnswer(Wire):
-    model_config = ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
-
-    states: bytes  # (positions, d_model) float32, little-endian, row after row
+class StatesAnswer(TypedDict):
+    states: Base64UrlBytes  # (positions, d_model) float32, little-endian, row after row
     predicts: Predicts  # what `cells` tell
-    tokens: tuple[int, ...]
+    tokens: list[Token]
     layer: int
-    cells: tuple[tuple[Likely, ...], ...]  # of every position: what the model itself makes of its state
+    cells: list[Predicted]  # of every position: what the model itself makes of its state
 
 
-class StatesReadingAnswer(Wire):
+class StatesReadingAnswer(TypedDict):
     predicts: Predicts
-    cells: tuple[tuple[Likely, ...], ...]  # of every state
+    cells: list[Predicted]  # of every state

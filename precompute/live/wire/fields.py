@@ -1,9 +1,10 @@
 """How asks are declared: once, for addresses and JSON, where a value is text as people type it, and for Python."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, TypeAdapter
 
 A = TypeVar("A")
 
@@ -14,6 +15,9 @@ Matrix = Literal["vo", "qk"]
 
 class Wire(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)  # reads a type from JSON and writes it; made once
 
 
 class Ask(Wire, Generic[A]):

@@ -144,7 +144,7 @@ def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
     assert about(search_view(index, typed))["q"] == f"'{typed}"
     result: SeedListing = {
         "kind": "ff_key", "layer": 0, "index": 0, "head": None, "subhead": None, "direction": None,
-        "score": 1, "scores": (1,), "top": [], "computed": False,
+        "score": 1, "scores": [1], "top": [], "computed": False,
     }  # fmt: skip
     seeds = [SeedWord(word=typed, weight=1.0, tokens=[])]
     view = replace(seeds_view(index, typed, "ff_key", "dot", None), seeds=seeds, results=[result])

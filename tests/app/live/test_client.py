@@ -18,6 +18,7 @@ from starlette.datastructures import State
 
 from lexiscope.app.live.keeper import Keeper
 from lexiscope.precompute.live.wire.answers import SeedsAnswer
+from lexiscope.precompute.live.wire.fields import adapter
 from tests.support.builds import quick_build, small_gpt2
 from tests.support.processes import alive, serving
 from tests.support.site import GPT2, LLAMA
@@ -58,7 +59,7 @@ def recovered(url: str) -> None:
         assert int(answer.headers["retry-after"]) >= 1
         assert time.monotonic() < deadline, answer.text
         time.sleep(0.2)
-    SeedsAnswer.model_validate_json(answer.content)
+    adapter(SeedsAnswer).validate_json(answer.content)
 
 
 def test_frozen_and_killed(own: tuple[str, State]) -> None:

@@ -17,7 +17,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.live.wire.answers import (
     HeadReading,
-    Scored,
+    ScoredToken,
     SeedResult,
     SeedsAnswer,
     ThroughHeadsAnswer,
@@ -28,7 +28,7 @@ from tests.support.crowded import BYTE, DOG, make
 from tests.support.synthetic import D_VOCAB, make_manifest, write_index
 from tests.support.views import token_view
 
-LISTED = tuple(Scored(id=token, score=9.0 - at) for at, token in enumerate((BYTE, 40, DOG, 41, 42)))
+LISTED = [ScoredToken(id=token, score=9.0 - at) for at, token in enumerate((BYTE, 40, DOG, 41, 42))]
 READING = HeadReading(layer=1, head=0, writes=LISTED, seeks=LISTED[1:2], writes_alike=None, seeks_alike=None)
 
 
@@ -40,7 +40,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 @pytest.mark.parametrize(("lens", "ranks"), [("dot", [2, 4, 5]), ("cosine", [1, 2, 3, 4, 5])])
 def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
-    answer = ThroughHeadsAnswer(groups=((WordUsed(word="x", tokens=(41,)),),), heads=((READING,),))
+    answer = ThroughHeadsAnswer(groups=[[WordUsed(word="x", tokens=[{"id": 41}])]], heads=[[READING]])
     shown = through_heads_view(index, "x", "1", None, lens, "top", answer)
     view = without_hubs(index, shown)
     (cell,) = view.heads[0]["words"]
@@ -51,8 +51,8 @@ def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
 
 
 def test_seeds_skip_them_and_fill_up(index: Index) -> None:
-    result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=(1.0,))
-    answer = SeedsAnswer(terms=(), nearest=LISTED, results=(result,), heads=(READING,))
+    result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0])
+    answer = SeedsAnswer(terms=[], nearest=LISTED, results=[result], heads=[READING], lists=[], rank=None)
     shown = seeds_view(index, "x", "ff_value", "dot", answer)
     view = without_hubs(index, seeds_view(index, "x", "ff_value", "dot", answer, hubs=hubs_of(index)))
     first = view.results[0]["top"] or []
@@ -76,7 +76,7 @@ def test_nearest_tokens_leave_out_their_hubs_and_name_them(tmp_path: Path) -> No
 
 def test_predictions_are_no_lists_of_a_vector(index: Index) -> None:
     """What the model says next may be a hub, as " the" is."""
-    tokens: Any = [{"id": entry.id, "token": "", "score": entry.score} for entry in LISTED]
+    tokens: Any = [{"id": entry["id"], "token": "", "score": entry["score"]} for entry in LISTED]
     message: Any = {"position": 0, "weight": 1.0, "tokens": tokens}
     pattern: Any = {"head": 0, "pattern": tokens, "messages": [message]}
     form = prompt_form(index, PromptArguments(panel=("patterns",)))

@@ -8,11 +8,11 @@ from lexiscope.app.views.hubs import without_hubs
 from lexiscope.app.views.prompt import prompt_view
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadPattern as WorkersPattern
-from lexiscope.precompute.live.wire.answers import Look, Message, PromptAnswer, Scored, TokenPattern
+from lexiscope.precompute.live.wire.answers import Look, Message, PromptAnswer, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from tests.support.crowded import BYTE, DOG, make
 
-TOKENS = tuple(Scored(id=token, score=10.0 - at) for at, token in enumerate([40, DOG, 41, BYTE, 42, 43]))
+TOKENS = [ScoredToken(id=token, score=10.0 - at) for at, token in enumerate([40, DOG, 41, BYTE, 42, 43])]
 
 
 @pytest.fixture(scope="module")
@@ -24,11 +24,11 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def answer() -> PromptAnswer:
     here = Look(position=0, weight=1.0)
     message = Message(position=0, weight=1.0, tokens=TOKENS)
-    head = WorkersPattern(head=0, pattern=TOKENS, found_by=TOKENS, found_from=here, message=TOKENS, messages=(message,))
+    head = WorkersPattern(head=0, pattern=TOKENS, found_by=TOKENS, found_from=here, message=TOKENS, messages=[message])
     token = TokenPattern(position=0, pattern=TOKENS, looks_at=here, found_by=TOKENS, found_from=None, message=TOKENS)
     return PromptAnswer(
-        predicts="next", tokens=(40, 41), position=1, layer=0, prediction=(), untouched=(), patterns=(head,),
-        patterns_by_token=(token,),
+        predicts="next", tokens=[{"id": 40}, {"id": 41}], position=1, layer=0, prediction=[], untouched=[], lists=[],
+        patterns=[head], patterns_by_token=[token],
     )  # fmt: skip
 
 

@@ -8,22 +8,30 @@ import pytest
 from lexiscope.app.formats.tables import view_csv
 from lexiscope.app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import ChosenNeuron, Likely, PromptAnswer
+from lexiscope.precompute.live.wire.answers import ChosenNeuron, LikelyToken, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from tests.support.site import GPT2, LLAMA
 
 
 def page_of(index: Index, layer: int, neuron: int) -> PromptView:
     chosen = ChosenNeuron(
-        layer=layer, neuron=neuron, coefficient=-0.5, strength=1.0, first_only=False, rank=7, coefficients=(0.25, -0.5)
+        layer=layer,
+        neuron=neuron,
+        coefficient=-0.5,
+        strength=1.0,
+        first_only=False,
+        end="bottom",
+        rank=7,
+        coefficients=[0.25, -0.5],
     )
     answer = PromptAnswer(
         predicts="next",
-        tokens=(300, 301),
+        tokens=[{"id": 300}, {"id": 301}],
         position=1,
         layer=layer,
-        prediction=(Likely(id=5, p=0.5),),
-        untouched=(),
+        prediction=[LikelyToken(id=5, p=0.5)],
+        untouched=[],
+        lists=[],
         neuron=chosen,
     )
     return prompt_view(index, PromptAsk(text="a text", layer=layer, neuron=neuron, panel=("neurons",)), answer)

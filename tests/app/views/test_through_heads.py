@@ -15,7 +15,7 @@ from lexiscope.app.views.through_heads import (
 )
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import HeadReading, Scored, ThroughHeadsAnswer, WordUsed
+from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
 from tests.app.views.test_worth_reading import DULL, FORMS, LETTERS, WORDS, ids, opened, words
 
 
@@ -26,7 +26,7 @@ def word_index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 
 def reading(head: int, seeks: Sequence[int], alike: float | None, writes: Sequence[int] = ()) -> HeadReading:
     seeks_, writes_ = (
-        tuple(Scored(id=token, score=1.0) for token in tokens) for tokens in (seeks, writes or ids(*LETTERS[:6]))
+        [ScoredToken(id=token, score=1.0) for token in tokens] for tokens in (seeks, writes or ids(*LETTERS[:6]))
     )
     return HeadReading(layer=1, head=head, seeks=seeks_, seeks_alike=alike, writes=writes_, writes_alike=0.7)
 
@@ -34,7 +34,9 @@ def reading(head: int, seeks: Sequence[int], alike: float | None, writes: Sequen
 def view_of(
     index: Index, *readings: HeadReading, word: str = "x", tokens: tuple[int, ...] = (0, 1)
 ) -> ThroughHeadsView:
-    answer = ThroughHeadsAnswer(groups=((WordUsed(word=word, tokens=tokens),),), heads=(readings,))
+    answer = ThroughHeadsAnswer(
+        groups=[[WordUsed(word=word, tokens=[{"id": token} for token in tokens])]], heads=[[*readings]]
+    )
     return through_heads_view(index, word, "1", None, "dot", "top", answer)
 
 

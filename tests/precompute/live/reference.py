@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from lexiscope.precompute.live.engine import Engine
-from lexiscope.precompute.live.wire.answers import PromptAnswer
+from lexiscope.precompute.live.wire.answers import Predicted, PromptAnswer, Token
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.architectures.base import Model
@@ -39,8 +39,17 @@ class Case:
 
     def ask(self, text: str = TEXT, **fields: Any) -> PromptAnswer:
         (answer,) = self.engine.prompts([PromptAsk(text=text, **fields)])
-        assert isinstance(answer, PromptAnswer), answer
+        assert isinstance(answer, dict), answer
         return answer
+
+
+def ids(tokens: Iterable[Token]) -> tuple[int, ...]:
+    return tuple(token["id"] for token in tokens)
+
+
+def numbers(tokens: Predicted) -> list[float]:
+    """Return the probabilities of tokens, or their cosines."""
+    return [float(dict(token).get("p", dict(token).get("score"))) for token in tokens]  # type: ignore[arg-type]
 
 
 def changed(changes: Iterable[Any]) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def test_states(case: Case, layer: int | None, layers: int) -> None:
     other = layers * PASS_TOKENS * token_cost(s)
     counted = multiplications(lambda: case.engine.text_states(ask))
     assert case.engine.cost(ask, tokens) - other == pytest.approx(counted, rel=0.3)
-    given = StatesReadingAsk(states=case.engine.text_states(ask).states)
+    given = StatesReadingAsk(states=case.engine.text_states(ask)["states"])
     counted = multiplications(lambda: case.engine.read_states(given))
     assert case.engine.cost(given, tokens) == pytest.approx(counted, rel=0.3)
 

@@ -89,8 +89,8 @@ def test_seeds_rank_differences_of_vectors(pair: Pair, lens: str) -> None:
             ranked += [(-score, kind, layer, row) for row, score in enumerate(scores.tolist())]
     expected = sorted(ranked)[:9]
     assert not isinstance(answer, Exception)
-    assert [(r.kind, r.layer, r.index) for r in answer.results] == [tuple(entry[1:]) for entry in expected]
-    np.testing.assert_allclose([r.score for r in answer.results], [-entry[0] for entry in expected], rtol=1e-6)
+    assert [(r["kind"], r["layer"], r["index"]) for r in answer["results"]] == [tuple(entry[1:]) for entry in expected]
+    np.testing.assert_allclose([r["score"] for r in answer["results"]], [-entry[0] for entry in expected], rtol=1e-6)
 
 
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
@@ -101,16 +101,18 @@ def test_words_go_through_the_difference_of_the_matrices(pair: Pair, lens: str) 
     ask = ThroughHeadsAsk.model_validate(
         {"words": ((Word(word="dog"),),), "layers": tuple(range(s.n_layers)), "lens": lens, "k": 5}
     )
-    (heads,) = engine.through_heads(ask).heads
+    (heads,) = engine.through_heads(ask)["heads"]
     e = dog(engine, lens, base.W_E.double().numpy())
     for head in heads:
-        for found, matrix, W in ((head.writes, "vo", base.W_U), (head.seeks, "qk", base.W_E)):
-            delta = matrix_of(tuned, head.layer, head.head, matrix) - matrix_of(base, head.layer, head.head, matrix)
+        for found, matrix, W in ((head["writes"], "vo", base.W_U), (head["seeks"], "qk", base.W_E)):
+            delta = matrix_of(tuned, head["layer"], head["head"], matrix) - matrix_of(
+                base, head["layer"], head["head"], matrix
+            )
             rows, factor = lensed(W.numpy(), lens)
             scores = rounded(e @ delta @ rows.T * factor)
             order = np.argsort(-scores, kind="stable")[:5]
-            assert [token.id for token in found] == order.tolist()
-            np.testing.assert_allclose([token.score for token in found], scores[order], rtol=1e-5)
+            assert [token["id"] for token in found] == order.tolist()
+            np.testing.assert_allclose([token["score"] for token in found], scores[order], rtol=1e-5)
 
 
 @pytest.mark.parametrize("matrix", [*FACTORS])
@@ -120,10 +122,12 @@ def test_a_relation_ranks_targets_by_the_difference_of_the_matrices(pair: Pair, 
     (lion,) = engine.words.tokens("lion")
     e = dog(engine, "dot", base.W_E.double().numpy())
     W = (base.W_U if matrix == "vo" else base.W_E).double().numpy()
-    for head in engine.relation(ask).heads:
-        delta = matrix_of(tuned, head.layer, head.head, matrix) - matrix_of(base, head.layer, head.head, matrix)
+    for head in engine.relation(ask)["heads"]:
+        delta = matrix_of(tuned, head["layer"], head["head"], matrix) - matrix_of(
+            base, head["layer"], head["head"], matrix
+        )
         scores = e @ delta @ W.T
-        assert head.rank == 1 + (scores > scores[lion]).sum()
+        assert head["rank"] == 1 + (scores > scores[lion]).sum()
 
 
 READING = ReadingAsk(kind="ff_value", layer=0, index=0, reading="norm")
@@ -163,10 +167,10 @@ def did_change(layer: int, head: int) -> bool:
 
 def test_heads_that_did_not_change_write_nothing(tuned: Engine) -> None:
     ask = ThroughHeadsAsk.model_validate({"words": ((Word(word="dog"),),), "layers": (0, 1), "k": 5})
-    (heads,) = tuned.through_heads(ask).heads
+    (heads,) = tuned.through_heads(ask)["heads"]
     for head in heads:
-        assert bool(head.writes) == bool(head.seeks) == did_change(head.layer, head.head)
-        assert (head.writes_alike is None) == (not head.writes)
+        assert bool(head["writes"]) == bool(head["seeks"]) == did_change(head["layer"], head["head"])
+        assert (head["writes_alike"] is None) == (not head["writes"])
 
 
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
@@ -174,9 +178,9 @@ def test_heads_that_did_not_change_carry_no_pair(tuned: Engine, lens: str) -> No
     """All tokens have the score 0 there: a target is in the middle, not the first."""
     ask = RelationAsk.model_validate({"pairs": [WordPair(source="dog", target="lion")], "lens": lens})
     middle = (tuned.shape.d_vocab - 1) // 2 + 1
-    for head in tuned.relation(ask).heads:
-        if not did_change(head.layer, head.head):
-            assert (head.rank, head.rank_from_bottom, head.score) == (middle, middle, 0)
+    for head in tuned.relation(ask)["heads"]:
+        if not did_change(head["layer"], head["head"]):
+            assert (head["rank"], head["rank_from_bottom"], head["score"]) == (middle, middle, 0)
 
 
 def test_vectors_that_did_not_change_are_about_nothing(tuned: Engine) -> None:
@@ -184,5 +188,5 @@ def test_vectors_that_did_not_change_are_about_nothing(tuned: Engine) -> None:
     ask = SeedsAsk(words=(Term(word="dog"),), kind=("ff_key",), k=s.n_layers * s.d_mlp)
     (answer,) = tuned.seeds([ask])
     assert not isinstance(answer, Exception)
-    found = {(result.layer, result.index) for result in answer.results}
+    found = {(result["layer"], result["index"]) for result in answer["results"]}
     assert found == {(1, neuron) for neuron in range(s.d_mlp) if neuron not in UNCHANGED_NEURONS}

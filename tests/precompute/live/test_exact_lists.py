@@ -26,5 +26,5 @@ def test_lists_equal_a_full_sort(kind: str) -> None:
         for a, lens in enumerate(lenses):
             for b, end in enumerate(ends):
                 found = exact_lists(words, V.astype(np.float64), lens, k, end)
-                assert [[token.id for token in tokens] for tokens in found] == ids[:, a, b].tolist()
-                assert [[token.score for token in tokens] for tokens in found] == scores[:, a, b].tolist()
+                assert [[token["id"] for token in tokens] for tokens in found] == ids[:, a, b].tolist()
+                assert [[token["score"] for token in tokens] for tokens in found] == scores[:, a, b].tolist()

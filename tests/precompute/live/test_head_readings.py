@@ -43,10 +43,10 @@ def test_pairs_equal_brute_force(every: Case, reading: str, layer: int, matrix: 
     ask = {"matrix": matrix, "layer": layer, "head": head, "reading": reading, "lens": lens, "n": N}
     for preset, ends in expected.items():
         found = every.engine.pairs_reading(PairsReadingAsk.model_validate(ask | {"preset": preset}))
-        for pairs, (ids, scores) in zip((found.top, found.bottom), ends, strict=True):
-            np.testing.assert_allclose([pair.score for pair in pairs], scores, rtol=1e-4, atol=1e-5)
+        for pairs, (ids, scores) in zip((found["top"], found["bottom"]), ends, strict=True):
+            np.testing.assert_allclose([pair["score"] for pair in pairs], scores, rtol=1e-4, atol=1e-5)
             clear = ids[np.abs(scores - scores[-1]) > 1e-5].tolist()  # the others may be as good as one left out
-            assert {tuple(pair) for pair in clear} <= {(pair.source, pair.target) for pair in pairs}
+            assert {tuple(pair) for pair in clear} <= {(pair["from"]["id"], pair["to"]["id"]) for pair in pairs}
 
 
 @pytest.mark.parametrize(("layer", "head", "said"), [(9, 0, "layer 9"), (0, 4, "head 4"), (0, -1, "head -1")])

@@ -13,7 +13,6 @@ from safetensors.torch import load_file, save_file
 
 from lexiscope.precompute.errors import BadWeights, NoSafetensors
 from lexiscope.precompute.live.engine import Engine
-from lexiscope.precompute.live.wire.answers import PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.precompute.live.reference import TEXT, Case, close
@@ -105,6 +104,6 @@ def test_a_padding_token_that_does_not_exist(tmp_path: Path, padding: int | None
         path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token_id": padding}))
     texts = ("the dog", "the dog and the lion")
     answers = load(tmp_path / "gpt2").prompts([PromptAsk(text=text) for text in texts])
-    assert all(isinstance(answer, PromptAnswer) for answer in answers)
+    assert all(isinstance(answer, dict) for answer in answers)
     with pytest.raises(BadWeights, match=r"pad_token_id|cannot load"):
         load(tmp_path / "roberta")

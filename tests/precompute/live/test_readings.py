@@ -12,10 +12,10 @@ from tests.precompute.live.reference import Case
 
 
 def check(answer: ReadingAnswer, scores: Float64, k: int, tolerance: float) -> None:
-    for found, sign in ((answer.top, 1), (answer.bottom, -1)):
+    for found, sign in ((answer["top"], 1), (answer["bottom"], -1)):
         expected = np.argsort(-sign * scores, kind="stable")[:k]
-        assert [token.id for token in found] == expected.tolist()
-        np.testing.assert_allclose([token.score for token in found], scores[expected], atol=tolerance)
+        assert [token["id"] for token in found] == expected.tolist()
+        np.testing.assert_allclose([token["score"] for token in found], scores[expected], atol=tolerance)
 
 
 def test_norm_is_what_the_norm_does_to_the_stream(every: Case) -> None:

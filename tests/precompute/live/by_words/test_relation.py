@@ -16,7 +16,7 @@ from lexiscope.precompute.live.wire.asks import RelationAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
 from lexiscope.precompute.live.wire.grammar import WordPair
 from lexiscope.precompute.project.embedding import Float64
-from tests.precompute.live.reference import Case
+from tests.precompute.live.reference import Case, ids
 
 PAIRS = (("France", "Paris"), ("Germany", "Berlin"), ("zebra", "writers"), ("dog", "Dog"))
 WORDS = (
@@ -78,24 +78,26 @@ def test_ranks_equal_brute_force(case: Case, lens: str, matrix: str) -> None:
     targets = [first_token(case, target) for _, target in PAIRS]
     themselves = [first_token(case, source) for source, _ in PAIRS]
     s = case.engine.shape
-    assert {(h.layer, h.head) for h in answer.heads} == {(x, y) for x in range(s.n_layers) for y in range(s.n_heads)}
-    assert answer.shuffled_with == "pairs"
-    for head in answer.heads:
-        scores = every[head.layer, head.head]  # (pairs, d_vocab)
-        np.testing.assert_allclose(head.scores, scores[range(len(PAIRS)), targets], atol=1e-9)
-        assert head.score == pytest.approx(np.mean(head.scores))
+    assert {(h["layer"], h["head"]) for h in answer["heads"]} == {
+        (x, y) for x in range(s.n_layers) for y in range(s.n_heads)
+    }
+    assert answer["shuffled_with"] == "pairs"
+    for head in answer["heads"]:
+        scores = every[head["layer"], head["head"]]  # (pairs, d_vocab)
+        np.testing.assert_allclose(head["scores"], scores[range(len(PAIRS)), targets], atol=1e-9)
+        assert head["score"] == pytest.approx(np.mean(head["scores"]))
         own = [ranks_of(row, target) for row, target in zip(scores, targets, strict=True)]
-        assert head.ranks == tuple(top for top, _ in own)
-        assert (head.rank, head.rank_from_bottom) == pytest.approx(np.mean(own, axis=0))
+        assert head["ranks"] == [top for top, _ in own]
+        assert (head["rank"], head["rank_from_bottom"]) == pytest.approx(np.mean(own, axis=0))
         copied = [ranks_of(row, token) for row, token in zip(scores, themselves, strict=True)]
-        assert (head.identity, head.identity_from_bottom) == pytest.approx(np.mean(copied, axis=0))
+        assert (head["identity"], head["identity_from_bottom"]) == pytest.approx(np.mean(copied, axis=0))
         others = [
             [ranks_of(row, other) for other in targets if other != target]
             for row, target in zip(scores, targets, strict=True)
         ]
         expected = np.mean([np.mean(each, axis=0) for each in others], axis=0)
-        assert (head.shuffled, head.shuffled_from_bottom) == pytest.approx(expected)
-    assert [h.rank for h in answer.heads] == sorted(h.rank for h in answer.heads)
+        assert (head["shuffled"], head["shuffled_from_bottom"]) == pytest.approx(expected)
+    assert [h["rank"] for h in answer["heads"]] == sorted(h["rank"] for h in answer["heads"])
 
 
 def test_of_many_pairs_only_the_next_targets_are_shuffled_in(case: Case) -> None:
@@ -104,24 +106,24 @@ def test_of_many_pairs_only_the_next_targets_are_shuffled_in(case: Case) -> None
     answer = case.engine.relation(ask(*pairs))
     targets = [first_token(case, target) for _, target in pairs]
     every = scores_of(case, [source for source, _ in pairs], "dot", "vo")
-    head = answer.heads[3]
+    head = answer["heads"][3]
     shuffled = []
-    for at, row in enumerate(every[head.layer, head.head]):
+    for at, row in enumerate(every[head["layer"], head["head"]]):
         others = [token for token in (targets[at + 1 :] + targets[:at]) if token != targets[at]][:SHUFFLES]
         shuffled.append(np.mean([ranks_of(row, token)[0] for token in others]))
-    assert head.shuffled == pytest.approx(np.mean(shuffled))
+    assert head["shuffled"] == pytest.approx(np.mean(shuffled))
 
 
 @pytest.mark.parametrize("pairs", [[("dog", "lion")], [("dog", "lion"), ("horse", "lion")]])
 def test_without_another_target_random_words_take_its_place(case: Case, pairs: list[tuple[str, str]]) -> None:
     """Always the same ones, so that an answer is the same tomorrow; and not those of the pairs."""
     answer = case.engine.relation(ask(*pairs))
-    assert answer.shuffled_with == "words"
+    assert answer["shuffled_with"] == "words"
     assert answer == case.engine.relation(ask(*pairs))
     d_vocab = case.engine.shape.d_vocab
-    assert 0.2 * d_vocab < np.mean([head.shuffled for head in answer.heads]) < 0.8 * d_vocab
-    for head in answer.heads:
-        n = head.shuffled * len(pairs) * RANDOM_WORDS  # a sum of so many ranks
+    assert 0.2 * d_vocab < np.mean([head["shuffled"] for head in answer["heads"]]) < 0.8 * d_vocab
+    for head in answer["heads"]:
+        n = head["shuffled"] * len(pairs) * RANDOM_WORDS  # a sum of so many ranks
         assert n == pytest.approx(round(n))
 
 
@@ -151,11 +153,11 @@ def test_counts_around_scores() -> None:
 
 
 def test_the_tokens_that_were_used(case: Case) -> None:
-    (pair,) = case.engine.relation(ask(("zebra", "France"))).pairs
+    (pair,) = case.engine.relation(ask(("zebra", "France")))["pairs"]
     tokenizer = case.engine.words.tokenizer
-    assert tokenizer.decode(list(pair.source_tokens)).strip() == "zebra"
-    assert len(pair.source_tokens) > 1
-    assert tokenizer.decode(list(pair.target_tokens)).strip().lower() == "france"
+    assert tokenizer.decode(ids(pair["source"]["tokens"])).strip() == "zebra"
+    assert len(pair["source"]["tokens"]) > 1
+    assert tokenizer.decode(ids(pair["target"]["tokens"])).strip().lower() == "france"
 
 
 def test_no_word_and_nobody_waiting(case: Case) -> None:

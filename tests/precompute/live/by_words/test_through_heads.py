@@ -41,30 +41,35 @@ def test_lists_equal_brute_force(case: Case, lens: str, end: str) -> None:
     layers = tuple(reversed(range(s.n_layers)))
     answer = case.engine.through_heads(ask(*GROUPS, layers=layers, lens=lens, end=end, k=k))
     e = embeddings(case, lens)
-    assert len(answer.heads) == len(GROUPS)
-    for x, heads in zip(e, answer.heads, strict=True):
-        assert [(h.layer, h.head) for h in heads] == [(layer, head) for layer in layers for head in range(s.n_heads)]
+    assert len(answer["heads"]) == len(GROUPS)
+    for x, heads in zip(e, answer["heads"], strict=True):
+        assert [(h["layer"], h["head"]) for h in heads] == [
+            (layer, head) for layer in layers for head in range(s.n_heads)
+        ]
         for each in heads:
-            for found, matrix, W in ((each.writes, "vo", case.model.W_U), (each.seeks, "qk", case.model.W_E)):
-                left, right = (f[each.head].numpy().astype(np.float64) for f in case.model.factors(each.layer, matrix))
+            for found, matrix, W in ((each["writes"], "vo", case.model.W_U), (each["seeks"], "qk", case.model.W_E)):
+                left, right = (
+                    f[each["head"]].numpy().astype(np.float64) for f in case.model.factors(each["layer"], matrix)
+                )
                 rows, factor = lensed(W.numpy(), lens)
                 scores = rounded(x @ left @ right @ rows.T * factor)  # (d_vocab,)
                 order = np.argsort(scores if end == "bottom" else -scores, kind="stable")[:k]
-                assert [token.id for token in found] == order.tolist()
-                np.testing.assert_allclose([token.score for token in found], scores[order], rtol=1e-6)
+                assert [token["id"] for token in found] == order.tolist()
+                np.testing.assert_allclose([token["score"] for token in found], scores[order], rtol=1e-6)
 
 
 def test_how_alike_the_tokens_of_a_list_are(case: Case) -> None:
-    (heads,) = case.engine.through_heads(ask(("dog",), k=5)).heads
+    (heads,) = case.engine.through_heads(ask(("dog",), k=5))["heads"]
     for head in heads:
         for tokens, alike, W in (
-            (head.writes, head.writes_alike, case.model.W_U), (head.seeks, head.seeks_alike, case.model.W_E),
+            (head["writes"], head["writes_alike"], case.model.W_U),
+            (head["seeks"], head["seeks_alike"], case.model.W_E),
         ):  # fmt: skip
             centred = W.numpy().astype(np.float64) - W.numpy().mean(axis=0, dtype=np.float64)
-            units = [centred[token.id] / np.linalg.norm(centred[token.id]) for token in tokens]
+            units = [centred[token["id"]] / np.linalg.norm(centred[token["id"]]) for token in tokens]
             assert alike == pytest.approx(np.mean([a @ b for a, b in combinations(units, 2)]))
-    (alone,) = case.engine.through_heads(ask(("dog",), k=1)).heads
-    assert {(head.writes_alike, head.seeks_alike) for head in alone} == {(None, None)}
+    (alone,) = case.engine.through_heads(ask(("dog",), k=1))["heads"]
+    assert {(head["writes_alike"], head["seeks_alike"]) for head in alone} == {(None, None)}
 
 
 def test_a_word_of_one_token_has_the_scores_of_its_pairs(case: Case) -> None:
@@ -74,23 +79,23 @@ def test_a_word_of_one_token_has_the_scores_of_its_pairs(case: Case) -> None:
     words = case.engine.words
     (dog,) = words.tokens("dog")
     for lens in ("dot", "cosine"):
-        (heads,) = case.engine.through_heads(ask(("dog",), head=1, lens=lens)).heads
+        (heads,) = case.engine.through_heads(ask(("dog",), head=1, lens=lens))["heads"]
         (head,) = heads
-        for found, matrix, target in ((head.writes, "vo", words.writes), (head.seeks, "qk", words.reads)):
+        for found, matrix, target in ((head["writes"], "vo", words.writes), (head["seeks"], "qk", words.reads)):
             left, right = (f[1].numpy() for f in case.model.factors(0, matrix))
-            j = np.array([token.id for token in found], np.int32)
+            j = np.array([token["id"] for token in found], np.int32)
             i = np.full(len(j), dog, np.int32)
             scores = pair_scores(words.reads.embedding, target.embedding, left, right.T, lens, i, j)
-            np.testing.assert_allclose([token.score for token in found], scores, rtol=1e-6)
+            np.testing.assert_allclose([token["score"] for token in found], scores, rtol=1e-6)
 
 
 def test_one_head_and_a_token_by_its_id(case: Case) -> None:
     every = case.engine.through_heads(ask(("dog",), layers=(1,)))
-    (dog,) = every.groups[0]
-    named = ThroughHeadsAsk(words=((Word(word="#", token=dog.tokens[0]),),), layers=(1,), head=2)
+    (dog,) = every["groups"][0]
+    named = ThroughHeadsAsk(words=((Word(word="#", token=dog["tokens"][0]["id"]),),), layers=(1,), head=2)
     one = case.engine.through_heads(named)
-    assert one.groups[0][0].tokens == dog.tokens
-    assert one.heads == ((every.heads[0][2],),)
+    assert one["groups"][0][0]["tokens"] == dog["tokens"]
+    assert one["heads"] == [[every["heads"][0][2]]]
 
 
 def test_what_there_is_not(case: Case) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.panels.records import FIRST_ONLY_FACTOR
-from lexiscope.precompute.live.wire.answers import Attribution, HeadTerm, LayerTerms, NeuronTerm
+from lexiscope.precompute.live.wire.answers import Attribution
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.grammar import Word
 from tests.precompute.live.reference import TEXT, Case, changed
@@ -19,14 +19,21 @@ TOLERANCE = 1e-3
 
 
 def sum_of(found: Attribution) -> float:
-    rest = found.embedding + (found.positions or 0.0) + found.final_bias + found.unembedding_bias
-    return rest + sum(sum(row.heads) + row.attention_bias + row.neurons + row.ff_bias for row in found.layers)
+    """Add up the terms, those of layers from their rows."""
+    rows = [row["attention"] + row["ff"] for row in found["layers"]]
+    assert rows == pytest.approx(
+        [sum(row["heads"]) + row["attention_bias"] + row["neurons"] + row["ff_bias"] for row in found["layers"]]
+    )
+    of_layers = ("heads", "attention_bias", "neurons", "ff_bias")
+    terms = {each["part"]: each["term"] for each in found["sums"]}
+    assert sum(terms[part] for part in of_layers) == pytest.approx(sum(rows), abs=1e-6)
+    return sum(term for part, term in terms.items() if part not in of_layers) + sum(rows)
 
 
 def asked(case: Case, text: str = TEXT, **fields: Any) -> tuple[Attribution, int]:
     answer = case.ask(text, panel=("attribution",), **fields)
-    assert answer.attribution is not None
-    return answer.attribution, answer.position
+    assert answer["attribution"] is not None
+    return answer["attribution"], answer["position"]
 
 
 def scores(case: Case, tokens: tuple[int, ...], position: int) -> Tensor:
@@ -47,10 +54,10 @@ def capped(case: Case, logit: float) -> float:
 def test_the_terms_sum_to_the_logit(every: Case, position: int | None) -> None:
     found, at = asked(every, position=position, against="none")
     expected = scores(every, every.engine.words.prompt(TEXT), at)
-    assert found.token == int(expected.argmax())
-    assert found.baseline == 0
-    assert sum_of(found) == pytest.approx(found.logit, abs=TOLERANCE)
-    assert capped(every, sum_of(found)) == pytest.approx(float(expected[found.token]), abs=TOLERANCE)
+    assert found["token"]["id"] == int(expected.argmax())
+    assert found["baseline"] == 0
+    assert sum_of(found) == pytest.approx(found["logit"], abs=TOLERANCE)
+    assert capped(every, sum_of(found)) == pytest.approx(float(expected[found["token"]["id"]]), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("against", ["mean", 7])
@@ -60,12 +67,12 @@ def test_compared_with_others(every: Case, against: str | int) -> None:
     found, at = asked(every, token=Word(word="#11", token=11), against=other, **changed(TOUCHES))
     with touched(every.net, TOUCHES):
         expected = scores(every, every.engine.words.prompt(TEXT), at)
-    assert (found.token, found.against) == (11, against)
-    assert capped(every, found.logit) == pytest.approx(float(expected[11]), abs=TOLERANCE)
+    assert (found["token"], found["against"]) == ({"id": 11}, {"id": 7} if against == 7 else against)
+    assert capped(every, found["logit"]) == pytest.approx(float(expected[11]), abs=TOLERANCE)
     if not getattr(every.net.net.config, "final_logit_softcapping", None):
         baseline = expected.mean() if against == "mean" else expected[7]
-        assert found.baseline == pytest.approx(float(baseline), abs=TOLERANCE)
-    assert sum_of(found) == pytest.approx(found.logit - found.baseline, abs=TOLERANCE)
+        assert found["baseline"] == pytest.approx(float(baseline), abs=TOLERANCE)
+    assert sum_of(found) == pytest.approx(found["logit"] - found["baseline"], abs=TOLERANCE)
 
 
 HEAD_NORMS = {
@@ -152,42 +159,44 @@ def test_each_term_is_the_direct_effect_of_its_part(every: Case) -> None:
     run, net = every.run(tokens), Frozen(every, tokens, at)
 
     def effect(layer: int, part: str, written: Tensor) -> float:
-        return float((net.plain - net.without(layer, part, written))[found.token])
+        return float((net.plain - net.without(layer, part, written))[found["token"]["id"]])
 
-    for layer, row in enumerate(found.layers):
+    for layer, row in enumerate(found["layers"]):
         W_O, z = every.model.vectors(layer, "w_o"), run.mixed[layer][at]
-        for head, term in list(enumerate(row.heads))[:2]:
+        for head, term in list(enumerate(row["heads"]))[:2]:
             of_head = slice(head * s.d_head, (head + 1) * s.d_head)
             assert effect(layer, "w_o", z[of_head] @ W_O[of_head]) == pytest.approx(term, abs=TOLERANCE)
         values = every.model.vectors(layer, "ff_value")
         assert effect(layer, "ff_value", run.coefficients[layer][at] @ values) == pytest.approx(
-            row.neurons, abs=TOLERANCE
+            row["neurons"], abs=TOLERANCE
         )
-    for neuron in [term for term in (*found.raises[:3], *found.lowers[:3]) if isinstance(term, NeuronTerm)]:
-        coefficient = run.coefficients[neuron.layer][at, neuron.neuron]
-        value = every.model.vectors(neuron.layer, "ff_value")[neuron.neuron]
-        assert neuron.coefficient == pytest.approx(float(coefficient), abs=1e-4)
-        first, *others = run.coefficients[neuron.layer][:, neuron.neuron].abs().tolist()
-        assert neuron.first_only == (first > 0 and first >= FIRST_ONLY_FACTOR * max(others))
-        assert effect(neuron.layer, "ff_value", coefficient * value) == pytest.approx(neuron.term, abs=TOLERANCE)
+    for part in [part for part in (*found["raises"][:3], *found["lowers"][:3]) if part["neuron"] is not None]:
+        layer, neuron = part["layer"], part["neuron"]
+        coefficient = run.coefficients[layer][at, neuron]
+        value = every.model.vectors(layer, "ff_value")[neuron]
+        assert part["coefficient"] == pytest.approx(float(coefficient), abs=1e-4)
+        first, *others = run.coefficients[layer][:, neuron].abs().tolist()
+        assert part["first_only"] == (first > 0 and first >= FIRST_ONLY_FACTOR * max(others))
+        assert effect(layer, "ff_value", coefficient * value) == pytest.approx(part["term"], abs=TOLERANCE)
 
 
 def test_the_largest_terms_are_listed_with_what_heads_look_at(every: Case) -> None:
     found, at = asked(every)
     run, s = every.run(every.engine.words.prompt(TEXT)), every.engine.shape
-    heads = {(row.layer, head): term for row in found.layers for head, term in enumerate(row.heads)}
-    for listed, sign in ((found.raises, 1), (found.lowers, -1)):
-        terms = [sign * each.term for each in listed]
+    heads = {(row["layer"], head): term for row in found["layers"] for head, term in enumerate(row["heads"])}
+    for listed, sign in ((found["raises"], 1), (found["lowers"], -1)):
+        terms = [sign * each["term"] for each in listed]
         assert terms == sorted(terms, reverse=True)
         assert min(terms) > 0
-        of_heads = {(each.layer, each.head): each for each in listed if isinstance(each, HeadTerm)}
+        of_heads = {(each["layer"], each["head"]): each for each in listed if each["head"] is not None}
         for where, each in of_heads.items():
-            assert each.term == pytest.approx(heads[where])
+            assert each["term"] == pytest.approx(heads[where])
             weights = run.attentions[where[0]][where[1], at]
-            for look in each.attends:
-                assert look.weight == pytest.approx(float(weights[look.position]), abs=1e-5)
-            assert each.attends[0].weight == pytest.approx(float(weights.max()), abs=1e-5)
-            assert not s.causal or all(look.position <= at for look in each.attends)
+            looks = each["attends"] or []
+            for look in looks:
+                assert look["weight"] == pytest.approx(float(weights[look["position"]]), abs=1e-5)
+            assert looks[0]["weight"] == pytest.approx(float(weights.max()), abs=1e-5)
+            assert not s.causal or all(look["position"] <= at for look in looks)
         missing = [sign * term for where, term in heads.items() if where not in of_heads]
         assert max(missing, default=0) <= min(terms)
 
@@ -195,7 +204,7 @@ def test_the_largest_terms_are_listed_with_what_heads_look_at(every: Case) -> No
 def test_words_for_a_token(case: Case) -> None:
     by_word, _ = asked(case, token=Word(word="dog"), against=Word(word="lion"))
     dog, lion = (case.engine.words.tokens(word)[0] for word in ("dog", "lion"))
-    assert (by_word.token, by_word.against) == (dog, lion)
+    assert (by_word["token"], by_word["against"]) == ({"id": dog}, {"id": lion})
     for field, kind, said in (
         ({"token": Word(word="dog horse")}, BadRequest, "by its id"),
         ({"against": Word(word="#", token=10**6)}, NotFound, "token 1000000 does not exist"),
@@ -208,6 +217,6 @@ def test_words_for_a_token(case: Case) -> None:
 def test_the_rows_are_those_of_the_layers(case: Case) -> None:
     found, _ = asked(case)
     s = case.engine.shape
-    assert [row.layer for row in found.layers] == list(range(s.n_layers))
-    assert all(isinstance(row, LayerTerms) and len(row.heads) == s.n_heads for row in found.layers)
-    assert (found.positions is not None) == (s.positions == "learned" and s.causal)
+    assert [row["layer"] for row in found["layers"]] == list(range(s.n_layers))
+    assert all(len(row["heads"]) == s.n_heads for row in found["layers"])
+    assert any(each["part"] == "positions" for each in found["sums"]) == (s.positions == "learned" and s.causal)

@@ -8,7 +8,7 @@ import torch
 
 from lexiscope.precompute.live.panels import coverage
 from lexiscope.precompute.live.wire.answers import CoverageRow
-from tests.precompute.live.reference import TEXT, Case
+from tests.precompute.live.reference import TEXT, Case, ids
 from tests.support.nets import Run
 
 
@@ -39,18 +39,21 @@ def hidden(case: Case, run: Run, layer: int) -> list[set[int]]:
     return [first(row) for row in states @ case.model.W_U.T]
 
 
-def check(case: Case, rows: tuple[CoverageRow, ...], run: Run, at: int) -> None:
-    assert [(row.kind, row.layer) for row in rows] == [
+def check(case: Case, rows: list[CoverageRow], run: Run, at: int) -> None:
+    assert [(row["kind"], row["layer"]) for row in rows] == [
         (kind, layer) for kind in coverage.KINDS for layer in range(case.engine.shape.n_layers)
     ]
     states = [hidden(case, run, layer) for layer in range(case.engine.shape.n_layers)]
     for row in rows:
-        listed = set().union(*lists(case, run, row.layer, at, row.kind))
-        shares = [len(state & listed) / coverage.K for state in states[row.layer]]
-        assert row.covered == pytest.approx(shares.pop(at))
-        assert row.shuffled == (pytest.approx(np.mean(shares)) if shares else None)
-        assert row.shuffled_sd == (pytest.approx(np.std(shares, ddof=1)) if len(shares) > 1 else None)
-        assert (row.others, row.as_covered) == (len(shares), sum(share > row.covered - 1e-9 for share in shares))
+        listed = set().union(*lists(case, run, row["layer"], at, row["kind"]))
+        shares = [len(state & listed) / coverage.K for state in states[row["layer"]]]
+        assert row["covered"] == pytest.approx(shares.pop(at))
+        assert row["shuffled"] == (pytest.approx(np.mean(shares)) if shares else None)
+        assert row["shuffled_sd"] == (pytest.approx(np.std(shares, ddof=1)) if len(shares) > 1 else None)
+        assert (row["others"], row["as_covered"]) == (
+            len(shares),
+            sum(share > row["covered"] - 1e-9 for share in shares),
+        )
 
 
 # small, so that lists do not cover everything
@@ -61,22 +64,22 @@ def test_coverage_equals_a_direct_computation(
     monkeypatch.setattr(coverage, "K", k)
     monkeypatch.setattr(coverage, "ACTIVE", active)
     answer = every.ask(panel=("coverage",), position=position)
-    assert answer.coverage is not None
-    check(every, answer.coverage, every.run(answer.tokens), answer.position)
-    assert 0 < sum(row.covered for row in answer.coverage) < len(answer.coverage)
+    assert answer["coverage"] is not None
+    check(every, answer["coverage"], every.run(ids(answer["tokens"])), answer["position"])
+    assert 0 < sum(row["covered"] for row in answer["coverage"]) < len(answer["coverage"])
 
 
 def test_a_single_token_has_nothing_to_be_shuffled_with(case_of: Callable[[str], Case]) -> None:
     case = case_of("gpt2")
     answer = case.ask("T", panel=("coverage",))
-    assert len(answer.tokens) == 1
-    assert answer.coverage is not None
-    check(case, answer.coverage, case.run(answer.tokens), 0)
-    assert {(row.shuffled, row.shuffled_sd, row.others) for row in answer.coverage} == {(None, None, 0)}
+    assert len(answer["tokens"]) == 1
+    assert answer["coverage"] is not None
+    check(case, answer["coverage"], case.run(ids(answer["tokens"])), 0)
+    assert {(row["shuffled"], row["shuffled_sd"], row["others"]) for row in answer["coverage"]} == {(None, None, 0)}
 
 
 def test_in_company_the_same(case: Case) -> None:
-    answers = [case.ask(text, panel=("coverage",)).coverage for text in (TEXT, "The horse", TEXT)]
+    answers = [case.ask(text, panel=("coverage",))["coverage"] for text in (TEXT, "The horse", TEXT)]
     assert answers[0] == answers[2] != answers[1]
 
 
@@ -87,6 +90,6 @@ def test_what_adds_nothing_covers_nothing(case: Case, every: bool) -> None:
     off = [{"kind": "head", "layer": layer, "head": head} for layer in layers for head in range(s.n_heads)]
     off += [{"kind": "neuron", "layer": layer, "neuron": neuron} for layer in layers for neuron in range(s.d_mlp)]
     answer = case.ask(panel=("coverage",), off=off)
-    assert answer.coverage is not None
-    assert {row.covered for row in answer.coverage if row.layer in layers} == {0}
-    assert every or any(row.covered for row in answer.coverage)
+    assert answer["coverage"] is not None
+    assert {row["covered"] for row in answer["coverage"] if row["layer"] in layers} == {0}
+    assert every or any(row["covered"] for row in answer["coverage"])

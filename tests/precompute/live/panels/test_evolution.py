@@ -1,5 +1,8 @@
 """Token evolution: the last row is the model's own prediction, every other row its stream read the same way."""
 
+from itertools import product
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +13,7 @@ from torch.testing import assert_close
 from lexiscope.precompute.live.panels.evolution import appears
 from lexiscope.precompute.live.vocabulary import sums_of_exponentials
 from lexiscope.precompute.live.wire.answers import EvolutionRow
-from tests.precompute.live.reference import Case, changed
+from tests.precompute.live.reference import Case, changed, ids, numbers
 
 
 def expected_rows(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], tuple[Tensor, Tensor]]:
@@ -28,41 +31,41 @@ def expected_rows(case: Case, tokens: tuple[int, ...]) -> dict[tuple[int, str], 
 
 def test_every_row_is_the_stream_through_the_final_norm(every: Case) -> None:
     answer = every.ask(panel=("evolution",), k=7)
-    assert answer.evolution is not None
-    rows, last = expected_rows(every, answer.tokens), (every.engine.shape.n_layers - 1, "ff")
-    assert [(row.layer, row.after) for row in answer.evolution] == list(rows)
-    logits = every.run(answer.tokens).logits
+    assert answer["evolution"] is not None
+    rows, last = expected_rows(every, ids(answer["tokens"])), (every.engine.shape.n_layers - 1, "ff")
+    assert [(row["layer"], row["after"]) for row in answer["evolution"]] == list(rows)
+    logits = every.run(ids(answer["tokens"])).logits
     if logits is not None:
         assert_close(rows[last][0], logits, atol=1e-4, rtol=1e-4)
     answers = rows[last][0].argmax(dim=1)
-    for row in answer.evolution:
-        scores, p = rows[row.layer, row.after]
-        assert len(row.cells) == len(answer.tokens)
-        for position, cell in enumerate(row.cells):
+    for row in answer["evolution"]:
+        scores, p = rows[row["layer"], row["after"]]
+        assert len(row["cells"]) == len(answer["tokens"])
+        for position, cell in enumerate(row["cells"]):
             best = scores[position].topk(7).indices
-            assert [likely.id for likely in cell] == best.tolist()
-            found, expected = torch.tensor([likely.p for likely in cell]), p[position, best].float()
+            assert [likely["id"] for likely in cell] == best.tolist()
+            found, expected = torch.tensor(numbers(cell)), p[position, best].float()
             assert_close(found, expected, atol=1e-5, rtol=1e-3)
             token = int(answers[position])
-            assert abs(row.answer[position] - float(p[position, token])) < 1e-4
-            assert row.answer_rank[position] == 1 + int((scores[position] > scores[position, token]).sum())
-    assert all(rank == 1 for rank in answer.evolution[-1].answer_rank)
-    assert answer.appears == appears(answer.evolution, answer.position)
-    at_the_end = answer.evolution[-1].cells[answer.position]
-    assert [likely.id for likely in answer.prediction] == [likely.id for likely in at_the_end]
-    np.testing.assert_allclose([x.p for x in answer.prediction], [x.p for x in at_the_end], atol=1e-5)
-    assert answer.evolution_untouched is None
+            assert abs(row["answer"][position] - float(p[position, token])) < 1e-4
+            assert row["answer_rank"][position] == 1 + int((scores[position] > scores[position, token]).sum())
+    assert all(rank == 1 for rank in answer["evolution"][-1]["answer_rank"])
+    assert answer["appears"] == appears(answer["evolution"], answer["position"])
+    at_the_end = answer["evolution"][-1]["cells"][answer["position"]]
+    assert [likely["id"] for likely in answer["prediction"]] == [likely["id"] for likely in at_the_end]
+    np.testing.assert_allclose(numbers(answer["prediction"]), numbers(at_the_end), atol=1e-5)
+    assert answer["evolution_untouched"] is None
 
 
 def test_the_last_row_holds_the_models_logits(case: Case) -> None:
     """Up to a constant for each position, which a softmax takes away."""
     answer = case.ask(panel=("evolution",), k=50)
-    assert answer.evolution is not None
-    logits = case.run(answer.tokens).logits
+    assert answer["evolution"] is not None
+    logits = case.run(ids(answer["tokens"])).logits
     assert logits is not None
-    for position, cell in enumerate(answer.evolution[-1].cells):
-        ids, p = [likely.id for likely in cell], torch.tensor([likely.p for likely in cell])
-        expected = logits[position, ids] - logits[position].logsumexp(dim=0)
+    for position, cell in enumerate(answer["evolution"][-1]["cells"]):
+        p = torch.tensor(numbers(cell))
+        expected = logits[position, list(ids(cell))] - logits[position].logsumexp(dim=0)
         assert_close(p.log(), expected, atol=1e-4, rtol=1e-4)
 
 
@@ -75,14 +78,14 @@ def test_no_probability_is_larger_than_one() -> None:
 def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -> None:
     touches = [{"kind": "head", "layer": 0, "head": 1}, {"kind": "neuron", "layer": 1, "neuron": 3, "value": 4.0}]
     plain, touched = (case.ask(panel=("evolution",), **changed(some)) for some in ([], touches))
-    assert plain.evolution is not None
-    assert touched.evolution is not None
-    assert touched.evolution_untouched is not None
-    assert touched.evolution != plain.evolution
-    for row, same in zip(touched.evolution_untouched, plain.evolution, strict=True):
-        np.testing.assert_allclose(row.answer, same.answer, atol=1e-5)
-        assert row.answer_rank == same.answer_rank
-    np.testing.assert_allclose([x.p for x in touched.untouched], [x.p for x in plain.prediction], atol=1e-5)
+    assert plain["evolution"] is not None
+    assert touched["evolution"] is not None
+    assert touched["evolution_untouched"] is not None
+    assert touched["evolution"] != plain["evolution"]
+    for row, same in zip(touched["evolution_untouched"], plain["evolution"], strict=True):
+        np.testing.assert_allclose(row["answer"], same["answer"], atol=1e-5)
+        assert row["answer_rank"] == same["answer_rank"]
+    np.testing.assert_allclose(numbers(touched["untouched"]), numbers(plain["prediction"]), atol=1e-5)
 
 
 @pytest.mark.parametrize(("ranks", "layer"), [
@@ -93,9 +96,9 @@ def test_a_run_with_interventions_is_shown_beside_the_same_without(case: Case) -
     ((1, 1, 1, 1, 1, 1, 1), 0),
 ])  # fmt: skip
 def test_where_the_answer_appears(ranks: tuple[int, ...], layer: int) -> None:
-    steps = [(0, "embedding"), *((at, after) for at in range(3) for after in ("attention", "ff"))]
+    steps: list[tuple[int, Any]] = [(0, "embedding"), *product(range(3), ("attention", "ff"))]
     rows = [
-        EvolutionRow.model_validate({"layer": at, "after": after, "cells": [], "answer": [0], "answer_rank": [rank]})
+        EvolutionRow(layer=at, after=after, cells=[], answer=[0], answer_rank=[rank])
         for (at, after), rank in zip(steps, ranks, strict=True)
     ]
     assert appears(rows, 0) == layer

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from lexiscope.precompute.live.panels.head_vectors import exactly_sought, messages, sought
 from lexiscope.precompute.live.panels.token_rows import TokenRows
-from lexiscope.precompute.live.wire.answers import HeadPattern, Look, Scored, TokenPattern
+from lexiscope.precompute.live.wire.answers import HeadPattern, Look, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import Convention, PatternRows
 from lexiscope.precompute.live.wire.fields import Lens
-from tests.precompute.live.reference import TEXT, Case, close
+from tests.precompute.live.reference import TEXT, Case, close, ids
 
 CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 LENSES: tuple[Lens, ...] = get_args(Lens)
@@ -149,21 +149,21 @@ class Expected:
 
     def check(self, found: HeadPattern | TokenPattern, head: int, position: int) -> None:
         looks_at = int(self.attention[head, position].argmax())
-        assert_first(found.pattern, self.sought("w_q", head, position, looks_at))
+        assert_first(found["pattern"], self.sought("w_q", head, position, looks_at))
         expected, there = self.found_from(head, position), position
-        assert (found.found_from is None) == (expected is None)
-        if found.found_from and expected:
-            assert found.found_from.position == expected.position
-            assert found.found_from.weight == pytest.approx(expected.weight, abs=1e-5)
-            there = expected.position
-        assert_first(found.found_by, self.sought("w_k", head, position, there))
-        assert_first(found.message, self.sent(head, position))
+        assert (found["found_from"] is None) == (expected is None)
+        if found["found_from"] and expected:
+            assert found["found_from"]["position"] == expected["position"]
+            assert found["found_from"]["weight"] == pytest.approx(expected["weight"], abs=1e-5)
+            there = expected["position"]
+        assert_first(found["found_by"], self.sought("w_k", head, position, there))
+        assert_first(found["message"], self.sent(head, position))
 
 
-def assert_first(found: tuple[Scored, ...], scores: Tensor) -> None:
+def assert_first(found: list[ScoredToken], scores: Tensor) -> None:
     best = scores.topk(len(found))
-    assert [token.id for token in found] == best.indices.tolist()
-    close(torch.tensor([token.score for token in found]), best.values)
+    assert [token["id"] for token in found] == best.indices.tolist()
+    close(torch.tensor([token["score"] for token in found]), best.values)
 
 
 @pytest.mark.parametrize("lens", LENSES)
@@ -175,15 +175,15 @@ def test_every_head_at_a_position(every: Case, convention: Convention, lens: Len
     answer = every.ask(panel=("patterns",), layer=1, position=position, convention=convention, lens=lens, k=4)
     expected = Expected(every, tokens, convention, lens)
     seen = position + 1 if every.engine.shape.causal else len(tokens)
-    assert [pattern.head for pattern in answer.patterns or ()] == list(range(every.engine.shape.n_heads))
-    assert answer.patterns_by_token is None
-    for found in answer.patterns or ():
-        expected.check(found, found.head, position)
-        picked = expected.attention[found.head, position, :seen].topk(min(3, seen))
-        assert [message.position for message in found.messages] == picked.indices.tolist()
-        close(torch.tensor([message.weight for message in found.messages]), picked.values)
-        for message in found.messages:
-            assert_first(message.tokens, expected.sent(found.head, message.position))
+    assert [pattern["head"] for pattern in answer["patterns"] or ()] == list(range(every.engine.shape.n_heads))
+    assert "patterns_by_token" not in answer
+    for found in answer["patterns"] or ():
+        expected.check(found, found["head"], position)
+        picked = expected.attention[found["head"], position, :seen].topk(min(3, seen))
+        assert [message["position"] for message in found["messages"]] == picked.indices.tolist()
+        close(torch.tensor([message["weight"] for message in found["messages"]]), picked.values)
+        for message in found["messages"]:
+            assert_first(message["tokens"], expected.sent(found["head"], message["position"]))
 
 
 @pytest.mark.parametrize("lens", LENSES)
@@ -196,36 +196,36 @@ def check_every_token(case: Case, text: str, convention: Convention, lens: Lens)
     """A table of the text: the same lists as of all heads at each position."""
     how = {"convention": convention, "lens": lens, "k": 3}
     answer = case.ask(text, panel=("patterns",), layer=1, head=2, rows="tokens", **how)
-    assert answer.patterns is None
-    expected = Expected(case, answer.tokens, convention, lens)
-    assert [found.position for found in answer.patterns_by_token or ()] == list(range(len(answer.tokens)))
-    for found in answer.patterns_by_token or ():
-        expected.check(found, 2, found.position)
-        weight, at = expected.attention[2, found.position].max(dim=0)
-        assert found.looks_at.position == int(at)
-        assert found.looks_at.weight == pytest.approx(float(weight), abs=1e-5)
+    assert "patterns" not in answer
+    expected = Expected(case, ids(answer["tokens"]), convention, lens)
+    assert [found["position"] for found in answer["patterns_by_token"] or ()] == list(range(len(answer["tokens"])))
+    for found in answer["patterns_by_token"] or ():
+        expected.check(found, 2, found["position"])
+        weight, at = expected.attention[2, found["position"]].max(dim=0)
+        assert found["looks_at"]["position"] == int(at)
+        assert found["looks_at"]["weight"] == pytest.approx(float(weight), abs=1e-5)
 
 
 def test_a_single_token(case: Case) -> None:
     """Nobody else looks at it. Head 0 is shown where none is named."""
     rows: tuple[PatternRows, ...] = get_args(PatternRows)
     answers = [case.ask("d", panel=("patterns",), layer=1, position=0, rows=of, convention="exact") for of in rows]
-    by_head, by_token = (answers[0].patterns or ())[0], (answers[1].patterns_by_token or ())[0]
-    assert [token.id for token in by_head.pattern] == [token.id for token in by_token.pattern]
-    if len(answers[0].tokens) == 1:
-        assert by_head.found_from is None
+    by_head, by_token = (answers[0]["patterns"] or [])[0], (answers[1]["patterns_by_token"] or [])[0]
+    assert [token["id"] for token in by_head["pattern"]] == [token["id"] for token in by_token["pattern"]]
+    if len(answers[0]["tokens"]) == 1:
+        assert by_head["found_from"] is None
     for found in (by_head, by_token):
-        Expected(case, answers[0].tokens, "exact", "dot").check(found, 0, 0)
+        Expected(case, ids(answers[0]["tokens"]), "exact", "dot").check(found, 0, 0)
 
 
 def test_a_head_that_is_asked_about_tells_more(case: Case) -> None:
     """Messages of all positions, in the order of its weights; the other heads as without it."""
-    plain, chosen = (case.ask(panel=("patterns",), layer=1, head=head).patterns for head in (None, 2))
+    plain, chosen = (case.ask(panel=("patterns",), layer=1, head=head)["patterns"] for head in (None, 2))
     assert plain is not None
     assert chosen is not None
-    assert [each for each in chosen if each.head != 2] == [each for each in plain if each.head != 2]
-    assert chosen[2].messages[:3] == plain[2].messages
-    weights = [message.weight for message in chosen[2].messages]
+    assert [each for each in chosen if each["head"] != 2] == [each for each in plain if each["head"] != 2]
+    assert chosen[2]["messages"][:3] == plain[2]["messages"]
+    weights = [message["weight"] for message in chosen[2]["messages"]]
     assert len(weights) == len(case.engine.words.prompt(TEXT))
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) == pytest.approx(1)
