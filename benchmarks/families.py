@@ -127,7 +127,7 @@ def _evolution_off(net: Net, expected: Run, answer: PromptAnswer) -> float:
     for row in answer["evolution"] or ():
         p = net.logits(expected.streams[row["layer"], row["after"]]).softmax(dim=1)
         for position, cell in enumerate(row["cells"]):
-            found = torch.tensor([likely["p"] for likely in cell])
+            found = torch.tensor([likely["p"] for likely in cast(list[LikelyToken], cell)])
             off = max(off, _off(found, p[position, [likely["id"] for likely in cell]]))
     return off
 
