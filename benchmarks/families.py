@@ -4,6 +4,7 @@ against `transformers`, tokens against its tokenizer. Not a measure of speed.
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.run import Rotation, Watcher, run
-from lexiscope.precompute.live.wire.answers import PanelName, PromptAnswer
+from lexiscope.precompute.live.wire.answers import LikelyToken, PanelName, PromptAnswer
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.shape import MATRICES
 from lexiscope.precompute.verify.sample import check_sample
