@@ -20,7 +20,6 @@ from lexiscope.app.middleware.limits import BodyLimit, StreamLimit
 from lexiscope.app.middleware.request_log import RequestLog
 from lexiscope.app.middleware.security import AddressCheck, ErrorPage, SecurityHeaders
 from lexiscope.app.routes import (
-    comparison_pages,
     live_pages,
     pages,
     prompt_events,
@@ -36,7 +35,7 @@ from lexiscope.app.settings import Settings
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for room in (system, pages, comparison_pages, live_pages, prompt_events):
+    for room in (system, pages, live_pages, prompt_events):
         app.include_router(room.router)
     app.include_router(events_router())
     app.include_router(page_router())
