@@ -110,7 +110,6 @@ declare("search", "search", "Search", q="", lens="dot", kind=None, page=1)
 declare("seeds", "seeds", **SeedsArguments.usual())
 declare("relation", "relation", **RelationArguments.usual())
 declare("heads", "heads", **ThroughHeadsArguments.usual())
-declare("comparison", "vs/{other:name}", "Compared with {other}", kind=None, text="", layer=None)
 declare("random", "random")  # without a lens it leads to the one that reads best, so that any lens is said
 
 

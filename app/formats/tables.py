@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lexiscope.app.formats.comparison_tables import comparison_tables
 from lexiscope.app.formats.csv_format import csv_chunks, defused
 from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
@@ -17,7 +16,6 @@ from lexiscope.app.formats.stored_tables import (
 )
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
-from lexiscope.app.views.comparison import ComparisonView
 from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.layer import LayerView
 from lexiscope.app.views.layer_lists import LayerListsView
@@ -39,10 +37,8 @@ def view_csv(view: View) -> Iterator[str]:
 def view_text(format: str, view: View, url: str, index: Index | None) -> str:
     """Write the Markdown (`md`) or LaTeX (`tex`) of a view. The text names its page, the weights and the index."""
     build = f"weights {_weights(index)}, index build {index.manifest.build}" if index else ""
-    if isinstance(view, ComparisonView):
-        build = f"weights {' and '.join(side.weights_sha256[:12] for side in view.models)}, comparison {view.build}"
     write = {"md": as_markdown, "tex": as_latex}[format]
-    return write(tables(view), Source(url, build))
+    return write(tables(view), Source(url, view.sources() or build))
 
 
 def _weights(index: Index) -> str:
@@ -62,8 +58,6 @@ def tables(view: View) -> list[Table]:
             return model_tables(view)
         case HomeView():
             return home_tables(view)
-        case ComparisonView():
-            return comparison_tables(view)
         case SeedsView():
             return seeds_tables(view)
         case RelationView():
@@ -90,8 +84,6 @@ def _about(view: View) -> dict[str, Any]:
             return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}
         case ModelView():
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
-        case ComparisonView():
-            return {"a": view.a, "b": view.b, "common_tokens": view.tokens, "build": view.build}
         case SearchView():
             return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():

@@ -18,7 +18,8 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.settings import Settings
 from lexiscope.app.views.hubs import hubs_of
 from lexiscope.app.views.tokens import View
-from lexiscope.precompute.errors import BadRequest, LexiscopeError
+from lexiscope.app.views.trouble import Trouble
+from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import PRESETS, Preset
 
@@ -111,8 +112,9 @@ class Site:
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
     rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
+    prepare: Callable[[str], None] = lambda _: None  # starts the worker of a model that will be asked soon
     answers: Sequence[Any] = ()  # the worker's, to what the page's `asks` gave
-    error: LexiscopeError | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
+    error: Trouble | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
 
     def window(self, page: int, rows: int) -> tuple[int, int | None]:
         """Which page of a list to show, and of how many rows: a CSV is one page with all rows."""
@@ -128,6 +130,14 @@ class ModelSite(Site):
     def hubs(self, lens: str) -> frozenset[int]:
         """The tokens that the page leaves out of its lists."""
         return hubs_of(self.index, lens) if self.hide_hubs else frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoModelsSite(Site):
+    """The same for a page of two models, which are named in its address; neither needs an index."""
+
+    model: str
+    other: str
 
 
 A = TypeVar("A", bound=Address)
@@ -156,7 +166,7 @@ class Page(Generic[A, Q, V]):
     formats: tuple[str, ...] = DATA_FORMATS
     formats_of: Callable[[Q], tuple[str, ...]] | None = None  # if some arguments have fewer; NotFound for another
     template: str = ""  # if it has another name
-    of: Literal["model", "two models", "site"] = "model"  # only a page of a model gets a ModelSite
+    of: Literal["model", "two models", "site"] = "model"  # its function gets a ModelSite, TwoModelsSite or Site
     is_live: bool = False  # there is no such page of a model without a worker
     has_events: bool = False  # its progress can be followed at `path.events`
     is_slow: bool = False  # it reads so much that it is made in a thread, so that others are served

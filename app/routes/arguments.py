@@ -20,7 +20,6 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
 ComparedModel = Annotated[str, Path(description="One of two models that are compared", examples=["minilm"])]
-OtherModel = Annotated[str, Path(description="The other one", examples=["gte-small"])]
 Layer = Annotated[int, Path(ge=0, description="A layer, from 0", examples=[29])]
 Neuron = Annotated[int, Path(ge=0, description="A neuron of the layer, from 0", examples=[432])]
 Head = Annotated[int, Path(ge=0, description="A head of the layer, from 0", examples=[2])]
@@ -84,11 +83,6 @@ CsvEnds = Annotated[
     Query(description="In `.csv`: all lists of the neurons, token by token, of these ends; of both"),
     empty_is(None),
 ]
-LabFigure = Annotated[
-    Literal["similarity", "inverse", "coverage"] | None,
-    Query(description="One measurement alone; the others are then null"),
-    empty_is(None),
-]
 PageNumber = Annotated[
     int, Query(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them"), empty_is(1)
 ]
@@ -118,33 +112,12 @@ ListingKind: TypeAlias = Literal[
 MatchKind = Annotated[
     ListingKind | None, Query(description="Only vectors of this kind, or pairs of this matrix"), empty_is(None)
 ]
-VectorKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
-]  # fmt: skip
-ComparedKind = Annotated[
-    VectorKind | None, Query(description="Only vectors of this kind, with more of its matches"), empty_is(None)
-]
 Group = Annotated[
     Literal["from"] | None, Query(description="In the page for people: pairs grouped by first token"), empty_is(None)
 ]
 Reading = Annotated[
     Literal["norm", "mlp"] | None,
     Query(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
-    empty_is(None),
-]
-ComparedAs = Annotated[
-    Literal["gpt2-medium", "gpt2"] | None,
-    Query(alias="as", description="Whose printed lists to compare with, of a model that has another name"),
-    empty_is(None),
-]
-PrintedList = Annotated[
-    str | None,
-    Query(
-        alias="list",
-        max_length=40,
-        description="Only this printed list, such as `vo/21/7` or `ff/3/2711`, entry by entry",
-        examples=["vo/21/7"],
-    ),
     empty_is(None),
 ]
 Words = Annotated[

@@ -1,4 +1,4 @@
-"""Arguments of live pages that only an address has: a long text, packed; and those of a sentence in two models."""
+"""Arguments of live pages that only an address has: a long text, packed."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from fastapi import Depends, Query
 from pydantic import AfterValidator, Field
 
 from lexiscope.app.packed_text import unpack
-from lexiscope.precompute.live.wire.asks import MAX_NUMBER, PromptArguments, plain_lines
+from lexiscope.precompute.live.wire.asks import PromptArguments
 from lexiscope.precompute.live.wire.fields import empty_is
 
 
@@ -32,13 +32,3 @@ async def unpacked(query: Annotated[PromptQuery, Query()]) -> PromptArguments:
 
 
 AskedPrompt = Annotated[PromptArguments, Depends(unpacked)]
-SentenceText = Annotated[
-    str,
-    Query(description="A sentence: what states of the first model become in the second", examples=["The capital of"]),
-    AfterValidator(plain_lines),
-]
-SentenceLayer = Annotated[
-    int | None,
-    Query(ge=0, le=MAX_NUMBER, description="Of the first model: the states after it; the last"),
-    empty_is(None),
-]

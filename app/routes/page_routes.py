@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexiscope.app.live.client import LiveClient
-from lexiscope.app.pages.page import LensArguments, ModelSite, Moved, Page, Site, find_pages
+from lexiscope.app.pages.page import LensArguments, ModelSite, Moved, Page, Site, TwoModelsSite, find_pages
 from lexiscope.app.routes.api_docs import Responses
 from lexiscope.app.routes.dependencies import AnyLive, LiveOfModel
 from lexiscope.app.routes.error_pages import trouble_of, wants_data
@@ -50,8 +50,7 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
             view = await make(declared, site, at, ask)
         except Moved as moved:
             return answer.redirect(moved.address)
-        trouble = trouble_of(site.error, answer.request) if site.error else None
-        return answer.show(declared.template or declared.name, view, trouble)
+        return answer.show(declared.template or declared.name, view, site.error)
 
     answer_page.__doc__ = declared.make.__doc__
     answer_page.__annotations__ |= parameters(declared)
@@ -78,6 +77,7 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
         "format": answer.format,
         "settings": state.settings,
         "serves": live.serves,
+        "prepare": live.prepare,
     }
     site: Site = Site(**common)
     if declared.of == "model":
@@ -85,6 +85,8 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
         site = ModelSite(**common, index=answer.index)
         if isinstance(ask, LensArguments):
             ask = ask.with_lens(answer.index)
+    if declared.of == "two models":
+        site = TwoModelsSite(**common, model=answer.model, other=at.other)
     address = declared.address(answer.model, at, ask)
     formats = declared.formats_of(ask) if declared.formats_of else declared.formats
     answer.at(address, formats, also=declared.version(site))
@@ -98,16 +100,16 @@ async def with_answers(
     answers: list[Any] = []
     try:
         asks = declared.asks(site, at, ask)
-        asks = asks if isinstance(asks, Generator) else (asked for asked in asks)
-        answer = None
-        while (asked := await run_in_threadpool(_next, asks, answer) if answers else _next(asks, None)) is not None:
+        computes = isinstance(asks, Generator)  # between answers, and reads files for it
+        asks, answer = asks if computes else (asked for asked in asks), None
+        while (asked := await run_in_threadpool(_next, asks, answer) if computes else _next(asks, answer)) is not None:
             model, of_model = asked if isinstance(asked, tuple) else (request.path_params["model"], asked)
             answer = await live.ask(model, of_model, request)
             answers.append(answer)
     except LexiscopeError as error:
         if not declared.made_without_answers or isinstance(error, VisitorGone) or wants_data(request):
             raise
-        return replace(site, error=error)
+        return replace(site, error=trouble_of(error, request))
     return replace(site, answers=answers)
 
 

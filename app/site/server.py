@@ -17,7 +17,6 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
 from lexiscope.app.routes import (
-    comparison_pages,
     live_pages,
     pages,
     prompt_events,
@@ -35,7 +34,7 @@ from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for room in (system, pages, comparison_pages, live_pages, prompt_events):
+    for room in (system, pages, live_pages, prompt_events):
         app.include_router(room.router)
     app.include_router(events_router())
     app.include_router(page_router())

@@ -38,6 +38,10 @@ class View:
         """Return the view's lists as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
         raise NotImplementedError
 
+    def sources(self) -> str:
+        """Return which weights and which build it is made from, if that is not the index of its model."""
+        return ""
+
     def about(self) -> dict[str, Any]:
         """Return what CSV says on every row, after its own columns: a file may lose its name, and be put together with
         others."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from lexiscope.app.html.numbers import HEAT_STEPS
-from lexiscope.app.views.comparison import KindView
-from lexiscope.app.views.layer_order import LayerPair
+from lexiscope.app.pages.comparison.layers import KindView, LayerPair
 
 LARGEST_TABLE = 400  # cells: a larger map is drawn, without its numbers
 LOW, HIGH = (247, 250, 250), (0, 96, 116)  # colours of a figure, which must do on white paper
@@ -34,6 +33,10 @@ class LayerMap:
     low: float  # what has no colour
     high: float  # what has full colour
     chance: float | None = None  # what random vectors give, where that was measured
+
+    @property
+    def title(self) -> str:
+        return TITLES[self.name]
 
     @property
     def is_table(self) -> bool:

@@ -1,12 +1,10 @@
-"""The tables of stitched models: what was measured by layer, and a sentence in both."""
+"""Stitched models: what was measured of the last layers of B on states of A, as a table."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
-from lexiscope.app.views.comparison import ComparisonView
-from lexiscope.app.views.lengths import LIKELY_TOKENS
 
 STITCHING_COLUMNS = (
     Column("texts", get=lambda row: defused(row["texts"])),
@@ -20,24 +18,12 @@ STITCHING_COLUMNS = (
 )
 
 
-def stitching_tables(view: ComparisonView) -> list[Table]:
-    tables = []
-    if view.stitching:
-        rows = [row for run in view.stitching for row in _measured(run)]
-        tables.append(Table(f"{view.a} stitched to {view.b}", STITCHING_COLUMNS, rows))
-    if view.sentence:
-        columns = (
-            Column("token", "token", get=lambda position: position["token"]),
-            Column("reads_a", "tokens", get=lambda position: position["a"], heading=view.a, count=LIKELY_TOKENS),
-            Column("reads_b", "tokens", get=lambda position: position["b"], heading=view.b, count=LIKELY_TOKENS),
-        )
-        title = f"A sentence after layer {view.sentence['layer']} of {view.a}"
-        tables.append(Table(title, columns, view.sentence["positions"]))
-    return tables
+def stitching_table(a: str, b: str, runs: Sequence[dict[str, Any]]) -> Table:
+    return Table(f"{a} stitched to {b}", STITCHING_COLUMNS, [row for run in runs for row in _measured(run)])
 
 
 def _measured(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """By the layer of A, then B by itself and chance."""
+    """A row for the embedding and each layer of A, then for B by itself and for chance."""
     states = [("embedding", run["embedding"]), *((f"layer {row['layer']}", row) for row in run["by_layer"])]
     control = run["identity"]
     rows = [control["embedding"], *control["by_layer"]] if control else []

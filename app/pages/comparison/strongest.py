@@ -7,12 +7,16 @@ Where no pair is like that, or one of the models has no index here, it is the st
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from typing_extensions import TypedDict
 
+from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import weights_of
+from lexiscope.app.views.matched_vectors import FIRST as FIRST_WORDS
 from lexiscope.app.views.matched_vectors import MatchedVector, WordsOf, agreeing_end
+from lexiscope.app.views.parse_address import matched_name
 from lexiscope.app.views.readable import FreshWords, readable
 from lexiscope.precompute.index.comparison import Comparison, MatchedPair
 
@@ -33,7 +37,7 @@ class MatchedVectors(TypedDict):
 def strongest_matches(
     comparison: Comparison, kind: str, a: WordsOf, b: WordsOf, of_many: bool = True
 ) -> list[MatchedVectors]:
-    """`of_many`: beside those of other kinds, so fewer."""
+    """Choose the matches of a kind; fewer if they stand beside those of other kinds (`of_many`)."""
     count = SHOWN if of_many else SHOWN_ALONE
     pairs = list(islice(_distinct(comparison, kind), LOOKED_AT))
     chosen = list(islice(_readable(pairs, kind, a, b, -(-count // 3)), count)) or pairs[:count]
@@ -89,3 +93,25 @@ def _words(pair: MatchedPair, kind: str, a: WordsOf, b: WordsOf) -> MatchedVecto
     (first,) = a.vectors(kind, [(pair.a_layer, pair.a_index, 0.0)])
     (second,) = b.vectors(kind, [(pair.b_layer, pair.b_index, pair.r)])
     return {"kind": kind, "r": pair.r, "a": first, "b": second}
+
+
+def strongest_table(a: str, b: str, strongest: list[MatchedVectors]) -> Table:
+    """The matches with the first words of both vectors: where r is negative, B's are those of its bottom."""
+
+    def columns_of(side: str, model: str) -> tuple[Column, ...]:
+        def vector(pair: MatchedVectors) -> MatchedVector:
+            return pair["a"] if side == "a" else pair["b"]
+
+        def words(pair: MatchedVectors) -> Any:
+            return vector(pair)["bottom" if side == "b" and pair["r"] < 0 else "top"]
+
+        return (
+            Column(model, get=lambda pair: matched_name(vector(pair), pair["kind"]), audience="people"),
+            Column(f"layer_{side}", get=lambda pair: vector(pair)["layer"], audience="programs"),
+            Column(f"index_{side}", get=lambda pair: vector(pair)["index"], audience="programs"),
+            Column(f"words_{side}", "tokens", get=words, heading="words", count=FIRST_WORDS),
+        )
+
+    end = Column("end_b", get=lambda pair: "bottom" if pair["r"] < 0 else "top", heading="end")
+    columns = (Column("kind"), *columns_of("a", a), Column("r", "number"), *columns_of("b", b), end)
+    return Table(f"{a} vs {b}: strongest matches", columns, strongest)

@@ -1,53 +1,67 @@
 """Two models in one space: how alike their layers are, which layer is assigned to which, and which vectors match."""
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from threading import Lock
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
-import numpy as np
-from pydantic import Field
-from typing_extensions import TypedDict
+from pydantic import AfterValidator, Field
 
+from lexiscope.app.addresses import FIGURE_FORMATS, link
+from lexiscope.app.formats.table import Table
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
+from lexiscope.app.pages.comparison.layers import KindView, in_order_by_chance, kind_view, layer_tables
+from lexiscope.app.pages.comparison.maps import Figure as MapFigure
+from lexiscope.app.pages.comparison.maps import LayerMap, figure, layer_maps
+from lexiscope.app.pages.comparison.sentence import (
+    Sentence,
+    compared_indexes,
+    sentence_asks,
+    sentence_of,
+    sentence_table,
+)
+from lexiscope.app.pages.comparison.stitching import stitching_table
+from lexiscope.app.pages.comparison.strongest import MatchedVectors, strongest_matches, strongest_table
+from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite
 from lexiscope.app.views.difference import Minus, public_minus
-from lexiscope.app.views.layer_order import LayerPair, Verdict, in_order_by_chance, verdict
 from lexiscope.app.views.matched_vectors import WordsOf
-from lexiscope.app.views.sentence import Sentence
-from lexiscope.app.views.strongest_matches import MatchedVectors, strongest_matches
 from lexiscope.app.views.tokens import OMIT_NONE, PAGE_ONLY, View
 from lexiscope.app.views.trouble import Trouble
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.index.comparison import Comparison
 from lexiscope.precompute.index.comparison_record import ComparedModel
 from lexiscope.precompute.index.origin import origin, proper_name, public_source
+from lexiscope.precompute.live.wire.asks import MAX_NUMBER, plain_lines
 from lexiscope.precompute.rebuild_command import compare_command_for, rebuild_command
 
-FEATURE_SPACE: Any = Field(description="The same of the vectors' own coordinates; null where d_model differs")
+VectorKind: TypeAlias = Literal[
+    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
+]  # fmt: skip
 
 
-class KindView(TypedDict):
-    """Layers of A by layers of B."""
+class ComparisonAt(Address):
+    pattern = "vs/{other:name}"
+    other: Annotated[str, Field(description="The other one", examples=["gte-small"])]
 
-    similarity: Annotated[list[list[float]], Field(description="Mean |r| over all pairs of a vector of either layer")]
-    assignment: Annotated[list[LayerPair], Field(description="One to one, with the largest sum of similarities")]
-    feature_space: Annotated[list[list[float]] | None, FEATURE_SPACE]
-    feature_assignment: list[LayerPair] | None
-    chance: Annotated[float | None, Field(description="The similarity of random vectors; null where not measured")]
-    feature_chance: Annotated[float | None, Field(description="The same in feature space")]
-    best: Annotated[
-        list[list[float]], Field(description="Share of the vectors of a layer of A whose best match is in one of B")
-    ]
-    best_layers: Annotated[
-        list[LayerPair], Field(description="Of each assigned layer of A, the layer of B that holds most best matches")
-    ]
-    same_index: Annotated[
-        float | None,
-        Field(description="Share of A's vectors whose best match has the same number; null where layers are not alike"),
-    ]
-    verdict: Verdict
-    feature_verdict: Verdict | None
+
+class ComparisonArguments(Arguments):
+    kind: Annotated[VectorKind | None, Field(description="Only vectors of this kind, with more of its matches")] = None
+    text: Annotated[
+        str,
+        Field(
+            description="A sentence: what states of the first model become in the second", examples=["The capital of"]
+        ),
+        AfterValidator(plain_lines),
+    ] = ""
+    layer: Annotated[
+        int | None, Field(ge=0, le=MAX_NUMBER, description="Of the first model: the states after it; the last")
+    ] = None
+
+    def query(self) -> dict[str, Any]:
+        """The arguments as an address has them: a layer only with a text."""
+        return {"kind": self.kind, "text": self.text, "layer": self.layer if self.text else None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,19 +128,81 @@ class ComparisonView(View):
         a, b = self.models
         return (a.weights_sha256, a.minus) == (b.weights_sha256, b.minus)
 
+    def maps(self, kind: str) -> list[LayerMap]:
+        return layer_maps(self.kinds[kind])
+
+    def map_figure(self) -> MapFigure:
+        """The maps of all kinds, as a figure."""
+        return figure(self.kinds, *(side.n_layers for side in self.models))
+
+    def sources(self) -> str:
+        return f"weights {' and '.join(side.weights_sha256[:12] for side in self.models)}, comparison {self.build}"
+
+    def about(self) -> dict[str, Any]:
+        return {"a": self.a, "b": self.b, "common_tokens": self.tokens, "build": self.build}
+
+    def tables(self) -> list[Table]:
+        return [
+            *layer_tables(self.a, self.b, self.kinds),
+            strongest_table(self.a, self.b, self.strongest),
+            *([stitching_table(self.a, self.b, self.stitching)] if self.stitching else []),
+            *([sentence_table(self.a, self.b, self.sentence)] if self.sentence else []),
+        ]
+
+
+def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) -> ComparisonView:  # noqa: ARG001
+    """Two models in one space: how alike their layers are, which is assigned to which, and the vectors that match.
+
+    `stitching` is what the last layers of the second made of states of the first. With a `text`, workers tell what the
+    first reads in its states after a `layer`, and what these become in the second. With `.svg` it is a figure of the
+    maps, of one kind or of all."""
+    found = _compared(site, ask)
+    view = _view(site.library, found, ask.kind, site.hide_hubs)
+    takes_sentence = _are_live(site) and view.stitches and all(side.words for side in view.models)
+    view = replace(view, takes_sentence=takes_sentence, sentence_trouble=site.error)
+    if site.answers:
+        view = replace(view, sentence=sentence_of(*compared_indexes(site.library, found), ask.text, *site.answers))
+    if site.format not in ("html", "json"):
+        _check_has_data(view)
+    return view
+
+
+def sentence(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) -> Iterable[Any]:  # noqa: ARG001
+    """What the two workers are asked if there is a text."""
+    found = _compared(site, ask)
+    return sentence_asks(site, found, ask.text, ask.layer) if ask.text else ()
+
+
+def _compared(site: TwoModelsSite, ask: ComparisonArguments) -> Comparison:
+    """Find the comparison; Moved where the two are compared the other way round."""
+    a, b = site.model, site.other
+    try:
+        found = site.library.comparison(a, b)
+    except NotFound:
+        if any((card.a, card.b) == (b, a) for card in site.library.comparisons()):
+            raise Moved(link("comparison", b, a, kind=ask.kind, text=ask.text)) from None
+        raise
+    if ask.kind is not None and ask.kind not in found.record.kinds:
+        raise NotFound(f"{ask.kind}: {found.a.model} and {found.b.model} both have {', '.join(found.record.kinds)}")
+    return found
+
+
+def _are_live(site: TwoModelsSite) -> bool:
+    return site.serves(site.model) and site.serves(site.other)
+
+
+def _version(site: TwoModelsSite) -> str:
+    """What the view depends on besides the comparison: the words of both models, and whether workers answer."""
+    return " ".join((*map(site.library.index_version, (site.model, site.other)), str(_are_live(site))))
+
 
 _views: WeakKeyDictionary[Comparison, dict[tuple[object, ...], ComparisonView]] = WeakKeyDictionary()
 _views_lock = Lock()
 
 
-def comparison_view(
-    library: Library, comparison: Comparison, kind: str | None = None, hide_hubs: bool = False
-) -> ComparisonView:
-    """Kept as long as the comparison, and what the indexes of both models hold."""
+def _view(library: Library, comparison: Comparison, kind: str | None, hide_hubs: bool) -> ComparisonView:
+    """Make the view; it is kept as long as the comparison, and what the indexes of both models hold, stay the same."""
     a, b = (WordsOf.of(library, model, hide_hubs=hide_hubs) for model in (comparison.a, comparison.b))
-    if kind is not None and kind not in comparison.record.kinds:
-        both = ", ".join(comparison.record.kinds)
-        raise NotFound(f"{kind}: {comparison.a.model} and {comparison.b.model} both have {both}")
     key = (kind, hide_hubs, *(words.index.version if words.index else words.fault for words in (a, b)))
     with _views_lock:
         views = _views.setdefault(comparison, {})
@@ -138,8 +214,8 @@ def comparison_view(
         return views[key]
 
 
-def check_has_data(view: ComparisonView) -> None:
-    """For formats that have no place to say what is missing: an error, if nothing that was asked for is there."""
+def _check_has_data(view: ComparisonView) -> None:
+    """Raise an error if nothing that was asked for is there: some formats have no place to say what is missing."""
     if view.kinds or (view.kind is None and (view.stitching or view.sentence)):
         return
     damaged = [why for kind, why in view.missing.items() if kind not in view.unfinished]
@@ -156,7 +232,7 @@ def _read(comparison: Comparison, a: WordsOf, b: WordsOf, only: str | None) -> C
     strongest: list[MatchedVectors] = []
     for kind in (only,) if only else comparison.record.kinds:
         try:
-            kinds[kind] = _kind_view(comparison, kind)
+            kinds[kind] = kind_view(comparison, kind)
             strongest += strongest_matches(comparison, kind, a, b, of_many=only is None)
         except (IndexFault, NotBuilt) as fault:
             kinds.pop(kind, None)
@@ -216,25 +292,8 @@ def _side(model: ComparedModel, words: WordsOf) -> ComparedSide:
     )
 
 
-def _kind_view(comparison: Comparison, kind: str) -> KindView:
-    n_layers = comparison.a.n_layers, comparison.b.n_layers
-    count_a, count_b = comparison.a.kinds[kind], comparison.b.kinds[kind]
-    layers, indexes, _ = (part[:, 0] for part in comparison.all_matches("a", kind))  # (L_A * count_a,) of the best
-    pairs = np.repeat(np.arange(n_layers[0]), count_a) * n_layers[1] + layers
-    best = np.bincount(pairs, minlength=n_layers[0] * n_layers[1]).reshape(n_layers) / count_a
-    same = float((indexes == np.tile(np.arange(count_a), n_layers[0])).mean()) if count_a == count_b else None
-    feature_space = comparison.feature_space(kind)
-    assignment, control = comparison.assignment(kind), comparison.feature_assignment(kind)
-    return {
-        "similarity": comparison.similarity(kind).tolist(),
-        "assignment": assignment,
-        "feature_space": None if feature_space is None else feature_space.tolist(),
-        "feature_assignment": control,
-        "chance": comparison.chance(kind),
-        "feature_chance": comparison.feature_chance(),
-        "best": best.tolist(),
-        "best_layers": [(layer, int(best[layer].argmax())) for layer, _ in assignment],
-        "same_index": same,
-        "verdict": verdict(assignment, *n_layers),
-        "feature_verdict": None if control is None else verdict(control, *n_layers),
-    }
+COMPARISON = Page(
+    name="comparison", title="Compared with {other}", at=ComparisonAt, arguments=ComparisonArguments,
+    view=ComparisonView, make=comparison, asks=sentence, version=_version, formats=FIGURE_FORMATS, of="two models",
+    is_slow=True, made_without_answers=True, leads_to="They are compared the other way round: goes there",
+)  # fmt: skip

@@ -5,10 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from lexiscope.app.html.layer_maps import LARGEST_TABLE, LayerMap, figure, layer_maps
 from lexiscope.app.html.numbers import HEAT_STEPS
-from lexiscope.app.views.comparison import KindView
-from lexiscope.app.views.layer_order import verdict
+from lexiscope.app.pages.comparison.layers import KindView, verdict
+from lexiscope.app.pages.comparison.maps import LARGEST_TABLE, LayerMap, figure, layer_maps
 
 
 def kind_view(n_a: int, n_b: int, feature_space: bool = True) -> KindView:

@@ -4,7 +4,7 @@ from itertools import combinations, pairwise, permutations
 
 import pytest
 
-from lexiscope.app.views.layer_order import LayerPair, in_order, in_order_by_chance, verdict
+from lexiscope.app.pages.comparison.layers import LayerPair, in_order, in_order_by_chance, verdict
 
 
 @pytest.mark.parametrize("layers", [*permutations(range(5)), (0, 2, 5, 6, 8, 7), (9,), ()])

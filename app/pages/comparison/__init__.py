@@ -1,0 +1,1 @@
+"""Two models in one space."""
