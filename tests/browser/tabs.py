@@ -55,21 +55,23 @@ OpenTab: TypeAlias = Callable[..., Tab]  # the fixture `visit`
 RULES_OF_STYLE = ["color-contrast", "link-in-text-block", "scrollable-region-focusable"]
 
 
-def found_by_axe(page: Page, rules: list[str] | None = None) -> list[str]:
-    """What axe finds, however slight, by these rules or by any."""
+def check_with_axe(page: Page, rules: list[str] | None = None) -> None:
+    """Fail with a list of what axe finds on the page, however slight, by these rules or by all of them."""
     only = {"runOnly": {"type": "rule", "values": rules}} if rules else {}
-    found = Axe().run(page, options={"resultTypes": ["violations"], **only}).response["violations"]
-    return [
-        f"{each['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
-        for each in found
-        for node in each["nodes"][:3]
+    violations = Axe().run(page, options={"resultTypes": ["violations"], **only}).response["violations"]
+    found = [
+        f"{violation['id']}: {node['html'][:200]}: {node['failureSummary'][:300]}"
+        for violation in violations
+        for node in violation["nodes"][:3]
     ]
+    assert not found, "\n".join([f"axe found on {page.url}:", *found])
 
 
 def check_in_light_and_dark(page: Page) -> None:
-    """In the light on a desk, in the dark on a phone."""
-    assert found_by_axe(page) == []
+    """Check the page with axe in light colours on a wide screen, then in dark colours on a phone."""
+    check_with_axe(page)
     page.set_viewport_size({"width": 360, "height": 740})
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")  # colours change at once
-    assert page.evaluate("document.documentElement.scrollWidth") <= 360
-    assert found_by_axe(page, RULES_OF_STYLE) == []
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert width <= 360, f"{page.url} is {width} pixels wide on a phone"
+    check_with_axe(page, RULES_OF_STYLE)
