@@ -9,7 +9,9 @@ DEMO_READY := $(VENV)/.demo-ready# Lexiscope is installed with what the demo nee
 READY := $(VENV)/.ready# and with what tests, lint and bench need
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 CODE := $(wildcard app lexiscope precompute tests benchmarks examples)
-CORES := --numprocesses auto --dist worksteal # a process per core; one that is done takes tests from another
+# A process per core, which takes one file of tests after the other, the longest files first (tests/conftest.py)
+CORES := --numprocesses auto --dist loadfile --no-loadscope-reorder
+export PYTHONDONTWRITEBYTECODE :=# else each of the many processes that tests start would compile all modules anew
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all quick lint bench clean

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:  # a process per core: threads of torch would only get in each other's way
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+LONGEST_FIRST = ("ray", "browser", "demo", "slow")  # marks of tests
+
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # commands that tests start have it ignored otherwise, under nohup
 
 REAL_MODELS = {"smollm2", "minilm", "sre", "gte_small", "stories", "gpt2_tokens"}  # fixtures
@@ -29,7 +31,8 @@ settings.load_profile("lexiscope")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test says by where it is and by the fixtures it takes that it needs Chromium, a real model or a worker."""
+    """Mark tests that need Chromium, a real model or a worker, and begin with the files that take longest: `make test`
+    gives whole files to its processes, and short files at the end keep all of them busy until then."""
     browser = Path(__file__).parent / "browser"
     for item in items:
         if item.path.is_relative_to(browser):
@@ -39,6 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("demo")
         if "live" in fixtures:
             item.add_marker("slow")
+    long_files = [{item.path for item in items if item.get_closest_marker(name)} for name in LONGEST_FIRST]
+    items.sort(key=lambda item: next((n for n, files in enumerate(long_files) if item.path in files), len(long_files)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.browser.tabs import CHROMIUM, OpenTab, Tab, chromium
 from tests.support.processes import serving
+
+PATIENCE = 60_000  # milliseconds that a page has to come to show something, on a machine that is busy
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,20 +28,20 @@ def address(site_data: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One per module: while Playwright runs, no other test in this thread could run an event loop."""
+    """A browser for one module: while Playwright runs, no other test of this thread can run an event loop."""
     with chromium() as launched:
         yield launched
 
 
 @pytest.fixture
 def visit(browser: Browser, address: str) -> Iterator[OpenTab]:
-    """visit(color_scheme="dark", ...) opens a tab; nothing may have gone wrong in it at the end."""
+    """Open tabs by visit(color_scheme="dark", ...); at the end the browser may have complained of nothing in them."""
     tabs: list[Tab] = []
 
     def open_tab(**options: Any) -> Tab:
         options.setdefault("reduced_motion", "reduce")  # a colour halfway to another has no contrast worth judging
         context = browser.new_context(**options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(PATIENCE)
         tabs.append(Tab(context.new_page(), address))
         return tabs[-1]
 

@@ -17,12 +17,10 @@ PAGES = {
     "seeds": f"/{LLAMA}/seeds?words=dog,lion&kind=ff_value,w_o&heads=1&k=8",
     "relation": f"/{LLAMA}/relation?pairs=dog%3Edogs",
     "heads": f"/{LLAMA}/heads?words=dog,lion%2Bhorse&layers=0-1&k=4",
-    "heads-one": f"/{LLAMA}/heads?words=dog&layers=0-1&lens=cosine&end=bottom",
     "prompt-form": f"/{LLAMA}/prompt",
     "evolution": f"{PROMPT}&off=1.3",
     "attention": f"{PROMPT}&panel=attention",
     "patterns": f"{PROMPT}&panel=patterns&convention=exact",
-    "patterns-tokens": f"{PROMPT}&panel=patterns&layer=1&head=2&rows=tokens&lens=cosine",
     "neurons": f"{PROMPT}&panel=neurons&layer=1",
     "coverage": f"{PROMPT}&panel=coverage",
     "attribution": f"{PROMPT}&panel=attribution&against=lion",
@@ -37,8 +35,8 @@ PAGES = {
 
 @pytest.fixture(scope="module", autouse=True)
 def worker(address: str) -> None:
-    """Waits until the workers have loaded their models."""
-    for _ in range(120):
+    """Wait until the workers have loaded their models."""
+    for _ in range(480):
         try:
             urlopen(f"{address}/{GPT2}/vs/{LLAMA}.json?text=dog", timeout=30).close()
             return

@@ -14,12 +14,11 @@ from tests.support.processes import running, serving
 from tests.support.site import LLAMA
 
 PATH = f"/{LLAMA}/seeds?words=dog,lion"
-STARTING = 60_000  # milliseconds that a worker may take
 
 
 @pytest.fixture
 def start_worker(site_data: Path) -> Iterator[tuple[int, Callable[[], None]]]:
-    """A port at which no worker is, and what starts one there."""
+    """Return a port at which nothing listens, and a function that starts a worker there."""
     with ExitStack() as started:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
@@ -31,30 +30,28 @@ def start_worker(site_data: Path) -> Iterator[tuple[int, Callable[[], None]]]:
         yield port, start
 
 
-@pytest.mark.parametrize("script", [True, False])
-def test_a_page_without_its_worker_comes_again_until_it_is_there(
-    browser: Browser, site_data: Path, start_worker: tuple[int, Callable[[], None]], script: bool
+def test_pages_without_their_worker_come_again_until_it_is_there(
+    browser: Browser, site_data: Path, start_worker: tuple[int, Callable[[], None]]
 ) -> None:
-    """With script it is swapped in and tries again by a timer, and keeps its #fragment; opened cold, by what its head
-    says, from an address with a #fragment, too."""
+    """With script, the page is swapped in, tries again by a timer, and keeps its #fragment. Without, it was opened from
+    an address with a #fragment, and tries again by what its head says."""
     port, start = start_worker
     with serving("--data", site_data, LEXISCOPE_WORKER_URL=f"http://127.0.0.1:{port}") as (_, address):
-        context = browser.new_context(java_script_enabled=script)
-        page = context.new_page()
-        tab = Tab(page, address)
-        if script:
-            tab.go(f"/{LLAMA}/seeds")
-            page.get_by_label("Words").fill("dog,lion")
-            page.get_by_role("button", name="Find").click()
-        else:
-            tab.go(f"{PATH}#main")
-        expect(page.get_by_text("This page tries again by itself in")).to_be_visible()
-        expect(page.get_by_role("heading", level=1)).to_contain_text("503")
-        if script:
-            page.evaluate("location.hash = 'main'")
+        with_script, without = (
+            Tab(browser.new_context(java_script_enabled=script).new_page(), address) for script in (True, False)
+        )
+        page = with_script.go(f"/{LLAMA}/seeds")
+        page.get_by_label("Words").fill("dog,lion")
+        page.get_by_role("button", name="Find").click()
+        without.go(f"{PATH}#main")
+        for tab in (with_script, without):
+            expect(tab.page.get_by_text("This page tries again by itself in")).to_be_visible()
+            expect(tab.page.get_by_role("heading", level=1)).to_contain_text("503")
+        page.evaluate("location.hash = 'main'")
         start()
-        expect(page.get_by_role("heading", level=1)).to_contain_text("dog,lion", timeout=STARTING)
-        expect(page.get_by_role("region", name="Vectors by score")).to_be_visible()
-        assert unquote(tab.path) == (f"{PATH}#main" if script else PATH)
-        assert all("503" in complaint for complaint in tab.complaints)
-        context.close()
+        for tab, path in ((with_script, f"{PATH}#main"), (without, PATH)):
+            expect(tab.page.get_by_role("heading", level=1)).to_contain_text("dog,lion")
+            expect(tab.page.get_by_role("region", name="Vectors by score")).to_be_visible()
+            assert unquote(tab.path) == path
+            assert all("503" in complaint for complaint in tab.complaints)
+            tab.page.context.close()

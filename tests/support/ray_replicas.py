@@ -1,72 +1,85 @@
-"""`python -m tests.support.ray_replicas DATA FOLDER TOKEN MIN MAX`: replicas of a model on a local Ray cluster.
+"""`python -m tests.support.ray_replicas DATA FOLDER`: `lexiscope worker --ray` with replicas that can be held up.
 
-Prints their address; then `replicas` on standard input prints how many run. Ends when standard input does. What the
-replicas compute with is in tests/support/file_held_engine.py: this process needs no torch, and imports none.
+`replicas` on standard input prints how many run; the end of standard input is a Ctrl-C. The replicas compute with the
+engine of tests/support/file_held_engine.py: this process needs no torch, and imports none.
 """
 
 import os
-import secrets
+import signal
 import sys
+import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-os.environ |= {
+import pytest
+from lexiscope.app.cli import main
+
+from lexiscope.app.commands import ray_worker
+from tests.support.site import GPT2
+
+if TYPE_CHECKING:
+    from lexiscope.app.settings import Settings
+    from lexiscope.app.worker.loading import LoadedModel
+    from lexiscope.app.worker.ray_serve import WorkerArguments
+
+ENVIRONMENT = {
     "RAY_SERVE_HANDLE_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_SERVE_REPLICA_AUTOSCALING_METRIC_PUSH_INTERVAL_S": "0.5",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_memory_monitor_refresh_ms": "0",  # whatever else fills this machine is no fault of ours
-    "RAY_AUTH_MODE": "token",
-    "RAY_AUTH_TOKEN": secrets.token_hex(32),  # else Ray would write one to the user's folder
 }
-
-from lexiscope.app.commands.ray_worker import deploy, start_serve
-from lexiscope.app.settings import Settings
-from lexiscope.app.worker.loading import LoadedModel
-from lexiscope.app.worker.ray_serve import Replica, WorkerArguments, bound_application
-from tests.support.site import GPT2
-
-LIMITS: dict[str, Any] = {
-    "visitor_queue": 2,
-    "body_limit": 20_000,
-    "prompt_tokens": 40,
-    "request_seconds": 240,  # prompts are held while a replica starts, on a machine that is busy
-    "batch_size": 1,  # prompts that run together differ from those alone in the last digit of float32
+REPLICAS, MOST_REPLICAS = 2, 3
+OPTIONS = {
+    "min-replicas": REPLICAS,
+    "max-replicas": MOST_REPLICAS,
+    "cpus-per-replica": 0.5,  # all fit on two cores
+    "target-requests": 3,
+    "scale-up-seconds": 0.1,
+    "scale-down-seconds": 0.3,
+    "port": 0,
 }
 
 
-class HeldReplica(Replica):
-    def load(self, arguments: WorkerArguments, settings: Settings) -> LoadedModel:
-        from tests.support.file_held_engine import load_held
+def run(data: str, folder: str) -> int:
+    keep_others_out = ray_worker.keep_others_out
 
-        return load_held(settings.data / GPT2, Path(arguments.model))
+    def keep_others_out_and_hold_replicas() -> None:
+        keep_others_out()  # before Ray is imported
+        hold_replicas(folder)
+
+    threading.Thread(target=print_replicas_when_asked, daemon=True).start()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ray_worker, "keep_others_out", keep_others_out_and_hold_replicas)
+        words = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
+        return main(["worker", "--ray", "--model", GPT2, "--data", data, *words])
 
 
-def main(data: Path, folder: Path, token: str, replicas: int, most_replicas: int) -> None:
-    import ray
-    from ray import serve
+def hold_replicas(folder: str) -> None:
+    from lexiscope.app.worker import ray_serve
 
-    from lexiscope.app.commands.http_server import browser_address, listen
+    plain = ray_serve.bound_application
 
-    listener = listen("127.0.0.1", 0)
-    address, port = browser_address(listener), listener.getsockname()[1]
-    listener.close()
-    ray.init(
-        address="local", num_cpus=most_replicas, include_dashboard=False, object_store_memory=100 << 20,
-        logging_level="ERROR", log_to_driver=False,
-    )  # fmt: skip
-    settings = Settings(data=data, worker_token=token, **LIMITS)
-    start_serve(settings, "127.0.0.1", port, everywhere=False)
-    arguments = WorkerArguments(
-        model=str(folder), data=data, min_replicas=replicas, max_replicas=most_replicas, target_requests=3,
-        scale_up_seconds=0.1, scale_down_seconds=0.3, look_back_seconds=1,
-    )  # fmt: skip
-    deploy(GPT2, bound_application(arguments, settings, HeldReplica))
-    print(f"{address}/{GPT2}", flush=True)
+    class HeldReplica(ray_serve.Replica):
+        def load(self, arguments: "WorkerArguments", settings: "Settings") -> "LoadedModel":
+            from tests.support.file_held_engine import load_held
+
+            return load_held(settings.data / GPT2, Path(arguments.model))
+
+    def held_application(arguments: "WorkerArguments", settings: "Settings") -> Any:
+        quicker = arguments.model_copy(update={"model": folder, "look_back_seconds": 1.0})
+        return plain(quicker, settings, HeldReplica)
+
+    pytest.MonkeyPatch().setattr(ray_serve, "bound_application", held_application)
+
+
+def print_replicas_when_asked() -> None:
     for _ in sys.stdin:
+        from ray import serve
+
         states = serve.status().applications[GPT2].deployments["Worker"].replica_states
         print(f"replicas: {states.get('RUNNING', 0)}", flush=True)
-    ray.shutdown()  # and with the cluster all that runs on it
+    os.kill(os.getpid(), signal.SIGINT)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    sys.exit(run(*sys.argv[1:]))

@@ -1,73 +1,16 @@
-"""`lexiscope worker --ray`: a model at a path of its own until Ctrl-C, after which nothing is left; what is refused.
-What replicas answer is for worker/test_ray_serve.py."""
+"""`lexiscope worker --ray`: what it refuses before anything starts (what it starts: worker/test_ray_serve.py)."""
 
-import os
 import re
-import signal
 import socket
-import subprocess
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from lexiscope.app.commands.cli import main
-from lexiscope.app.live.process import lexiscope_command
 from lexiscope.precompute.errors import ServeError
-from tests.support.processes import ROOT, alive
 from tests.support.site import GPT2, LLAMA
-from tests.support.workers import SEEDS, asking_site, listening, post, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # Ray warns when imported
-
-
-def descendants(pid: int) -> Iterator[int]:
-    """Those that are there; some of Ray's end at any time."""
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in map(int, (task / "children").read_text().split()):
-                yield child
-                yield from descendants(child)
-
-
-def command_line(pid: int) -> str:
-    with suppress(OSError):
-        return Path(f"/proc/{pid}/cmdline").read_text()
-    return ""
-
-
-@pytest.mark.ray
-def test_a_model_until_it_is_interrupted(site_data: Path) -> None:
-    words = lexiscope_command(["worker", "--ray", "--model", LLAMA, "--data", str(site_data), "--port", "0"])
-    environment = {**os.environ, "RAY_memory_monitor_refresh_ms": "0"}  # whatever else fills this machine
-    with subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment
-    ) as process:
-        try:
-            assert process.stdout
-            line = process.stdout.readline()
-            assert line.startswith(f"The worker of {LLAMA} is at http://127.0.0.1:"), line
-            assert line.endswith(f"/{LLAMA} (Ctrl-C ends it)\n")
-            url = line.split()[6]
-            app, _ = asking_site(site_data, worker_url=f"{LLAMA}={url} {GPT2}={url}")
-            with listening(app) as site:
-                assert post(f"{site}/{LLAMA}/seeds", SEEDS).status_code == 200
-                mixed_up = post(f"{site}/{GPT2}/seeds", SEEDS)
-                assert mixed_up.status_code == 503
-                assert mixed_up.json()["error"]["detail"].startswith(f"the worker has {LLAMA} with the weights")
-            started = set(descendants(process.pid))
-            raylets = [pid for pid in started if "/raylet/raylet" in command_line(pid)]
-            assert raylets
-            for pid in raylets:  # Ray's own ports are closed to whoever does not know its token
-                assert b"RAY_AUTH_MODE=token\0" in Path(f"/proc/{pid}/environ").read_bytes()
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=120)
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert "Traceback" not in err
-    until(lambda: not any(map(alive, started)))
 
 
 @pytest.mark.parametrize(("there", "said"), [

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -134,7 +133,6 @@ def test_it_ends_quietly(site_data: Path, number: int, codes: tuple[int, ...]) -
     with serving("--data", site_data) as (process, url):
         get(url)
         idle = connect(url)  # a visitor who stays
-        time.sleep(0.2)
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
         idle.close()

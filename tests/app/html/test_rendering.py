@@ -16,7 +16,7 @@ from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
 if TYPE_CHECKING:
     from starlette.testclient import TestClient
 
-LINKS = 40  # of each page, evenly spread
+LINKS = 12  # of each page, evenly spread
 
 
 @pytest.mark.parametrize("path", PAGES.values(), ids=PAGES)

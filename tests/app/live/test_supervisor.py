@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -183,18 +182,15 @@ def test_a_worker_of_the_server_has_no_token(
 
 @pytest.mark.parametrize("code", [
     "import time; time.sleep(600)",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",  # does not want to
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)",  # is killed after the grace
 ])  # fmt: skip
-def test_ending_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+def test_a_worker_is_gone_when_its_keeper_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str) -> None:
     run_instead(monkeypatch, code)
     monkeypatch.setattr(keeper, "END_SECONDS", 0.3)
     kept = Keeper("gpt2", Settings(), tmp_path / "w.sock")
     until(lambda: kept.pid)
     pid = kept.pid
-    time.sleep(0.2)
-    started = time.monotonic()
     kept.close()
-    assert time.monotonic() - started < 300  # and not 600
     assert pid
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

@@ -29,7 +29,7 @@ from tests.support.site import GPT2, LLAMA, visit
 
 pytestmark = pytest.mark.slow
 
-REQUESTS_EACH = 8
+REQUESTS_EACH = 4
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 

@@ -1,5 +1,6 @@
-"""Replicas on Ray Serve answer as a plain worker does, with the same limits; one that is killed costs nobody an answer;
-there are more of them under load and fewer afterwards. One cluster for all of it (tests/support/ray_replicas.py)."""
+"""`lexiscope worker --ray`: its replicas answer as a plain worker does, with the same limits; a replica that is killed
+costs nobody an answer; there are more of them under load and fewer afterwards; Ctrl-C leaves nothing behind. All tests
+share one cluster (tests/support/ray_replicas.py)."""
 
 import json
 import os
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 
 from lexiscope.precompute.live.wire.protocol import VISITOR_HEADER, WEIGHTS_HEADER
 from tests.support.processes import ROOT, alive
+from tests.support.ray_replicas import ENVIRONMENT, MOST_REPLICAS, REPLICAS
 from tests.support.site import GPT2
 from tests.support.workers import PROMPT, SEEDS, HeldEngine, asking_site, in_thread, listening, post, until, worker_app
 
@@ -26,7 +28,14 @@ pytestmark = [pytest.mark.ray, pytest.mark.slow]
 
 TOKEN = "0123456789-of-replicas"
 KNOWN = {"authorization": f"Bearer {TOKEN}"}
-REPLICAS, MOST_REPLICAS = 2, 3
+LIMITS = {
+    "LEXISCOPE_WORKER_TOKEN": TOKEN,
+    "LEXISCOPE_VISITOR_QUEUE": "2",
+    "LEXISCOPE_BODY_LIMIT": "20000",
+    "LEXISCOPE_PROMPT_TOKENS": "40",
+    "LEXISCOPE_REQUEST_SECONDS": "240",  # prompts are held while a replica starts, on a machine that is busy
+    "LEXISCOPE_BATCH_SIZE": "1",  # prompts that run together differ from those alone in the last digit of float32
+}
 STATUS_SECONDS = 0.3  # between questions to Serve, which it works at
 LONG = 120  # seconds, for what a loaded machine takes its time for
 ASKS: list[tuple[str, dict[str, Any]]] = [
@@ -82,20 +91,22 @@ def cluster(
     folder = tmp_path_factory.mktemp("replicas")
     for name in ("begun", "given-up"):
         (folder / name).mkdir()
-    arguments = map(str, (site_data, folder, TOKEN, REPLICAS, MOST_REPLICAS))
-    words = [sys.executable, "-m", "tests.support.ray_replicas", *arguments]
+    words = [sys.executable, "-m", "tests.support.ray_replicas", str(site_data), str(folder)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("w+"))
         process = stack.enter_context(
-            subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT)
+            subprocess.Popen(words, stderr=log, cwd=ROOT, env={**os.environ, **ENVIRONMENT, **LIMITS}, **pipes)
         )
         stack.callback(process.kill)
         stack.callback(process.wait, LONG)
         assert process.stdin
         stack.callback(process.stdin.close)
         assert process.stdout
-        url = process.stdout.readline().strip()
-        assert url.startswith("http://127.0.0.1:"), (folder / "log").read_text()
+        line = process.stdout.readline()
+        assert line.startswith(f"The worker of {GPT2} is at http://127.0.0.1:"), line + (folder / "log").read_text()
+        assert line.endswith(f"/{GPT2} (Ctrl-C ends it)\n")
+        url = line.split()[6]
         site, _ = asking_site(site_data, worker_url=f"{GPT2}={url}", worker_token=TOKEN, request_seconds=2 * LONG)
         at = stack.enter_context(listening(site))
         plain = stack.enter_context(listening(worker_app(loaded[0], GPT2, loaded[1])))
@@ -227,3 +238,31 @@ def test_more_replicas_under_load_and_fewer_afterwards(cluster: Cluster) -> None
         assert found[0].status_code == 200, found[0].text
     until(lambda: cluster.replicas() == REPLICAS, LONG, STATUS_SECONDS)
     assert ask_site(cluster, "prompt", 1).status_code == 200
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The processes that a process has started, and those that they have; some of Ray's end at any time."""
+    with suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            for child in map(int, (thread / "children").read_text().split()):
+                yield child
+                yield from descendants(child)
+
+
+def command_line(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    return ""
+
+
+def test_interrupted_it_leaves_no_process(cluster: Cluster) -> None:
+    """This is the last test of the module: no replica is there afterwards."""
+    started = set(descendants(cluster.process.pid))
+    raylets = [pid for pid in started if "/raylet/raylet" in command_line(pid)]
+    assert raylets
+    for pid in raylets:  # Ray's own ports are closed to whoever does not know its token
+        assert b"RAY_AUTH_MODE=token\0" in Path(f"/proc/{pid}/environ").read_bytes()
+    cluster.process.send_signal(signal.SIGINT)
+    assert cluster.process.wait(LONG) == 130
+    assert "Traceback" not in (cluster.folder / "log").read_text()
+    until(lambda: not any(map(alive, started)))

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 from lexiscope.precompute.compare.job import CompareOptions, compare
@@ -21,6 +22,7 @@ def projected(model: Model, layer: int) -> NDArray[np.float64]:
     return rows
 
 
+@pytest.mark.all_families
 def test_minilm_with_gte_small(minilm: Checkpoint, gte_small: Checkpoint, tmp_path: Path) -> None:
     a, b = describe(minilm), describe(gte_small)
     listener = CompareListener()

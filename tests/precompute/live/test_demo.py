@@ -1,5 +1,5 @@
-"""The demo model live: what small random models show of every panel holds for a real one, and what it says of France.
-The checks are those of the other test_*.py, against `transformers` on the same weights."""
+"""The demo model live: it runs as in `transformers`, and what it says of France. `make test-all` also checks its panels
+as the other test_*.py check those of small random models."""
 
 from collections.abc import Iterator
 
@@ -59,31 +59,37 @@ def test_the_capital_of_france(demo: Case) -> None:
     assert text([int(logits[-1].argmax())]) == " Paris"
 
 
+@pytest.mark.all_families
 @pytest.mark.parametrize("kind", ["w_q", "w_k"])
 @pytest.mark.parametrize("layer", LAYERS)
 def test_exact_patterns_give_the_models_attention(demo: Case, layer: int, kind: str) -> None:
     test_patterns.test_exact_patterns_give_the_models_attention(demo, layer, kind)
 
 
+@pytest.mark.all_families
 @pytest.mark.parametrize("lens", ["dot", "cosine"])
 @pytest.mark.parametrize("convention", ["final", "vocabulary", "exact"])
 def test_patterns_found_by_and_messages(demo: Case, convention: Convention, lens: Lens) -> None:
     test_patterns.check_every_token(demo, "The dog ran", convention, lens)
 
 
+@pytest.mark.all_families
 @pytest.mark.parametrize("layer", LAYERS)
 def test_messages_and_weights_sum_to_the_attentions_output(demo: Case, layer: int) -> None:
     test_patterns.test_messages_and_weights_sum_to_the_attentions_output(demo, layer)
 
 
+@pytest.mark.all_families
 def test_neurons_are_the_models_activations(demo: Case) -> None:
     test_neurons.test_the_strongest_neurons_of_each_layer(demo, None)
 
 
+@pytest.mark.all_families
 def test_attention_of_every_head(demo: Case) -> None:
     test_neurons.test_attention_of_every_head(demo)
 
 
+@pytest.mark.all_families
 def test_coverage_equals_a_direct_computation(demo: Case) -> None:
     answer = demo.ask(FRANCE, panel=("coverage",))
     assert answer["coverage"] is not None
