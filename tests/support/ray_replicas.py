@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from lexiscope.app.cli import main
+from lexiscope.app.commands.cli import main
 
 from lexiscope.app.commands import ray_worker
 from tests.support.site import GPT2
