@@ -6,8 +6,19 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from lexiscope.app.commands.command import BUILD, DATA, GOES_ON, amount, check_folder, command, exit_on_signals, option
+from lexiscope.app.commands.command import (
+    BUILD,
+    DATA,
+    GOES_ON,
+    amount,
+    check_folder,
+    command,
+    exit_on_signals,
+    option,
+    some_of,
+)
 from lexiscope.precompute.errors import BuildError, LexiscopeError
+from lexiscope.precompute.index.layout import PARTS
 from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
@@ -30,6 +41,12 @@ def ray_address(text: str) -> str:
     option("models", "a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`", nargs="+", metavar="MODEL"),
     DATA,
     *BUILD,
+    option(
+        "--parts",
+        f"only these, of {', '.join(PARTS)} (default: all that are missing)",
+        some_of(tuple(PARTS)),
+        metavar="PART,...",
+    ),
     option("--revision", "a branch, tag or commit on the Hub (default: as built, else main)"),
     option(
         "--minus", "build the difference MODEL - BASE of two models with the same shapes and tokens", metavar="BASE"
@@ -114,4 +131,6 @@ def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
 def _options(args: argparse.Namespace) -> "BuildOptions":
     from lexiscope.precompute.build.options import BuildOptions
 
-    return BuildOptions(args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads)
+    return BuildOptions(
+        args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads, args.parts
+    )

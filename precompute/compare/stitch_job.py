@@ -23,7 +23,7 @@ class StitchProgress(Progress):
 class _KernelProgress(Progress):
     """Of a comparison of no kinds there is little to tell."""
 
-    def start(self, model: str, n_layers: int, ready: int, missing: int) -> None:
+    def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
         pass
 
     def finish(self, folder: Path, ready: int, n_layers: int, nothing_done: bool) -> None:
