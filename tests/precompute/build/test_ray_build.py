@@ -34,7 +34,7 @@ from lexiscope.precompute.build.cluster.queue import Order
 from lexiscope.precompute.build.cluster.task import Outcome
 from lexiscope.precompute.build.job import build
 from lexiscope.precompute.build.options import BuildOptions
-from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.build.pieces import Task
 from lexiscope.precompute.errors import BuildError
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.weights.checkpoint import Checkpoint
@@ -165,7 +165,7 @@ class Watcher(ClusterProgress):
 
     def piece_done(self, order: Order, machine: str) -> None:
         super().piece_done(order, machine)
-        if isinstance(order.piece, int):
+        if order.pieces[0].part == "lists":
             self.made_by.append(machine)
             self.look(machine)
 
@@ -272,18 +272,18 @@ def test_a_task_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None
     assert contents(tmp_path / "ray" / "whole") == contents(tmp_path / "here" / "whole")
 
 
-def before_pieces(happens: Callable[[Piece, int], None]) -> Callable[..., Outcome]:
-    """In place of `run_piece`: the same, in a process of which something happens by piece and threads."""
+def before_pieces(happens: Callable[[int | None, int], None]) -> Callable[..., Outcome]:
+    """In place of `run_task`: the same, in a process of which something happens by piece and threads."""
 
     def run(*arguments: Any) -> Outcome:
-        def make(inputs: Any, layer: Any, piece: Piece, threads: int, *more: Any) -> Any:
-            happens(piece, threads)
-            return as_ever(inputs, layer, piece, threads, *more)
+        def make(inputs: Any, layer: Any, pieces: Task, threads: int, *more: Any) -> Any:
+            happens(pieces[0].layer, threads)
+            return as_ever(inputs, layer, pieces, threads, *more)
 
         as_ever = task.make
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(task, "make", make)
-            return task.run_piece(*arguments)
+            return task.run_task(*arguments)
 
     return run
 
@@ -293,7 +293,7 @@ def test_what_becomes_of_tasks_that_run_out_of_memory_or_die(machines: Machines,
     second try ends when the build has shown where it is, and how long all will take."""
     killed, seen = tmp_path / "killed", tmp_path / "seen"
 
-    def happens(piece: Piece, threads: int) -> None:
+    def happens(piece: int | None, threads: int) -> None:
         if piece == 1 or (piece == 2 and threads > 1):
             np.empty(1 << 60, np.uint8)
         if piece == 0 and not killed.exists():
