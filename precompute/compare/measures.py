@@ -38,7 +38,7 @@ class Tally:
 
 
 class NextTokens:
-    """What B says at every position of the token after it."""
+    """Measures what B predicts at every position for the token after it."""
 
     def __init__(self, model: Model, last: int, device: torch.device) -> None:
         if not model.causal:
@@ -75,7 +75,7 @@ class NextTokens:
 
 
 class Labels:
-    """What B, a classifier, says of a whole text."""
+    """Measures which label B, a classifier, gives to a whole text."""
 
     def __init__(self, model: Model, last: int, device: torch.device) -> None:
         name = model.checkpoint.name
@@ -94,8 +94,8 @@ class Labels:
         self.own_padding = self.net.config.pad_token_id
 
     def padding(self, cuts: Sequence[Cut]) -> int:
-        """A decoder's label stands at the last token that is no padding: where config.json names no padding token, one
-        that no text ends with."""
+        """Return the token to pad with. A decoder's label stands at the last token that is no padding: where
+        config.json names no padding token, take one that no text ends with."""
         if isinstance(self.own_padding, int) and self.own_padding >= 0:
             return self.own_padding
         ends = {cut.b[-1] for cut in cuts}

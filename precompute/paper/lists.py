@@ -40,7 +40,7 @@ class PrintedHead(Printed):
 
     @property
     def without_same_token(self) -> bool:
-        """Whether pairs of a token with itself were left out in print."""
+        """Return True if pairs of a token with itself were left out in print."""
         return "same token" in self.excluded
 
 
@@ -92,7 +92,7 @@ class PrintedNumber(Printed):
 
 
 def published_lists(model: str, source: str) -> str | None:
-    """Whose printed lists belong to a model, by its name or by what it is made from."""
+    """Return the model whose printed lists belong to this one, by its name or by what it is made from."""
     for name in PUBLISHED_MODELS:
         if model == name or source in [owner + name for owner in HUB_OWNERS]:
             return name

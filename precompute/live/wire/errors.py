@@ -35,7 +35,7 @@ class NoMemory(LexiscopeError):
 
 
 class LiveError(LexiscopeError):
-    """`retry_after`: seconds after which to ask again is worth it; None where it is not."""
+    """`retry_after` is the number of seconds after which to ask again is worth it; None where it is not."""
 
     status = 503
 
@@ -62,7 +62,8 @@ class TimedOut(LiveDown):
 
 
 class WorkerGone(LiveDown):
-    """`answered`: there was a connection, so that asking once more may help."""
+    """The connection to a worker broke. `answered` says that there was a connection, so that asking once more may
+    help."""
 
     def __init__(self, message: str, retry_after: int = 10, *, answered: bool = False) -> None:
         super().__init__(message, retry_after)
@@ -95,7 +96,7 @@ class VisitorGone(LiveError):
 
 
 def status_of(error: LexiscopeError) -> int:
-    """The HTTP status that tells a visitor of an error."""
+    """Return the HTTP status that tells a visitor of an error."""
     match error:
         case NotFound():
             return 404
@@ -112,7 +113,7 @@ def title_of(status: int) -> str:
 
 
 def error_of(fault: Fault, retry_after: int | None = None) -> LexiscopeError:
-    """What the worker says is wrong, as the error that it was there."""
+    """Return the error that a worker reported, as the class that it had there."""
     detail = fault.detail if len(fault.detail) <= MOST_DETAIL else fault.detail[:MOST_DETAIL] + "…"
     match fault.status:
         case 404:

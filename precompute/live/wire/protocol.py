@@ -15,7 +15,8 @@ BEARER = "Bearer "  # before the token that server and workers share, in the hea
 
 
 def weights_name(weights_sha256: str, base_sha256: str | None = None) -> str:
-    """What a worker and an index must agree on: the hash of the weights, of a difference that of its base, too."""
+    """Return the name on which a worker and an index must agree: the hash of the weights, and of a difference that of
+    its base, too."""
     return f"{weights_sha256}-{base_sha256}" if base_sha256 else weights_sha256
 
 
@@ -24,12 +25,12 @@ def weights_name_of(manifest: Manifest) -> str:
 
 
 def token_header(token: SecretStr) -> dict[str, str]:
-    """By which a worker knows its server; none where there is no token."""
+    """Return the header by which a worker knows its server; none where there is no token."""
     return {"authorization": BEARER + token.get_secret_value()} if token else {}
 
 
 class Fault(Wire):
-    """Why there is no answer: the same shape as every error of the server."""
+    """Why there is no answer, in the shape of every error of the server."""
 
     status: int
     title: str
@@ -37,7 +38,7 @@ class Fault(Wire):
 
 
 class Progress(Wire):
-    """How far a run has come: an event `progress`, before the one event `result` or `fault`."""
+    """The share of a run that is done: an event `progress`, before the one event `result` or `fault`."""
 
     stage: Annotated[str, Field(max_length=200)]
     share: float  # 0 to 1
