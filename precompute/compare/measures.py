@@ -25,7 +25,7 @@ class Tally:
     count: int = 0
 
     def add(self, logits: Tensor, answers: Tensor) -> None:
-        """logits (n, classes), answers (n,)"""
+        """Add predictions: logits (n, classes), answers (n,)."""
         losses = torch.nn.functional.cross_entropy(logits, answers, reduction="none")
         if not losses.isfinite().all():
             raise BadWeights("a stitched run overflows: its states are too large for float32")
@@ -60,11 +60,11 @@ class NextTokens:
         return self.weights.padding
 
     def answers(self, cut: Cut, _: str | None) -> list[int]:
-        """Of a text: the tokens that have one before them, in order of their positions."""
+        """Return the tokens of a text that have one before them, in order of their positions."""
         return list(cut.b[max(1, cut.first) : cut.first + cut.count])
 
     def add(self, tally: Tally, tokens: Tensor, cuts: Sequence[Cut], answers: Tensor) -> None:
-        """Runs the net as it is now on tokens (B, T)."""
+        """Run the net as it is now on tokens (B, T), and add what it predicts to the tally."""
         with self.layers.stream() as stream:
             self.weights.net.base_model(input_ids=tokens, use_cache=False)
         before = [stream()[row, max(1, cut.first) - 1 : cut.first + cut.count - 1] for row, cut in enumerate(cuts)]
@@ -103,7 +103,7 @@ class Labels:
         return int(self.net.config.pad_token_id)
 
     def answers(self, _: Cut, label: str | None) -> list[int]:
-        """A label by its name, or by its number."""
+        """Return the number of a label, which is given by its name or by its number."""
         named = self.names.get((label or "").casefold())
         if named is None and label and label.isdecimal() and int(label) < self.classes:
             named = int(label)
