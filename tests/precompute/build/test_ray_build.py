@@ -354,17 +354,17 @@ def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
 ) -> None:
     """The real command, by all ways to a cluster: what one leaves, the next goes on with."""
     words = ("precompute", deep, "--data", tmp_path, *SMALL, "--ray")
-    with command(tmp_path / "log", *words, "auto", environment={"RAY_ADDRESS": machines.address}) as child:
-        child.wait_for(f"is ready; 1 of {LAYERS}")
-        os.kill(child.pid, signal.SIGKILL)
+    known, first = {"RAY_ADDRESS": machines.address}, f"is ready; 1 of {LAYERS}"
+    with command(tmp_path / "log", *words, "auto", environment=known, pause_at=first) as child:
+        child.send(signal.SIGKILL)
         assert child.ended() == -signal.SIGKILL
     killed = len(Index.open(tmp_path / "deep").layers)
     assert 1 <= killed < LAYERS - 1
-    with command(tmp_path / "log", *words, f"ray://127.0.0.1:{machines.client_port}") as child:
-        child.wait_for(f"{killed} of {LAYERS} layers are ready")
-        child.wait_for(f"is ready; {killed + 1} of {LAYERS}")
-        os.kill(child.pid, signal.SIGINT)
+    client, next_one = f"ray://127.0.0.1:{machines.client_port}", f"is ready; {killed + 1} of {LAYERS}"
+    with command(tmp_path / "log", *words, client, pause_at=next_one) as child:
+        child.send(signal.SIGINT)
         assert child.ended() == 128 + signal.SIGINT
+    assert f"{killed} of {LAYERS} layers are ready" in child.output()
     assert child.output().endswith("Stopped. Finished layers are kept; the same command goes on from here.\n")
     assert "Traceback" not in child.output()
     interrupted = len(Index.open(tmp_path / "deep").layers)
