@@ -105,8 +105,8 @@ def _named(args: argparse.Namespace, index: "Index") -> tuple[str, list[int], di
     """The kind of what is asked for, its numbers, and the arguments of a link."""
     from urllib.parse import parse_qsl
 
-    from lexiscope.app.views.layer import token_named
     from lexiscope.app.views.parse_address import examples, out_of_range, parse_address, pasted_model
+    from lexiscope.app.views.token_search import token_named
 
     first, *words = args.what
     if first == "token":
@@ -137,12 +137,6 @@ def _view(
     from lexiscope.app.library.library import Library
     from lexiscope.app.pages.page import ModelSite, find_pages
 
-    if kind == "layer":
-        from lexiscope.app.views.layer import layer_view
-
-        token = query.get("token")
-        sort = query.get("sort", "neuron")
-        return layer_view(index, numbers[0], query["lens"], sort, None if token is None else int(token), size=k)
     names = {"ff": "neuron", "sub": "subhead", "svd": "direction", "vo": "pairs", "qk": "pairs"}
     page = find_pages()[names.get(kind, kind)]
     at = page.at.model_validate(dict(zip(page.at.model_fields, [*numbers, kind], strict=False)))

@@ -13,8 +13,6 @@ from lexiscope.app.formats.paper_tables import paper_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
-    layer_lists_tables,
-    layer_tables,
     model_tables,
     search_tables,
 )
@@ -24,8 +22,6 @@ from lexiscope.app.views.comparison import ComparisonView
 from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.lab import LabView
 from lexiscope.app.views.labels import LabelsView
-from lexiscope.app.views.layer import LayerView
-from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.paper import PaperView
 from lexiscope.app.views.prompt import PromptView
@@ -58,10 +54,6 @@ def _weights(index: Index) -> str:
 
 def tables(view: View) -> list[Table]:
     match view:
-        case LayerView():
-            return layer_tables(view)
-        case LayerListsView():
-            return layer_lists_tables(view)
         case SearchView():
             return search_tables(view)
         case ModelView():
@@ -97,9 +89,6 @@ def about(view: View) -> dict[str, Any]:
 
 def _about(view: View) -> dict[str, Any]:
     match view:
-        case LayerView() | LayerListsView():
-            only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
-            return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}
         case LabelsView():
             return {"model": view.model}
         case ModelView():

@@ -29,11 +29,11 @@ from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
 from lexiscope.app.views.difference import check_can_run
 from lexiscope.app.views.first_tokens import unbuilt
 from lexiscope.app.views.hubs import hubs_of, without_hubs
-from lexiscope.app.views.layer import token_named
 from lexiscope.app.views.prompt import PromptView, prompt_view
 from lexiscope.app.views.search import SearchView, search_view, with_labels
 from lexiscope.app.views.seeds import SeedsView, seeds_view
 from lexiscope.app.views.stored_seeds import stored_seeds_view
+from lexiscope.app.views.token_search import token_named
 from lexiscope.app.views.tokens import Token, token_of
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -101,7 +101,7 @@ class LocalSource:
         at = DirectionAt(layer=layer, head=head, direction=direction)
         return self._page(DIRECTION, at, hide_hubs, lens=lens, k=k)
 
-    def _page(self, page: Page[A, Q, V], at: A, hide_hubs: bool, **asked: Any) -> V:
+    def _page(self, page: Page[A, Q, V], at: A, hide_hubs: bool, /, **asked: Any) -> V:
         """Make the view of a page, by the function that its route calls."""
 
         def make(index: Index) -> V:

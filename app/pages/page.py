@@ -47,6 +47,7 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)  # FastAPI hands over the whole query
     usual: ClassVar[Mapping[str, Any]] = {}  # values that an address leaves out, besides defaults
+    of_csv: ClassVar[tuple[str, ...]] = ()  # what only a CSV takes, so that the address of its page is without
 
     @model_validator(mode="before")
     @classmethod
@@ -56,12 +57,16 @@ class Arguments(BaseModel):
 
     def query(self) -> dict[str, Any]:
         """The arguments as an address has them."""
-        return self.model_dump(by_alias=True)
+        return self.model_dump(by_alias=True, exclude={*self.of_csv})
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
         """The value of each argument that an address does not say."""
-        return {field.alias or name: cls.usual.get(name, field.default) for name, field in cls.model_fields.items()}
+        return {
+            field.alias or name: cls.usual.get(name, field.default)
+            for name, field in cls.model_fields.items()
+            if name not in cls.of_csv
+        }
 
 
 class LensArguments(Arguments):

@@ -87,7 +87,8 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
             ask = ask.with_lens(answer.index)
     address = declared.address(answer.model, at, ask)
     formats = declared.formats_of(ask) if declared.formats_of else declared.formats
-    answer.at(address, formats, also=declared.version(site))
+    of_csv = "".join(f" {getattr(ask, name)}" for name in declared.arguments.of_csv)
+    answer.at(address, formats, also=declared.version(site) + of_csv)
     return site, ask
 
 

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 from lexiscope.app.library.library import Library
 from lexiscope.app.pages.head import HeadView
+from lexiscope.app.pages.layer import LayerView
 from lexiscope.app.pages.page import ModelSite, find_pages
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
@@ -17,10 +18,11 @@ def make_view(
     numbers: dict[str, Any],
     hide_hubs: bool = False,
     rows: int | Literal["all"] | None = None,
+    format: str = "json",
     **arguments: Any,
 ) -> Any:
     page = find_pages()[name]
-    site = ModelSite(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs, rows=rows)
+    site = ModelSite(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs, rows=rows, format=format)
     return page.view_of(site, page.at.model_validate(numbers), arguments)
 
 
@@ -77,5 +79,21 @@ def token_view(
     """Without a size, all that is listed is on one page."""
     view: TokenView = make_view(
         index, "token", {"token": token}, rows=size or "all", lens=lens, preset=preset, kind=kind, page=page
+    )
+    return view
+
+
+def layer_view(
+    index: Index,
+    layer: int,
+    lens: str = "dot",
+    sort: str = "neuron",
+    token: int | None = None,
+    page: int = 1,
+    size: int | None = 50,
+) -> LayerView:
+    """Without a size, all neurons are on one page."""
+    view: LayerView = make_view(
+        index, "layer", {"layer": layer}, rows=size or "all", lens=lens, sort=sort, token=token, page=page
     )
     return view

@@ -18,7 +18,6 @@ from lexiscope.app.addresses import is_reserved
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.library.library import Library
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.layer import layer_view
 from lexiscope.app.views.search import search_view
 from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
@@ -27,7 +26,7 @@ from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER
 from lexiscope.precompute.index.model_names import DEMO_NAME
 from tests.support.site import visit
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
-from tests.support.views import neuron_view, token_view
+from tests.support.views import layer_view, neuron_view, token_view
 
 LAYERS = (0, 1, 3)
 
