@@ -8,8 +8,8 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.views.comparison import ComparisonView, KindView
 from lexiscope.app.views.layer_order import LayerPair
 from lexiscope.app.views.matched_vectors import FIRST, MatchedVector
-from lexiscope.app.views.parse_address import matched_name
 from lexiscope.app.views.strongest_matches import MatchedVectors
+from lexiscope.precompute.index.parameter_names import matched_name
 
 
 def comparison_tables(view: ComparisonView) -> list[Table]:

@@ -1,20 +1,16 @@
 """The tables of pages about many parameters: a layer, a model, all models, a token, a search."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from lexiscope.app.formats.difference_tables import model_change_tables
-from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
+from lexiscope.app.formats.table import SCORE, Column, Table
 from lexiscope.app.library.card import ModelCard
 from lexiscope.app.views.first_words import FIRST as FIRST_WORDS
 from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.model import ModelView
-from lexiscope.app.views.parse_address import vector_name
-from lexiscope.app.views.search import SearchView
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token
 from lexiscope.app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
 from lexiscope.precompute.index.index import ranges
+from lexiscope.precompute.index.parameter_names import vector_name
 
 # A model, all models
 
@@ -104,47 +100,3 @@ FIRST_PAIR = (
     Column("first_from", "token", get=lambda row: (row["first"] or {}).get("from"), audience="programs"),
     Column("first_to", "token", get=lambda row: (row["first"] or {}).get("to"), audience="programs"),
 )
-
-
-def search_tables(view: SearchView) -> list[Table]:
-    first, second = (
-        Column("from", "token", heading="reads or query"),
-        Column("to", "token", heading="writes or key"),
-    )
-    by_word = [column for at in range(len(view.words)) for column in _of_word(at)]
-    groups = (
-        Column("match", get=lambda group: group.match),
-        Column("word", get=lambda group: visible(group.surface)),
-        Column("tokens", "tokens", get=lambda group: group.tokens),
-    )
-    matches = (
-        *VECTOR_COLUMNS, Column("kind"), Column("end"), *by_word,
-        Column("ranks", get=lambda match: ", ".join(map(str, match["ranks"])), audience="people"),
-        Column("tokens", "tokens", audience="people"), FIRST_TOKENS,
-    )  # fmt: skip
-    pairs = (
-        *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"), first, second,
-        Column("end"), Column("preset"), Column("rank", "number"), SCORE, *FIRST_PAIR,
-    )  # fmt: skip
-    order: tuple[Column | str, ...] = (
-        "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", first, second, "score",
-        FIRST_TOKENS, *FIRST_PAIR, "direction",
-    )  # fmt: skip
-    tables = [csv_order(*order), Table(f"{view.model}, tokens like {view.q}", groups, view.token_groups, "people")]
-    if view.matches:
-        title = f"{view.model}, parameters that list {view.q} ({view.lens})"
-        tables.append(Table(title, matches, view.matches))
-    if view.pairs:
-        tables.append(Table(f"{view.model}, heads that pair {view.q} ({view.lens})", pairs, view.pairs))
-    return tables
-
-
-def _of_word(at: int) -> Iterable[Column]:
-    """The rank and the token of one word of a search, in CSV."""
-
-    def token(match: Any) -> Token:
-        tokens: list[Token] = match["tokens"]
-        return tokens[at]
-
-    yield Column(f"rank_{at + 1}", get=lambda match: match["ranks"][at], audience="programs")
-    yield Column(f"token_{at + 1}", "token", get=token, audience="programs")

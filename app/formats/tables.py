@@ -14,7 +14,6 @@ from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
     model_tables,
-    search_tables,
 )
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
@@ -26,7 +25,6 @@ from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.paper import PaperView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.relation import RelationView
-from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.seeds import SeedsView
 from lexiscope.app.views.through_heads import ThroughHeadsView
 from lexiscope.app.views.tokens import View, ViewOfModel
@@ -54,8 +52,6 @@ def _weights(index: Index) -> str:
 
 def tables(view: View) -> list[Table]:
     match view:
-        case SearchView():
-            return search_tables(view)
         case ModelView():
             return model_tables(view)
         case HomeView():
@@ -99,8 +95,6 @@ def _about(view: View) -> dict[str, Any]:
             return {"model": view.model}
         case PaperView():
             return {"model": view.model, "lists": view.lists, "lens": view.lens}
-        case SearchView():
-            return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():
             return {"model": view.model, "matrix": view.matrix, "lens": view.lens}
         case ThroughHeadsView():

@@ -28,7 +28,7 @@ from lexiscope.app.html import (
 from lexiscope.app.html.assets import folder
 from lexiscope.app.library.model_labels import ModelLabels
 from lexiscope.app.library.two_models import TwoModels
-from lexiscope.app.views import difference, lengths, parse_address, through_heads
+from lexiscope.app.views import difference, lengths, through_heads
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
@@ -36,6 +36,7 @@ from lexiscope.app.views.paper import lists_of
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.parameter_names import example_names, matched_name, vector_name
 from lexiscope.precompute.live.wire import grammar
 from lexiscope.precompute.plain_text import file_size
 from lexiscope.precompute.shape import DIRECTION_KINDS, PRESETS
@@ -142,6 +143,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "PRESETS": PRESETS,
         "charts": charts,
         "citation": citation,
+        "example_names": example_names,
         "example_texts": example_texts,
         "glossary": glossary,
         "hubs": hubs,
@@ -156,16 +158,17 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "links": parameter_links,
         "grammar": grammar,
         "listings": listings,
+        "matched_name": matched_name,
         "no_run": difference.no_run,
         "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
         "paper_lists": lists_of,
-        "parse_address": parse_address,
         "ranges": ranges,
         "stored_tables": stored_tables,
         "through_heads": through_heads,
         "turned": addresses.turned,
+        "vector_name": vector_name,
         "url": addresses.Links(),
     }
     return jinja

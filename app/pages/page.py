@@ -113,6 +113,7 @@ class Site:
     library: Library
     hide_hubs: bool = False
     format: str = "json"  # in which the view will leave
+    part: str = ""  # the page's part, if the browser asks for that alone
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
     rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
@@ -161,6 +162,7 @@ class Page(Generic[A, Q, V]):
     formats: tuple[str, ...] = DATA_FORMATS
     formats_of: Callable[[Q], tuple[str, ...]] | None = None  # if some arguments have fewer; NotFound for another
     template: str = ""  # if it has another name
+    part: str = ""  # "suggestions", if the page has them: the browser may ask for them alone, and `_{part}` shows them
     of: Literal["model", "two models", "site"] = "model"  # only a page of a model gets a ModelSite
     is_live: bool = False  # there is no such page of a model without a worker
     has_events: bool = False  # its progress can be followed at `path.events`

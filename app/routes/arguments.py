@@ -75,12 +75,6 @@ LabFigure = Annotated[
 PageNumber = Annotated[
     int, Query(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them"), empty_is(1)
 ]
-ListingKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk"
-]  # fmt: skip
-MatchKind = Annotated[
-    ListingKind | None, Query(description="Only vectors of this kind, or pairs of this matrix"), empty_is(None)
-]
 VectorKind: TypeAlias = Literal[
     "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key"
 ]  # fmt: skip
@@ -109,14 +103,6 @@ PrintedList = Annotated[
         examples=["vo/21/7"],
     ),
     empty_is(None),
-]
-Words = Annotated[
-    str,
-    Query(
-        description='Words, "quoted phrases", token ids such as #3290, an address such as L10N2361, or a pair such as '
-        "king > queen",
-        examples=["dog", "L10N2361"],
-    ),
 ]
 
 

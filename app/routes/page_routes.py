@@ -51,7 +51,7 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
         except Moved as moved:
             return answer.redirect(moved.address)
         trouble = trouble_of(site.error, answer.request) if site.error else None
-        return answer.show(declared.template or declared.name, view, trouble)
+        return answer.show(f"_{site.part}" if site.part else declared.template or declared.name, view, trouble)
 
     answer_page.__doc__ = declared.make.__doc__
     answer_page.__annotations__ |= parameters(declared)
@@ -76,6 +76,7 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
         "library": state.library,
         "hide_hubs": bool(answer.hubs),
         "format": answer.format,
+        "part": declared.part if answer.wants_suggestions else "",
         "settings": state.settings,
         "serves": live.serves,
     }

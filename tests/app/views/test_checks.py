@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from lexiscope.app.views.model import model_view
-from lexiscope.app.views.search import search_view
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from tests.support.synthetic import D_VOCAB
-from tests.support.views import head_view, layer_view, neuron_view, pairs_view, subhead_view, token_view
+from tests.support.views import head_view, layer_view, neuron_view, pairs_view, search_view, subhead_view, token_view
 
 
 @pytest.mark.parametrize(("view", "arguments", "said"), [
@@ -32,7 +31,7 @@ from tests.support.views import head_view, layer_view, neuron_view, pairs_view, 
     (token_view, (1, "dot", "all", "vo", 10**9), "page 1000000000"),
     (search_view, ("a" * 201,), "201 characters: it has at most 200"),
     (search_view, ("\ud800",), "Unicode"),
-    (search_view, ("dog", "dot", "x"), "w_q, w_k, w_v, w_o, vo_in, vo_out, qk_query, qk_key, vo, qk"),
+    (search_view, ("dog", "dot", "ff_up"), "w_q, w_k, w_v, w_o, vo_in, vo_out, qk_query, qk_key, vo, qk"),
     (search_view, ("none", "dot", None, 2), "only page 1"),
     (model_view, ("dot", "x"), "all, distinct, words"),
 ])  # fmt: skip
