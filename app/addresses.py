@@ -105,8 +105,6 @@ def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
 
 
 declare("model", "", "Layers and heads", lens="dot", preset="all", map=MAP)
-declare("layer", "layer/{layer:number}", "Layer {layer}", lens="dot", sort="neuron", token=None, page=1)
-declare("search", "search", "Search", q="", lens="dot", kind=None, page=1)
 declare("seeds", "seeds", **SeedsArguments.usual())
 declare("relation", "relation", **RelationArguments.usual())
 declare("heads", "heads", **ThroughHeadsArguments.usual())

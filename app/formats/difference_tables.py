@@ -8,12 +8,6 @@ from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.worth_reading import HEAD_PRESET
 from lexiscope.precompute.shape import DIRECTION_KINDS
 
-# Behind those of a layer's table.
-LAYER_CHANGE_COLUMNS = (
-    Column("change", "number", page_heading="value changed", tip="change", sort="change"),
-    Column("change_key", "number", heading="of the key", page_heading="key changed", tip="change"),
-)
-LAYER_CHANGES = tuple(column.name for column in LAYER_CHANGE_COLUMNS)
 LAYER, HEAD = Column("layer", "number"), Column("head", "number")
 
 

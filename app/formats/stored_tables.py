@@ -1,87 +1,18 @@
 """The tables of pages about many parameters: a layer, a model, all models, a token, a search."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from lexiscope.app.formats.difference_tables import LAYER_CHANGE_COLUMNS, LAYER_CHANGES, model_change_tables
-from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
+from lexiscope.app.formats.difference_tables import model_change_tables
+from lexiscope.app.formats.table import SCORE, Column, Table
 from lexiscope.app.library.library import ModelCard
 from lexiscope.app.views.first_words import FIRST as FIRST_WORDS
 from lexiscope.app.views.home import HomeView
-from lexiscope.app.views.layer import FIRST, LayerView, NeuronRow
-from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
-from lexiscope.app.views.parse_address import vector_name
-from lexiscope.app.views.search import SearchView
-from lexiscope.app.views.similarity import TELLING
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token
 from lexiscope.app.views.worth_reading import HEAD_LENS, HEAD_PRESET, NeuronCard
 from lexiscope.precompute.index.index import ranges
-from lexiscope.precompute.index.stored import Stored
+from lexiscope.precompute.index.parameter_names import vector_name
 
-LAYER_COLUMNS = (
-    Column("neuron", "number", tip="neuron", sort="neuron"),
-    Column("key", "tokens", count=FIRST, page_heading="key reads", tip="ff_key"),
-    Column("value", "tokens", count=FIRST, page_heading="value writes", tip="ff_value"),
-    Column("value_bottom", "tokens", count=FIRST, audience="programs"),
-    Column("norm", "number", digits=2, tip="norm", sort="norm"),
-    Column("coherence", "ratio", tip="coherence", sort="coherence"),
-    Column("similarity", "number", tip="similarity", sort="similarity"),
-    Column("similarity_bottom", "number", heading="with bottom", tip="similarity"),
-)
-
-
-# A layer, a model, all models
-
-
-def layer_columns(stored: Stored) -> tuple[Column, ...]:
-    """The columns of the page for people: those that the index has something for."""
-    needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
-    left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
-    left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
-    columns = (*LAYER_COLUMNS, *(LAYER_CHANGE_COLUMNS if stored.difference else ()))
-    return tuple(column for column in columns if column.name not in left_out and column.audience != "programs")
-
-
-def shows_bottom(row: NeuronRow) -> bool:
-    """Whether people are shown the bottom of a neuron's value: where its key agrees with it, more than with the top."""
-    top, bottom = row["similarity"], row["similarity_bottom"]
-    return top is not None and bottom is not None and bottom > top and bottom >= TELLING
-
-
-def _with_agreeing_ends(columns: Sequence[Column]) -> Iterator[Column]:
-    """The columns for people: the end of the value with which the key agrees, and which one it is."""
-    for column in columns:
-        if column.name == "value":
-            yield replace(column, get=lambda row: row["value_bottom" if shows_bottom(row) else "value"])
-            yield Column("end", get=lambda row: "bottom" if shows_bottom(row) else "top")
-        else:
-            yield column
-
-
-def layer_tables(view: LayerView) -> list[Table]:
-    title = f"{view.model}, layer {view.layer}, page {view.page} of {view.pages} ({view.lens})"
-    if by_chance := view.shuffled:
-        title += f"; shuffled, similarity is {by_chance['similarity']:.3f} and {by_chance['similarity_bottom']:.3f}"
-    if view.unchanged:
-        title += "; nothing in this layer changed"
-    columns = (*LAYER_COLUMNS, *(LAYER_CHANGE_COLUMNS if view.minus else ()))
-    return [
-        csv_order(
-            "neuron", "norm", "coherence", "similarity", "similarity_bottom", *(LAYER_CHANGES if view.minus else ())
-        ),
-        Table(title, tuple(_with_agreeing_ends(columns)), view.rows, "people"),
-        Table("", columns, view.rows, "programs"),
-    ]
-
-
-def layer_lists_tables(view: LayerListsView) -> list[Table]:
-    columns = (
-        Column("neuron"), Column("vector"), Column("end"), Column("rank"), Column("token", "token"), Column("score"),
-    )  # fmt: skip
-    return [Table("", columns, view.rows(), "programs")]
+# A model, all models
 
 
 def model_tables(view: ModelView) -> list[Table]:
@@ -169,47 +100,3 @@ FIRST_PAIR = (
     Column("first_from", "token", get=lambda row: (row["first"] or {}).get("from"), audience="programs"),
     Column("first_to", "token", get=lambda row: (row["first"] or {}).get("to"), audience="programs"),
 )
-
-
-def search_tables(view: SearchView) -> list[Table]:
-    first, second = (
-        Column("from", "token", heading="reads or query"),
-        Column("to", "token", heading="writes or key"),
-    )
-    by_word = [column for at in range(len(view.words)) for column in _of_word(at)]
-    groups = (
-        Column("match", get=lambda group: group.match),
-        Column("word", get=lambda group: visible(group.surface)),
-        Column("tokens", "tokens", get=lambda group: group.tokens),
-    )
-    matches = (
-        *VECTOR_COLUMNS, Column("kind"), Column("end"), *by_word,
-        Column("ranks", get=lambda match: ", ".join(map(str, match["ranks"])), audience="people"),
-        Column("tokens", "tokens", audience="people"), FIRST_TOKENS,
-    )  # fmt: skip
-    pairs = (
-        *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"), first, second,
-        Column("end"), Column("preset"), Column("rank", "number"), SCORE, *FIRST_PAIR,
-    )  # fmt: skip
-    order: tuple[Column | str, ...] = (
-        "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", first, second, "score",
-        FIRST_TOKENS, *FIRST_PAIR, "direction",
-    )  # fmt: skip
-    tables = [csv_order(*order), Table(f"{view.model}, tokens like {view.q}", groups, view.token_groups, "people")]
-    if view.matches:
-        title = f"{view.model}, parameters that list {view.q} ({view.lens})"
-        tables.append(Table(title, matches, view.matches))
-    if view.pairs:
-        tables.append(Table(f"{view.model}, heads that pair {view.q} ({view.lens})", pairs, view.pairs))
-    return tables
-
-
-def _of_word(at: int) -> Iterable[Column]:
-    """The rank and the token of one word of a search, in CSV."""
-
-    def token(match: Any) -> Token:
-        tokens: list[Token] = match["tokens"]
-        return tokens[at]
-
-    yield Column(f"rank_{at + 1}", get=lambda match: match["ranks"][at], audience="programs")
-    yield Column(f"token_{at + 1}", "token", get=token, audience="programs")

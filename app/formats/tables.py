@@ -9,20 +9,14 @@ from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, thr
 from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
-    layer_lists_tables,
-    layer_tables,
     model_tables,
-    search_tables,
 )
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.views.home import HomeView
-from lexiscope.app.views.layer import LayerView
-from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.relation import RelationView
-from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.seeds import SeedsView
 from lexiscope.app.views.through_heads import ThroughHeadsView
 from lexiscope.app.views.tokens import View, ViewOfModel
@@ -48,12 +42,6 @@ def _weights(index: Index) -> str:
 
 def tables(view: View) -> list[Table]:
     match view:
-        case LayerView():
-            return layer_tables(view)
-        case LayerListsView():
-            return layer_lists_tables(view)
-        case SearchView():
-            return search_tables(view)
         case ModelView():
             return model_tables(view)
         case HomeView():
@@ -79,13 +67,8 @@ def about(view: View) -> dict[str, Any]:
 
 def _about(view: View) -> dict[str, Any]:
     match view:
-        case LayerView() | LayerListsView():
-            only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
-            return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}
         case ModelView():
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
-        case SearchView():
-            return {"model": view.model, "q": defused(view.q), "lens": view.lens}
         case RelationView():
             return {"model": view.model, "matrix": view.matrix, "lens": view.lens}
         case ThroughHeadsView():

@@ -26,13 +26,14 @@ from lexiscope.app.html import (
 from lexiscope.app.html.assets import folder
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
-from lexiscope.app.views import difference, lengths, parse_address, through_heads
+from lexiscope.app.views import difference, lengths, through_heads
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.parameter_names import example_names, matched_name, vector_name
 from lexiscope.precompute.live.wire import grammar
 from lexiscope.precompute.paper.lists import lists_of, printed_number
 from lexiscope.precompute.plain_text import file_size
@@ -140,6 +141,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "PRESETS": PRESETS,
         "charts": charts,
         "citation": citation,
+        "example_names": example_names,
         "example_texts": example_texts,
         "glossary": glossary,
         "hubs": hubs,
@@ -151,17 +153,18 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "links": parameter_links,
         "grammar": grammar,
         "listings": listings,
+        "matched_name": matched_name,
         "no_run": difference.no_run,
         "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
         "paper_lists": lists_of,
-        "parse_address": parse_address,
         "printed_number": printed_number,
         "ranges": ranges,
         "stored_tables": stored_tables,
         "through_heads": through_heads,
         "turned": addresses.turned,
+        "vector_name": vector_name,
         "url": addresses.Links(),
     }
     return jinja

@@ -48,6 +48,7 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)  # FastAPI hands over the whole query
     usual: ClassVar[Mapping[str, Any]] = {}  # values that an address leaves out, besides defaults
+    of_csv: ClassVar[tuple[str, ...]] = ()  # what only a CSV takes, so that the address of its page is without
 
     @model_validator(mode="before")
     @classmethod
@@ -57,12 +58,16 @@ class Arguments(BaseModel):
 
     def query(self) -> dict[str, Any]:
         """The arguments as an address has them."""
-        return self.model_dump(by_alias=True)
+        return self.model_dump(by_alias=True, exclude={*self.of_csv})
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
         """The value of each argument that an address does not say."""
-        return {field.alias or name: cls.usual.get(name, field.default) for name, field in cls.model_fields.items()}
+        return {
+            field.alias or name: cls.usual.get(name, field.default)
+            for name, field in cls.model_fields.items()
+            if name not in cls.of_csv
+        }
 
 
 class LensArguments(Arguments):
@@ -109,6 +114,7 @@ class Site:
     library: Library
     hide_hubs: bool = False
     format: str = "json"  # in which the view will leave
+    part: str = ""  # the page's part, if the browser asks for that alone
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
     rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
@@ -166,6 +172,7 @@ class Page(Generic[A, Q, V]):
     formats: tuple[str, ...] = DATA_FORMATS
     formats_of: Callable[[Q], tuple[str, ...]] | None = None  # if some arguments have fewer; NotFound for another
     template: str = ""  # if it has another name
+    part: str = ""  # "suggestions", if the page has them: the browser may ask for them alone, and `_{part}` shows them
     of: Literal["model", "two models", "site"] = "model"  # its function gets a ModelSite, TwoModelsSite or Site
     is_live: bool = False  # there is no such page of a model without a worker
     has_events: bool = False  # its progress can be followed at `path.events`

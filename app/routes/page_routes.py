@@ -50,7 +50,8 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
             view = await make(declared, site, at, ask)
         except Moved as moved:
             return answer.redirect(moved.address)
-        return answer.show(declared.template or declared.name, view, site.error)
+        template = f"_{site.part}" if site.part else declared.template or declared.name
+        return answer.show(template, view, site.error)
 
     answer_page.__doc__ = declared.make.__doc__
     answer_page.__annotations__ |= parameters(declared)
@@ -75,6 +76,7 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
         "library": state.library,
         "hide_hubs": bool(answer.hubs),
         "format": answer.format,
+        "part": declared.part if answer.wants_suggestions else "",
         "settings": state.settings,
         "serves": live.serves,
         "prepare": live.prepare,
@@ -89,7 +91,8 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
         site = TwoModelsSite(**common, model=answer.model, other=at.other)
     address = declared.address(answer.model, at, ask)
     formats = declared.formats_of(ask) if declared.formats_of else declared.formats
-    answer.at(address, formats, also=declared.version(site))
+    of_csv = "".join(f" {getattr(ask, name)}" for name in declared.arguments.of_csv)
+    answer.at(address, formats, also=declared.version(site) + of_csv)
     return site, ask
 
 

@@ -5,78 +5,14 @@ from starlette.responses import Response
 
 from lexiscope.app import addresses
 from lexiscope.app.routes import arguments as arg
-from lexiscope.app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, StoredLens
+from lexiscope.app.routes.dependencies import ServedIndex, SiteLibrary, StoredLens
 from lexiscope.app.routes.page_answer import ModelPage, PageRoute, SitePage, page
-from lexiscope.app.views.checks import list_length
 from lexiscope.app.views.home import HomeView, home_view
-from lexiscope.app.views.layer import LayerView, layer_view, token_named
-from lexiscope.app.views.layer_lists import layer_lists_view
 from lexiscope.app.views.model import ModelView, model_view
-from lexiscope.app.views.search import SearchView, search_view, suggest_view, with_labels
 from lexiscope.precompute.errors import BadRequest
 
 router = APIRouter(route_class=PageRoute)
 model_router = APIRouter(route_class=PageRoute)  # the last: its path could be many another
-
-
-@page(
-    router, "/{model:name}/search", SearchView,
-    responses={303: {"description": "The search names a parameter, or a pair: the page for people goes there"}},
-)  # fmt: skip
-async def search(
-    answer: ModelPage, index: ServedIndex, library: SiteLibrary, settings: SiteSettings, live: AnyLive,
-    lens: StoredLens, q: arg.Words = "", kind: arg.MatchKind = None, page: arg.PageNumber = 1,
-) -> Response:  # fmt: skip
-    """Tokens that are like the words, the parameters that list all of them, and the heads that pair one or two.
-
-    An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there. A pair such as
-    `king > queen` goes to Pairs to heads."""
-    address = addresses.link("search", index.manifest.model, q=q, lens=lens, kind=kind, page=page)
-    if answer.wants_suggestions:
-        answer.at(address)
-        return answer.show("_suggestions", suggest_view(index, q, lens, kind))
-    tokenizer = library.tokenizer(index.manifest.model) if q else None
-    is_live = live.serves(index.manifest.model)
-    answer.at(address, also=f"{tokenizer is not None}, {is_live}")  # its file may come back, and is looked for
-    window = answer.window(page, settings.search_rows)
-    view = await answer.make(search_view, index, q, lens, kind, *window, tokenizer, answer.hidden_hubs(lens), is_live)
-    view = with_labels(index, view, library.labels(index))
-    if view.jump and answer.format == "html":
-        return answer.redirect(view.jump)
-    return answer.show("search", view)
-
-
-@page(
-    router, "/{model:name}/layer/{layer:number}", LayerView,
-    responses={303: {"description": "The token is given as a word: goes to the address with its id"}},
-)  # fmt: skip
-async def layer(
-    answer: ModelPage, index: ServedIndex, settings: SiteSettings, layer: arg.Layer,
-    lens: StoredLens, sort: arg.Sort = "neuron", token: arg.TokenFilter = None, page: arg.PageNumber = 1,
-    k: arg.CsvEntries = None, ends: arg.CsvEnds = None,
-) -> Response:  # fmt: skip
-    """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity.
-
-    With `k` or `ends`, a CSV holds all lists of these neurons instead: a row for each token, with its score, as the CSV
-    of each neuron has."""
-    model = index.manifest.model
-    lists = k is not None or ends is not None
-    if lists and answer.format != "csv":
-        raise BadRequest("k and ends are for the CSV of a layer, which then holds all its lists: add .csv to the path")
-    if isinstance(token, str):
-        named = token_named(index, token)
-        return answer.redirect(addresses.link("layer", model, layer, lens=lens, sort=sort, token=named, k=k, ends=ends))
-    address = addresses.link("layer", model, layer, lens=lens, sort=sort, token=token, page=page)
-    answer.at(address, also=f"{k} {ends}" if lists else "")
-    if lists:
-        k = list_length(index, k, index.manifest.k, index.manifest.k)
-        hubs = answer.hidden_hubs(lens)
-        all_lists = await answer.make(layer_lists_view, index, layer, lens, sort, token, k, ends or "both", hubs)
-        return answer.show("layer", all_lists)
-    window = answer.window(page, settings.layer_rows)
-    return answer.show(
-        "layer", await answer.make(layer_view, index, layer, lens, sort, token, *window, answer.hidden_hubs(lens))
-    )
 
 
 @page(router, "/", HomeView, data_path="/index")

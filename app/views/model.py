@@ -15,9 +15,8 @@ from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
 from lexiscope.app.views.changed_most import SubheadCard, changed_most
 from lexiscope.app.views.checks import finite
-from lexiscope.app.views.difference import head_changes, is_unchanged, layer_changes, minus_of
+from lexiscope.app.views.difference import LAYER_CHANGE, head_changes, is_unchanged, layer_changes, minus_of
 from lexiscope.app.views.hubs import LOOKED_AT, hubs_of, without_hub_pairs
-from lexiscope.app.views.layer import LAYER_CHANGE
 from lexiscope.app.views.tokens import OF_DIFFERENCE, TokenPair, ViewOfModel, token_pairs
 from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
 from lexiscope.app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading

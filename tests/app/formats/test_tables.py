@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.formats import stored_tables
 from lexiscope.app.formats.table import Column, Kind, Table
 from lexiscope.app.formats.tables import tables
 from lexiscope.app.formats.text_formats import Source, as_markdown
-from lexiscope.app.views.seeds import SeedRankingView
+from lexiscope.app.pages import layer
 from lexiscope.precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
@@ -99,15 +98,10 @@ def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face
     assert index.manifest.weights_sha256[:12] in text
 
 
-def test_other_views_have_none() -> None:
-    with pytest.raises(TypeError, match="no table"):
-        tables(SeedRankingView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[], results=[]))
-
-
 def test_a_new_column_of_the_layer_table_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in every format at once, the page included: all come from one declaration."""
     twice = Column("twice", "number", get=lambda row: 2 * row["neuron"])
-    monkeypatch.setattr(stored_tables, "LAYER_COLUMNS", (*stored_tables.LAYER_COLUMNS, twice))
+    monkeypatch.setattr(layer, "LAYER_COLUMNS", (*layer.LAYER_COLUMNS, twice))
     assert ",twice,model,layer,lens,build\r\n" in client.get(f"/{GPT2}/layer/1.csv").text
     for format_ in ("md", "tex"):
         assert "twice" in client.get(f"/{GPT2}/layer/1.{format_}").text

@@ -19,8 +19,6 @@ from lexiscope.app.addresses import is_reserved
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.library.library import Library, architecture_name
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.layer import layer_view
-from lexiscope.app.views.search import search_view
 from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from lexiscope.precompute.index import manifest_entries
@@ -28,7 +26,7 @@ from lexiscope.precompute.index.manifest import MANIFEST, TOKENIZER
 from lexiscope.precompute.index.model_names import DEMO_NAME
 from tests.support.site import visit
 from tests.support.synthetic import GPT2, LLAMA, add_layer, make_manifest, write_index
-from tests.support.views import neuron_view, token_view
+from tests.support.views import layer_view, neuron_view, search_view, token_view
 
 LAYERS = (0, 1, 3)
 
@@ -353,7 +351,7 @@ def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path
     harm(path)
     library = always(tmp_path)
     assert library.tokenizer("tiny") is None
-    assert search_view(library.index("tiny"), "the dog", tokenizer=library.tokenizer("tiny")).pieces == []
+    assert search_view(library.index("tiny"), "the dog", library=library).pieces == []
     if path.is_dir():
         path.rmdir()
     path.unlink(missing_ok=True)
@@ -361,9 +359,10 @@ def test_a_tokenizer_that_is_not_the_models(tmp_path: Path, harm: Callable[[Path
     assert library.tokenizer("tiny")
 
 
-def test_a_tokenizer_that_fails(data: Path) -> None:
+def test_a_tokenizer_that_fails(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     none = Tokenizer(models.WordLevel({"a": 0}, "missing"))  # it has no token for what it does not know
-    assert search_view(always(data).index("tiny"), "dog", tokenizer=none).pieces == []
+    monkeypatch.setattr(Library, "tokenizer", lambda *_: none)
+    assert search_view(always(data).index("tiny"), "dog").pieces == []
 
 
 def lists_alone(view: TokenView) -> TokenView:
