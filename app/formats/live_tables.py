@@ -7,21 +7,10 @@ from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.views.relation import RelationPair, RelationView
-from lexiscope.app.views.seeds import FIRST, SeedsView, SeedWord
 from lexiscope.app.views.through_heads import ThroughHeadsView
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import Token
 
-SEED_COLUMNS = (
-    Column("rank", "number", heading="#"),
-    Column("kind"),
-    Column("layer", "number"),
-    Column("index", "number"),
-    Column("head", "number"),
-    Column("subhead", "number"),
-    Column("direction", "number"),
-    Column("score", "number"),
-)
 RELATION_COLUMNS = (
     Column("layer", "number"),
     Column("head", "number"),
@@ -40,45 +29,6 @@ RELATION_COLUMNS = (
 
 
 _SHUFFLED_WITH = {"pairs": "other pairs' targets", "words": "random words"}
-
-
-def seeds_tables(view: SeedsView) -> list[Table]:
-    """The vectors; and where heads were asked for, what each writes and seeks: in CSV token by token."""
-    columns = [*SEED_COLUMNS, *(column for at, seed in enumerate(view.seeds) for column in _of_seed(at, seed))]
-    columns.append(Column("top", "words", heading="tokens", count=FIRST if view.words else 0))
-    results = [{"rank": rank, **result} for rank, result in enumerate(view.results, 1)]
-    tables = [Table(f"{view.model}, vectors about {view.words} ({view.lens})", tuple(columns), results)]
-    if view.heads:
-        wide = (
-            Column("layer", "number"), Column("head", "number"),
-            Column("writes", "words", heading="VO"), Column("seeks", "words", heading="QK"),
-        )  # fmt: skip
-        long = (
-            Column("rank"), Column("kind"), Column("layer"), Column("head"), Column("score"), Column("token", "token"),
-        )  # fmt: skip
-        through = f"{view.model}, {view.words} through every head ({view.lens})"
-        tables += [Table(through, wide, view.heads, "people"), Table("", long, _long_heads(view), "programs")]
-    return tables
-
-
-def _of_seed(at: int, seed: SeedWord) -> Iterable[Column]:
-    """A word's own score."""
-    heading = f"{seed.weight:g}*{seed.word}" if seed.weight != 1 else seed.word
-    yield constant(f"word_{at + 1}", defused(seed.word))
-    yield constant(f"weight_{at + 1}", seed.weight)
-    yield Column(f"score_{at + 1}", "number", get=lambda row: row["scores"][at], heading=heading)
-
-
-def _long_heads(view: SeedsView) -> list[dict[str, Any]]:
-    return [
-        {
-            "rank": entry.get("rank", rank), "kind": kind, "layer": head["layer"], "head": head["head"],
-            "score": entry["score"], "token": entry,
-        }
-        for head in view.heads
-        for kind, entries in (("vo", head["writes"]), ("qk", head["seeks"]))
-        for rank, entry in enumerate(entries, 1)
-    ]  # fmt: skip
 
 
 def relation_tables(view: RelationView) -> list[Table]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from lexiscope.app.formats.csv_format import csv_chunks, defused
 from lexiscope.app.formats.latex import as_latex
-from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
+from lexiscope.app.formats.live_tables import relation_tables, through_heads_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
@@ -23,7 +23,6 @@ from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.relation import RelationView
 from lexiscope.app.views.search import SearchView
-from lexiscope.app.views.seeds import SeedsView
 from lexiscope.app.views.through_heads import ThroughHeadsView
 from lexiscope.app.views.tokens import View, ViewOfModel
 from lexiscope.precompute.index.index import Index
@@ -58,8 +57,6 @@ def tables(view: View) -> list[Table]:
             return model_tables(view)
         case HomeView():
             return home_tables(view)
-        case SeedsView():
-            return seeds_tables(view)
         case RelationView():
             return relation_tables(view)
         case ThroughHeadsView():
@@ -90,8 +87,6 @@ def _about(view: View) -> dict[str, Any]:
             return {"model": view.model, "matrix": view.matrix, "lens": view.lens}
         case ThroughHeadsView():
             return {"model": view.model, "lens": view.lens, "end": view.end}
-        case SeedsView():
-            return {"model": view.model, "words": defused(view.words), "lens": view.lens}
         case PromptView():
             return {"model": view.model, "convention": view.convention, "lens": view.lens}
     return view.about()

@@ -124,7 +124,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "plain": tokens.plain,
         "plain_pairs": tokens.plain_pairs,
         "predicted": numbers.predicted,
-        "pulling_words": tokens.pulling_words,
         "rank_heat": numbers.rank_heat,
         "ratio": numbers.ratio,
         "score": numbers.score,

@@ -20,7 +20,6 @@ from lexiscope.app.views.first_tokens import unbuilt
 from lexiscope.app.views.hubs import LOOKED_AT
 from lexiscope.app.views.prompt import PromptView, prompt_form, prompt_view
 from lexiscope.app.views.relation import RelationView, relation_view
-from lexiscope.app.views.seeds import SeedsView, seeds_view
 from lexiscope.app.views.through_heads import ThroughHeadsView, chosen_layers, through_heads_view
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
@@ -29,8 +28,6 @@ from lexiscope.precompute.live.wire.asks import (
     PromptAsk,
     RelationArguments,
     RelationAsk,
-    SeedsArguments,
-    SeedsAsk,
     ThroughHeadsArguments,
     ThroughHeadsAsk,
 )
@@ -40,25 +37,6 @@ PROMPT_FORMATS = ("json", "csv")
 PATTERNS_FORMATS = (*PROMPT_FORMATS, "md", "tex")  # of a run with that panel: its tables are read by people, too
 
 router = APIRouter(route_class=PageRoute)
-
-
-@page(router, "/{model:name}/seeds", SeedsView, live=True)
-async def seeds(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[SeedsArguments, Query()]
-) -> Response:
-    """The vectors that are about a few words, over all layers: computed by the worker, for any words.
-
-    `scores` are those of each word by itself; `nearest` the tokens nearest to the average; with `heads=1`, what every
-    head would write for it (W_V W_O) and look for with it (W_Q W_Kᵀ). With `lens=cosine` only directions count: of the
-    words' embeddings, and of the vectors."""
-    model, lens, query = index.manifest.model, arguments.lens, arguments.model_dump(mode="json")
-    words, kinds = query["words"], ",".join(arguments.kind)
-    answer.at(addresses.link("seeds", model, **query | {"kind": kinds}))
-    if not words:
-        return answer.show("seeds", seeds_view(index, "", kinds, lens, None))
-    ask = SeedsAsk(**dict(arguments), unbuilt=unbuilt(index, lens))
-    result = await live.ask(model, ask, answer.request)
-    return answer.show("seeds", seeds_view(index, words, kinds, lens, result, answer.hidden_hubs(lens)))
 
 
 @page(router, "/{model:name}/relation", RelationView, live=True)

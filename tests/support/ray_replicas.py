@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from lexiscope.app.commands.cli import main
 
 from lexiscope.app.commands import ray_worker
+from lexiscope.app.commands.cli import main
 from tests.support.site import GPT2
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """Views of pages, made from an index as the site makes them."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from lexiscope.app.library.library import Library
@@ -17,10 +18,13 @@ def make_view(
     numbers: dict[str, Any],
     hide_hubs: bool = False,
     rows: int | Literal["all"] | None = None,
+    answers: Sequence[Any] = (),
     **arguments: Any,
 ) -> Any:
+    """`answers` are those of a worker."""
     page = find_pages()[name]
-    site = ModelSite(index=index, library=Library(index.folder.parent), hide_hubs=hide_hubs, rows=rows)
+    library = Library(index.folder.parent)
+    site = ModelSite(index=index, library=library, hide_hubs=hide_hubs, rows=rows, answers=answers)
     return page.view_of(site, page.at.model_validate(numbers), arguments)
 
 
