@@ -11,11 +11,7 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, quote_plus
 
 from lexiscope.app.packed_text import pack, unpack
-from lexiscope.precompute.live.wire.asks import (
-    PromptArguments,
-    RelationArguments,
-    ThroughHeadsArguments,
-)
+from lexiscope.precompute.live.wire.asks import PromptArguments
 from lexiscope.precompute.shape import HEAD_KINDS
 
 FORMATS = {
@@ -31,7 +27,6 @@ FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 MAP: Literal["readability"] = "readability"  # what colours the maps of heads, unless map says otherwise
-HEAD_LAYERS = ThroughHeadsArguments.left_out()["layers"]  # through whose heads words go, unless layers says otherwise
 LONG_TEXT = 1200  # characters, escaped for an address
 
 # Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
@@ -105,8 +100,6 @@ def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
 declare("model", "", "Layers and heads", lens="dot", preset="all", map=MAP)
 declare("layer", "layer/{layer:number}", "Layer {layer}", lens="dot", sort="neuron", token=None, page=1)
 declare("search", "search", "Search", q="", lens="dot", kind=None, page=1)
-declare("relation", "relation", **RelationArguments.left_out())
-declare("heads", "heads", **ThroughHeadsArguments.left_out())
 declare("random", "random")  # without a lens it leads to the one that reads best, so that any lens is said
 
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from lexiscope.app.views.hubs import without_hubs
 from lexiscope.app.views.prompt import prompt_form
-from lexiscope.app.views.through_heads import through_heads_view
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
@@ -40,7 +39,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.mark.parametrize(("lens", "ranks"), [("dot", [2, 4, 5]), ("cosine", [1, 2, 3, 4, 5])])
 def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
     answer = ThroughHeadsAnswer(groups=[[WordUsed(word="x", tokens=[{"id": 41}])]], heads=[[READING]])
-    shown = through_heads_view(index, "x", "1", None, lens, "top", answer)
+    shown = make_view(index, "heads", {}, answers=[answer], words="x", layers="1", lens=lens)
     view = without_hubs(index, shown)
     (cell,) = view.heads[0]["words"]
     assert [entry.get("rank", at) for at, entry in enumerate(cell["writes"], 1)] == ranks
