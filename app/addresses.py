@@ -11,14 +11,8 @@ from typing import Any, Literal
 from urllib.parse import parse_qsl, quote, quote_plus
 
 from lexiscope.app.packed_text import pack, unpack
-from lexiscope.precompute.live.wire.asks import (
-    PromptArguments,
-    RelationArguments,
-    SeedsArguments,
-    ThroughHeadsArguments,
-)
+from lexiscope.precompute.live.wire.asks import PromptArguments
 from lexiscope.precompute.shape import HEAD_KINDS
-from lexiscope.precompute.shape import SEED_KIND as SEED_KIND  # for templates
 
 FORMATS = {
     "html": "text/html",
@@ -33,7 +27,6 @@ FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
 MAP: Literal["readability"] = "readability"  # what colours the maps of heads, unless map says otherwise
-HEAD_LAYERS = ThroughHeadsArguments.usual()["layers"]  # through whose heads words go, unless layers says otherwise
 LONG_TEXT = 1200  # characters, escaped for an address
 
 # Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
@@ -105,9 +98,6 @@ def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
 
 
 declare("model", "", "Layers and heads", lens="dot", preset="all", map=MAP)
-declare("seeds", "seeds", **SeedsArguments.usual())
-declare("relation", "relation", **RelationArguments.usual())
-declare("heads", "heads", **ThroughHeadsArguments.usual())
 declare("random", "random")  # without a lens it leads to the one that reads best, so that any lens is said
 
 
@@ -141,7 +131,7 @@ def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str
     """A long text is packed."""
     text = unpack(z) if z else text
     texts = {"z": pack(text)} if len(quote(text)) > LONG_TEXT else {"text": text}
-    return _url(f"/{_name(name)}/prompt", texts | query, **PromptArguments.usual())
+    return _url(f"/{_name(name)}/prompt", texts | query, **PromptArguments.left_out())
 
 
 def turned(address: str, **changes: Any) -> str:

@@ -16,11 +16,11 @@ from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Row, Table, besid
 from lexiscope.app.library.comparisons import ComparisonCard
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.pages.seeds import SeedRankingView
 from lexiscope.app.views.difference import size_text
-from lexiscope.app.views.seeds import SeedRankingView
 from lexiscope.app.views.similarity import Shuffled
 from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import View, ViewOfModel
+from lexiscope.app.views.tokens import Token, View, ViewOfModel
 from lexiscope.app.views.vectors import Vector
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import ranges
@@ -70,11 +70,11 @@ def print_tables(console: Console, tables: Iterable[Table], notes: Iterable[str]
 
 
 def print_seeds(console: Console, view: SeedRankingView, shape: Shape) -> None:
-    used = ", ".join(
-        f"{'' if seed.weight == 1 else f'{seed.weight:+.4g} × '}{isolated(seed.word)}: "
-        f"{' + '.join(isolated(token['token']) for token in seed.tokens)}"
-        for seed in view.seeds
-    )
+    def term(word: str, weight: float, tokens: Iterable[Token]) -> str:
+        times = "" if weight == 1 else f"{weight:+.4g} × "
+        return f"{times}{isolated(word)}: {' + '.join(isolated(token['token']) for token in tokens)}"
+
+    used = ", ".join(term(seed["word"], seed["weight"], seed["tokens"]) for seed in view.seeds)
     _print_heading(console, f"{view.model}  {view.kind} by seed words, lens {view.lens}", used)
     columns = (
         Column("kind"), Column("layer"), Column("index", get=lambda row: _index(row, shape)), Column("score", "number"),

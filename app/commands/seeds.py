@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     flag("--json", "print JSON instead of a table"),
 )
 def run(args: argparse.Namespace) -> None:
-    from lexiscope.app.views.seeds import seed_ranking_view
+    from lexiscope.app.pages.seeds import seed_ranking_view
     from lexiscope.app.weights import weights_of_index
     from lexiscope.precompute.errors import BadRequest
     from lexiscope.precompute.index.data_folder import open_model

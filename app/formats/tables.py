@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from lexiscope.app.formats.csv_format import csv_chunks, defused
+from lexiscope.app.formats.csv_format import csv_chunks
 from lexiscope.app.formats.latex import as_latex
-from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
@@ -16,9 +15,6 @@ from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.prompt import PromptView
-from lexiscope.app.views.relation import RelationView
-from lexiscope.app.views.seeds import SeedsView
-from lexiscope.app.views.through_heads import ThroughHeadsView
 from lexiscope.app.views.tokens import View, ViewOfModel
 from lexiscope.precompute.index.index import Index
 
@@ -46,12 +42,6 @@ def tables(view: View) -> list[Table]:
             return model_tables(view)
         case HomeView():
             return home_tables(view)
-        case SeedsView():
-            return seeds_tables(view)
-        case RelationView():
-            return relation_tables(view)
-        case ThroughHeadsView():
-            return through_heads_tables(view)
         case PromptView():
             return prompt_tables(view)
     return view.tables()
@@ -69,12 +59,6 @@ def _about(view: View) -> dict[str, Any]:
     match view:
         case ModelView():
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
-        case RelationView():
-            return {"model": view.model, "matrix": view.matrix, "lens": view.lens}
-        case ThroughHeadsView():
-            return {"model": view.model, "lens": view.lens, "end": view.end}
-        case SeedsView():
-            return {"model": view.model, "words": defused(view.words), "lens": view.lens}
         case PromptView():
             return {"model": view.model, "convention": view.convention, "lens": view.lens}
     return view.about()

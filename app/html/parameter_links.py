@@ -6,6 +6,13 @@ from typing import Any
 
 from lexiscope.app import addresses
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.grammar import write_layers
+
+
+def first_layers(index: Index) -> str:
+    """Write the layers of examples of words through heads: the first four, where a word's embedding is still much of
+    what heads are given."""
+    return write_layers(tuple(range(min(4, index.shape.n_layers))))
 
 
 def layer(index: Index, layer: int, lens: str = "") -> str:

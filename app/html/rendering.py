@@ -26,7 +26,7 @@ from lexiscope.app.html import (
 from lexiscope.app.html.assets import folder
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
-from lexiscope.app.views import difference, lengths, through_heads
+from lexiscope.app.views import difference, lengths
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
@@ -125,7 +125,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "plain": tokens.plain,
         "plain_pairs": tokens.plain_pairs,
         "predicted": numbers.predicted,
-        "pulling_words": tokens.pulling_words,
         "rank_heat": numbers.rank_heat,
         "ratio": numbers.ratio,
         "score": numbers.score,
@@ -162,7 +161,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "printed_number": printed_number,
         "ranges": ranges,
         "stored_tables": stored_tables,
-        "through_heads": through_heads,
         "turned": addresses.turned,
         "vector_name": vector_name,
         "url": addresses.Links(),

@@ -9,14 +9,12 @@ from markupsafe import Markup
 
 from lexiscope.app import addresses
 from lexiscope.app.html.hubs import marked
-from lexiscope.app.views.seeds import SeedWord
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair
 from lexiscope.precompute.index.tokens import CONTINUES
 
 CUT = 9  # lists side by side have room for about as many characters
 SEED_WORDS = 4
-PULLING_WORDS = 3
 
 _TAG = '<a class="t" href="'
 _HUB_TAG = '<a class="t hub" title="A hub: in unusually many lists, so that its place in one says little" href="'
@@ -107,9 +105,3 @@ def seed_words(tokens: Iterable[Token]) -> str:
         if len(words) == SEED_WORDS:
             break
     return ",".join(words.values())
-
-
-def pulling_words(seeds: Sequence[SeedWord], scores: Sequence[float]) -> list[tuple[str, float]]:
-    """The seed words that lift a vector most, with its score for each."""
-    words = sorted(zip(seeds, scores, strict=True), key=lambda word: -word[0].weight * word[1])
-    return [(seed.word, score) for seed, score in words[:PULLING_WORDS]]

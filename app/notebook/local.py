@@ -3,6 +3,7 @@ The weights are loaded when something is asked that takes them."""
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,6 +12,7 @@ from lexiscope.app.addresses import is_reserved
 from lexiscope.app.library.library import Library
 from lexiscope.app.notebook.errors import needed_for, no_such_text
 from lexiscope.app.notebook.source import AskedLens
+from lexiscope.app.notebook.stored_seeds import stored_seeds_view
 from lexiscope.app.pages.head import HEAD, HeadAt, HeadView
 from lexiscope.app.pages.page import A, ModelSite, Page, Q, V, checked
 from lexiscope.app.pages.pairs import PAIRS, PairsAt, PairsView
@@ -26,22 +28,21 @@ from lexiscope.app.pages.parameter import (
     SubheadView,
 )
 from lexiscope.app.pages.search import SEARCH, SearchAt, SearchView
+from lexiscope.app.pages.seeds import SEEDS, SeedsAt, SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
 from lexiscope.app.views.difference import check_can_run
 from lexiscope.app.views.first_tokens import unbuilt
 from lexiscope.app.views.hubs import without_hubs
 from lexiscope.app.views.prompt import PromptView, prompt_view
-from lexiscope.app.views.seeds import SeedsView, seeds_view
-from lexiscope.app.views.stored_seeds import stored_seeds_view
 from lexiscope.app.views.token_search import token_named
 from lexiscope.app.views.tokens import Token, token_of
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER
-from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk, SeedsAsk
+from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk, SeedsArguments
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
-from lexiscope.precompute.live.wire.grammar import parse_terms, write_terms
+from lexiscope.precompute.live.wire.grammar import parse_terms
 from lexiscope.precompute.live.wire.protocol import weights_name_of
 from lexiscope.precompute.shape import Preset
 
@@ -140,13 +141,13 @@ class LocalSource:
         if not terms:
             raise BadRequest("there are no words: give some such as horse, dog, lion")
         index = self._index()
-        fields = {"words": terms, "kind": tuple(kinds), "k": k, "lens": lens, "unbuilt": unbuilt(index, lens)}
-        ask = checked(SeedsAsk, fields)
+        ask = checked(SeedsArguments, {"words": terms, "kind": tuple(kinds), "k": k, "lens": lens})
+        site = ModelSite(index=index, library=self._library)
         with self._engine_lock:
-            (answer,) = self._loaded(index, "exact seeds").seeds([ask])
+            (answer,) = self._loaded(index, "exact seeds").seeds(list(SEEDS.asks(site, SeedsAt(), ask)))
         if isinstance(answer, LexiscopeError):
             raise answer
-        return seeds_view(index, write_terms(terms), ",".join(kinds), lens, answer), True, ()
+        return SEEDS.make(replace(site, answers=[answer]), SeedsAt(), ask), True, ()
 
     def run(self, ask: PromptArguments) -> PromptView:
         index = self._index()

@@ -36,7 +36,7 @@ def takes_fields_of(ask: type[Ask[Any]]) -> Callable[[Function], Function]:
     def with_signature(function: Function) -> Function:
         signature = inspect.signature(function)
         *own, _ = signature.parameters.values()
-        usual = {name: default or None for name, default in ask.usual().items() if name not in ("text", "panel")}
+        usual = {name: default or None for name, default in ask.left_out().items() if name not in ("text", "panel")}
         fields = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual[name]) for name in usual]
         function.__signature__ = signature.replace(parameters=[*own, *fields])  # type: ignore[attr-defined]
         return function

@@ -21,6 +21,7 @@ from lexiscope.app.views.tokens import View
 from lexiscope.app.views.trouble import Trouble
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.fields import Ask
 from lexiscope.precompute.shape import PRESETS, Preset
 
 
@@ -113,7 +114,7 @@ class Site:
 
     library: Library
     hide_hubs: bool = False
-    format: str = "json"  # in which the view will leave
+    format: str = "json"  # in which the view will leave; "events" if its progress is followed
     part: str = ""  # the page's part, if the browser asks for that alone
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
@@ -147,7 +148,7 @@ class TwoModelsSite(Site):
 
 
 A = TypeVar("A", bound=Address)
-Q = TypeVar("Q", bound=Arguments)
+Q = TypeVar("Q", bound=Arguments | Ask[Any])  # of a live page, what is asked of its worker
 V = TypeVar("V", bound=View)
 
 
@@ -170,12 +171,14 @@ class Page(Generic[A, Q, V]):
     asks: Callable[[Any, A, Q], Iterable[Any]] = _nothing
     version: Callable[[Any], str] = lambda _: ""  # what the view depends on, besides the address and the index
     formats: tuple[str, ...] = DATA_FORMATS
-    formats_of: Callable[[Q], tuple[str, ...]] | None = None  # if some arguments have fewer; NotFound for another
+    # If some arguments have fewer; NotFound if the site is asked for another format.
+    formats_of: Callable[[Any, Q], tuple[str, ...]] | None = None
     template: str = ""  # if it has another name
     part: str = ""  # "suggestions", if the page has them: the browser may ask for them alone, and `_{part}` shows them
     of: Literal["model", "two models", "site"] = "model"  # its function gets a ModelSite, TwoModelsSite or Site
     is_live: bool = False  # there is no such page of a model without a worker
     has_events: bool = False  # its progress can be followed at `path.events`
+    stages: Mapping[str, str] = field(default_factory=dict)  # what visitors read while the worker is at a stage
     is_slow: bool = False  # it reads so much that it is made in a thread, so that others are served
     made_without_answers: bool = False  # a worker's error stands on the page, instead of being one
     leads_to: str = ""  # where it may lead instead (Moved), for /docs

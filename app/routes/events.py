@@ -44,7 +44,7 @@ def events_router() -> APIRouter:
 
 def _events_of(declared: Page[Any, Any, Any]) -> Any:
     async def start(answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> AsyncIterator[Run]:
-        site, ask = begin(declared, answer, live, at, ask)
+        site, ask = begin(declared, answer, live, at, ask, "events")
         asks = list(declared.asks(site, at, ask))
         if not asks:
             raise BadRequest("there is nothing to wait for: this page asks nothing of a worker as it is")

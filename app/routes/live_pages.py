@@ -1,8 +1,6 @@
 """The pages that a worker computes, for whatever a visitor types."""
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import QueryParams
@@ -19,20 +17,11 @@ from lexiscope.app.views.difference import check_can_run
 from lexiscope.app.views.first_tokens import unbuilt
 from lexiscope.app.views.hubs import LOOKED_AT
 from lexiscope.app.views.prompt import PromptView, prompt_form, prompt_view
-from lexiscope.app.views.relation import RelationView, relation_view
-from lexiscope.app.views.seeds import SeedsView, seeds_view
-from lexiscope.app.views.through_heads import ThroughHeadsView, chosen_layers, through_heads_view
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.asks import (
     PromptArguments,
     PromptAsk,
-    RelationArguments,
-    RelationAsk,
-    SeedsArguments,
-    SeedsAsk,
-    ThroughHeadsArguments,
-    ThroughHeadsAsk,
 )
 from lexiscope.precompute.live.wire.errors import TooLarge, VisitorGone
 
@@ -40,64 +29,6 @@ PROMPT_FORMATS = ("json", "csv")
 PATTERNS_FORMATS = (*PROMPT_FORMATS, "md", "tex")  # of a run with that panel: its tables are read by people, too
 
 router = APIRouter(route_class=PageRoute)
-
-
-@page(router, "/{model:name}/seeds", SeedsView, live=True)
-async def seeds(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[SeedsArguments, Query()]
-) -> Response:
-    """The vectors that are about a few words, over all layers: computed by the worker, for any words.
-
-    `scores` are those of each word by itself; `nearest` the tokens nearest to the average; with `heads=1`, what every
-    head would write for it (W_V W_O) and look for with it (W_Q W_Kᵀ). With `lens=cosine` only directions count: of the
-    words' embeddings, and of the vectors."""
-    model, lens, query = index.manifest.model, arguments.lens, arguments.model_dump(mode="json")
-    words, kinds = query["words"], ",".join(arguments.kind)
-    answer.at(addresses.link("seeds", model, **query | {"kind": kinds}))
-    if not words:
-        return answer.show("seeds", seeds_view(index, "", kinds, lens, None))
-    ask = SeedsAsk(**dict(arguments), unbuilt=unbuilt(index, lens))
-    result = await live.ask(model, ask, answer.request)
-    return answer.show("seeds", seeds_view(index, words, kinds, lens, result, answer.hidden_hubs(lens)))
-
-
-@page(router, "/{model:name}/relation", RelationView, live=True)
-async def relation(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[RelationArguments, Query()]
-) -> Response:
-    """The heads that carry the first word of each pair to the second: computed by the worker, for any words.
-
-    A head's rank is that of the second word among all tokens, for the first word through W_V W_O (with `matrix=qk`,
-    W_Q W_Kᵀ); the mean over the pairs counts. Heads that suppress it have a small `rank_from_bottom`. `shuffled` is the
-    same with other pairs' second words, `identity` with the first words themselves, `chance` how many heads would reach
-    such a rank if ranks were drawn at random; `verdict` says how the head stands to them."""
-    model, matrix, lens = index.manifest.model, arguments.matrix, arguments.lens
-    answer.at(addresses.link("relation", model, **arguments.model_dump(mode="json")))
-    if not arguments.pairs:
-        return answer.show("relation", relation_view(index, matrix, lens, None))
-    result = await live.ask(model, RelationAsk(**dict(arguments)), answer.request)
-    return answer.show("relation", relation_view(index, matrix, lens, result))
-
-
-@page(router, "/{model:name}/heads", ThroughHeadsView, live=True)
-async def heads(
-    answer: ModelPage, index: ServedIndex, live: LiveOfModel, arguments: Annotated[ThroughHeadsArguments, Query()]
-) -> Response:
-    """What the heads of some layers do with some words: computed by the worker, for any words, without a run.
-
-    `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it,
-    e W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
-    """
-    model, query = index.manifest.model, arguments.model_dump(mode="json")
-    answer.at(addresses.link("heads", model, **query))
-    layers, result = chosen_layers(index, arguments.layers), None
-    if arguments.words:
-        ask = ThroughHeadsAsk(**dict(arguments) | {"layers": layers})
-        result = await live.ask(model, ask, answer.request)
-    view = through_heads_view(
-        index, query["words"], query["layers"], arguments.head, arguments.lens, arguments.end, result
-    )
-    return answer.show("through_heads", view)
 
 
 @page(router, "/{model:name}/prompt", PromptView, formats=PATTERNS_FORMATS, live=True)

@@ -68,14 +68,16 @@ def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
     }
 
 
-def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> tuple[Site, Any]:
+def begin(
+    declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, at: Any, ask: Any, format: str = ""
+) -> tuple[Site, Any]:
     """Say what is asked for, and return what its function may read, and the arguments with their lens. Raises
     NotModified where the visitor has the page."""
     state = answer.request.app.state
     common: dict[str, Any] = {
         "library": state.library,
         "hide_hubs": bool(answer.hubs),
-        "format": answer.format,
+        "format": format or answer.format,
         "part": declared.part if answer.wants_suggestions else "",
         "settings": state.settings,
         "serves": live.serves,
@@ -90,7 +92,7 @@ def begin(declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, a
     if declared.of == "two models":
         site = TwoModelsSite(**common, model=answer.model, other=at.other)
     address = declared.address(answer.model, at, ask)
-    formats = declared.formats_of(ask) if declared.formats_of else declared.formats
+    formats = declared.formats_of(site, ask) if declared.formats_of else declared.formats
     of_csv = "".join(f" {getattr(ask, name)}" for name in declared.arguments.of_csv)
     answer.at(address, formats, also=declared.version(site) + of_csv)
     return site, ask

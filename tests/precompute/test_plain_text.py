@@ -6,11 +6,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from lexiscope.app.views.seeds import seed_ranking_view
 from rich.console import Console
 
 from lexiscope.app.commands.cli import main
 from lexiscope.app.terminal import print_seeds
-from lexiscope.app.views.seeds import seed_ranking_view
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST

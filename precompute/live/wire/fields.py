@@ -31,8 +31,8 @@ class Ask(Wire, Generic[A]):
         return _as_text(self.model_dump(mode="json", exclude_defaults=True))
 
     @classmethod
-    def usual(cls) -> dict[str, Any]:
-        """Return the defaults, as an address would write them."""
+    def left_out(cls) -> dict[str, Any]:
+        """Return the value of each argument that an address does not say: its default, as an address would write it."""
         return _as_text(cls().model_dump(mode="json"))
 
 

@@ -16,8 +16,8 @@ from rich.console import Console
 
 from lexiscope.app.commands.cli import COMMANDS
 from lexiscope.app.formats.json_format import ascii_json
+from lexiscope.app.pages.seeds import seed_ranking_view
 from lexiscope.app.terminal import isolated, print_models, print_seeds, print_view
-from lexiscope.app.views.seeds import seed_ranking_view
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST

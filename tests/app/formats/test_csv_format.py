@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 from lexiscope.app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.formats.tables import about, view_csv
-from lexiscope.app.views.seeds import SeedListing, SeedWord, seeds_view
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import SeedResult, SeedsAnswer, TermUsed
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K, visit
 from tests.support.tables import NASTY, rows
@@ -140,12 +140,12 @@ def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
     index = Index.open(site_data / LLAMA)
     typed = f"{start}dog"
     assert about(search_view(index, typed))["q"] == f"'{typed}"
-    result: SeedListing = {
-        "kind": "ff_key", "layer": 0, "index": 0, "head": None, "subhead": None, "direction": None,
-        "score": 1, "scores": [1], "top": [], "computed": False,
+    result: SeedResult = {"kind": "ff_key", "layer": 0, "index": 0, "score": 1, "scores": [1]}
+    term: TermUsed = {"word": typed, "weight": 1.0, "tokens": []}
+    answer: SeedsAnswer = {
+        "terms": [term], "nearest": [], "results": [result], "heads": [], "lists": [], "rank": None,
     }  # fmt: skip
-    seeds = [SeedWord(word=typed, weight=1.0, tokens=[])]
-    view = replace(seeds_view(index, typed, "ff_key", "dot", None), seeds=seeds, results=[result])
+    view = replace(make_view(index, "seeds", {}, {"answers": [answer]}), words=typed)
     (row,) = csv.DictReader(io.StringIO("".join(view_csv(view)), newline=""))
     assert row["words"] == row["word_1"] == f"'{typed}"
     assert about(search_view(index, "dog = 1"))["q"] == "dog = 1"

@@ -124,7 +124,7 @@ def test_seeds_from_lists_unless_the_weights_are_asked_for(
     assert not gpt2.seeds("dog").exact
     assert not with_weights.seeds("dog", exact=False).exact
     weighted = with_weights.seeds("dog - lion", "2*horse", k=3, kind=["ff_key", "w_o"], lens="cosine")
-    assert [seed.weight for seed in weighted.view.seeds] == [1, -1, 2]
+    assert [seed["weight"] for seed in weighted.view.seeds] == [1, -1, 2]
     assert {result["kind"] for result in weighted.view.results} <= {"ff_key", "w_o"}
 
 

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lexiscope.app.views.hubs import hubs_of, without_hubs
+from lexiscope.app.views.hubs import without_hubs
 from lexiscope.app.views.prompt import prompt_form
-from lexiscope.app.views.seeds import seeds_view
-from lexiscope.app.views.through_heads import through_heads_view
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
@@ -26,7 +24,7 @@ from lexiscope.precompute.live.wire.answers import (
 from lexiscope.precompute.live.wire.asks import PromptArguments
 from tests.support.crowded import BYTE, DOG, make
 from tests.support.synthetic import D_VOCAB, make_manifest, write_index
-from tests.support.views import token_view
+from tests.support.views import make_view, token_view
 
 LISTED = [ScoredToken(id=token, score=9.0 - at) for at, token in enumerate((BYTE, 40, DOG, 41, 42))]
 READING = HeadReading(layer=1, head=0, writes=LISTED, seeks=LISTED[1:2], writes_alike=None, seeks_alike=None)
@@ -41,7 +39,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.mark.parametrize(("lens", "ranks"), [("dot", [2, 4, 5]), ("cosine", [1, 2, 3, 4, 5])])
 def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
     answer = ThroughHeadsAnswer(groups=[[WordUsed(word="x", tokens=[{"id": 41}])]], heads=[[READING]])
-    shown = through_heads_view(index, "x", "1", None, lens, "top", answer)
+    shown = make_view(index, "heads", {}, {"answers": [answer]}, words="x", layers="1", lens=lens)
     view = without_hubs(index, shown)
     (cell,) = view.heads[0]["words"]
     assert [entry.get("rank", at) for at, entry in enumerate(cell["writes"], 1)] == ranks
@@ -53,8 +51,8 @@ def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
 def test_seeds_skip_them_and_fill_up(index: Index) -> None:
     result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0])
     answer = SeedsAnswer(terms=[], nearest=LISTED, results=[result], heads=[READING], lists=[], rank=None)
-    shown = seeds_view(index, "x", "ff_value", "dot", answer)
-    view = without_hubs(index, seeds_view(index, "x", "ff_value", "dot", answer, hubs=hubs_of(index)))
+    shown = make_view(index, "seeds", {}, {"answers": [answer]}, words="x")
+    view = without_hubs(index, make_view(index, "seeds", {}, True, [answer], words="x"))
     first = view.results[0]["top"] or []
     stored = index.shard(1).vector("ff_value", 3, "dot").top_ids.tolist()
     assert [token["id"] for token in first] == [token for token in stored if token not in (DOG, BYTE)][:8]

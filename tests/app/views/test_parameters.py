@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from lexiscope.app.formats.json_format import ascii_json
-from lexiscope.app.views.seeds import SeedWord
+from lexiscope.app.pages.seeds import SeedRankingView
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.live.wire.answers import TermUsed
 from lexiscope.precompute.shape import PRESETS
 from tests.support.synthetic import (
     GPT2,
@@ -188,8 +189,9 @@ def test_json_is_ascii_and_holds_any_token(index: Index) -> None:
     assert text.isascii()
     for token in range(len(raw_tokens())):
         text = index.tokens.text(token)
-        view = SeedWord(word=text, tokens=[{"id": token, "token": text}], weight=1.0)
-        assert decoded(view) == {"word": text, "tokens": [{"id": token, "token": text}], "weight": 1.0}
+        seed: TermUsed = {"word": text, "tokens": [{"id": token, "token": text}], "weight": 1.0}
+        view = SeedRankingView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[seed], results=[])
+        assert decoded(view)["seeds"] == [seed]
 
 
 def test_tokens_shared_by_key_and_value(tmp_path: Path) -> None:

@@ -4,19 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from lexiscope.app.html.parameter_links import first_layers
+from lexiscope.app.pages.heads import CARDS, Echo, ThroughHeadsView
 from lexiscope.app.views.readable import SAME
-from lexiscope.app.views.through_heads import (
-    CARDS,
-    Echo,
-    ThroughHeadsView,
-    chosen_layers,
-    first_layers,
-    through_heads_view,
-)
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
 from tests.app.views.test_worth_reading import DULL, FORMS, LETTERS, WORDS, ids, opened, words
+from tests.support.views import make_view
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +32,8 @@ def view_of(
     answer = ThroughHeadsAnswer(
         groups=[[WordUsed(word=word, tokens=[{"id": token} for token in tokens])]], heads=[[*readings]]
     )
-    return through_heads_view(index, word, "1", None, "dot", "top", answer)
+    view: ThroughHeadsView = make_view(index, "heads", {}, {"answers": [answer]}, words=word, layers="1")
+    return view
 
 
 def test_clear_lists_are_of_words_that_are_alike(word_index: Index) -> None:
@@ -79,12 +75,13 @@ def test_heads_that_echo_come_by_rank(word_index: Index) -> None:
 
 
 def test_layers(word_index: Index) -> None:
-    assert chosen_layers(word_index, None) == (0, 1)
     assert first_layers(word_index) == "0-1"
+    page = make_view(word_index, "heads", {}, layers="all")
+    assert (page.layers, page.earlier, page.later) == ("all", None, None)
     with pytest.raises(NotFound, match="has layers 0 to 1"):
-        chosen_layers(word_index, (0, 1, 2))
+        make_view(word_index, "heads", {}, layers="0-2")
 
 
 def test_a_page_that_was_asked_nothing(word_index: Index) -> None:
-    view = through_heads_view(word_index, "", "0", None, "dot", "top", None)
+    view = make_view(word_index, "heads", {})
     assert (view.groups, view.heads, view.clearest, view.earlier, view.later) == ([], [], [], None, "1")

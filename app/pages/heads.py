@@ -1,23 +1,30 @@
 """What heads do with words, from a worker's answer: a row for each head, and in it a cell for each word or group."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Any
 
 from typing_extensions import TypedDict
 
+from lexiscope.app.formats.csv_format import defused
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.views.difference import minus_of
 from lexiscope.app.views.notes import POSITIONS
 from lexiscope.app.views.readable import SAME, FreshWords, readable
-from lexiscope.app.views.relation import Word
 from lexiscope.app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed, put_words
-from lexiscope.precompute.live.wire.grammar import parse_layers, write_layers
+from lexiscope.precompute.live.wire.asks import ThroughHeadsArguments, ThroughHeadsAsk
+from lexiscope.precompute.live.wire.grammar import write_groups, write_layers
 
 CARDS, CARD_TOKENS = 8, 6  # of the clearest lists
+
+
+class HeadsAt(Address):
+    pattern = "heads"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +32,7 @@ class WordGroup:
     """What goes through heads as one: the mean of its parts."""
 
     word: str
-    parts: list[Word]
+    parts: list[WordUsed]
 
 
 class HeadWord(TypedDict):
@@ -90,30 +97,74 @@ class ThroughHeadsView(ViewOfModel):
     later: Annotated[str | None, PAGE_ONLY]
     note: Annotated[str, PAGE_ONLY]
 
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, "lens": self.lens, "end": self.end}
 
-def through_heads_view(
-    index: Index, words: str, layers: str, head: int | None, lens: str, end: str, answer: ThroughHeadsAnswer | None
-) -> ThroughHeadsView:
-    """The page of words through heads; without an answer, the one that asks for words."""
-    if answer:
-        put_words(answer, index.tokens.texts)
-    groups = [_group(group) for group in answer["groups"]] if answer else []
-    columns = [_cells(index, *column) for column in zip(groups, answer["heads"], strict=True)] if answer else []
-    heads = answer["heads"][0] if answer else []
+    def tables(self) -> list[Table]:
+        """For people a table for each word; in CSV token by token."""
+        how = self.lens if self.end == "top" else f"{self.lens}, bottom"
+        tables = [
+            Table(f"{self.model}, {group.word} through heads ({how})", COLUMNS, self._column(at), "people")
+            for at, group in enumerate(self.groups)
+        ]
+        return [*tables, Table("", TOKEN_COLUMNS, _by_token(self.heads), "programs")]
+
+    def _column(self, at: int) -> list[dict[str, Any]]:
+        """What every head does with one group of words."""
+        return [{"layer": row["layer"], "head": row["head"], **row["words"][at]} for row in self.heads]
+
+
+COLUMNS = (
+    Column("layer", "number"), Column("head", "number"),
+    Column("seeks", "words", heading="looks for (QK)"), Column("seeks_alike", "number", heading="alike"),
+    Column("writes", "words", heading="writes (VO)"), Column("writes_alike", "number", heading="alike"),
+)  # fmt: skip
+TOKEN_COLUMNS = (
+    Column("layer"), Column("head"), Column("word"), Column("list"), Column("rank"), Column("token", "token"),
+    Column("score"), Column("itself"), Column("alike"),
+)  # fmt: skip
+
+
+def _by_token(rows: Iterable[HeadRow]) -> Iterable[dict[str, Any]]:
+    for row in rows:
+        for cell in row["words"]:
+            for name, entries, itself, alike in (
+                ("seeks", cell["seeks"], cell["seeks_itself"], cell["seeks_alike"]),
+                ("writes", cell["writes"], cell["writes_itself"], cell["writes_alike"]),
+            ):
+                for rank, entry in enumerate(entries, 1):
+                    yield {
+                        "layer": row["layer"], "head": row["head"], "word": defused(cell["word"]), "list": name,
+                        "rank": entry.get("rank", rank), "token": entry, "score": entry["score"],
+                        "itself": int(entry.get("rank", rank) == itself), "alike": alike,
+                    }  # fmt: skip
+
+
+def heads(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> ThroughHeadsView:
+    """What the heads of some layers do with some words: computed by the worker, for any words, without a run.
+
+    `seeks` are the tokens a head looks for with a word, e W_Q W_Kᵀ; `writes` those it writes having attended to it,
+    e W_V W_O; `..._itself` is the rank of the word itself there. e is the word's embedding: no norm, bias or position.
+    """
+    index = site.index
+    answer: ThroughHeadsAnswer = site.answers[0] if site.answers else {"groups": [], "heads": []}
+    put_words(answer, index.tokens.texts)
+    groups = [_group(group) for group in answer["groups"]]
+    columns = [_cells(index, *column) for column in zip(groups, answer["heads"], strict=True)]
     rows: list[HeadRow] = [
         {"layer": reading["layer"], "head": reading["head"], "words": [column[at] for column in columns]}
-        for at, reading in enumerate(heads)
+        for at, reading in enumerate(answer["heads"][0] if groups else [])
     ]
-    earlier, later = _around(index, chosen_layers(index, parse_layers(layers)))
+    earlier, later = _around(index, chosen_layers(index, ask.layers))
     return ThroughHeadsView(
         model=index.manifest.model,
         build=index.manifest.build,
         minus=minus_of(index),
-        words=words,
-        layers=layers,
-        head=head,
-        lens=lens,
-        end=end,
+        words=write_groups(ask.words),
+        layers=write_layers(ask.layers),
+        head=ask.head,
+        lens=ask.lens,
+        end=ask.end,
         groups=groups,
         heads=rows,
         clearest=_clearest(index, rows),
@@ -134,21 +185,15 @@ def chosen_layers(index: Index, chosen: tuple[int, ...] | None) -> tuple[int, ..
     return chosen
 
 
-def first_layers(index: Index) -> str:
-    """The layers of examples: the first four, where a word's embedding is still much of what heads are given."""
-    return write_layers(tuple(range(min(4, index.shape.n_layers))))
-
-
-def _group(group: Sequence[WordUsed]) -> WordGroup:
-    parts = [Word(**word) for word in group]
-    return WordGroup(word="+".join(part.word for part in parts), parts=parts)
+def _group(group: list[WordUsed]) -> WordGroup:
+    return WordGroup(word="+".join(part["word"] for part in group), parts=group)
 
 
 def _cells(index: Index, group: WordGroup, readings: Sequence[HeadReading]) -> list[HeadWord]:
     """What each head does with a group."""
     surface = index.tokens.surface
-    itself = {surface(part.word) for part in group.parts}
-    itself |= {surface(part.tokens[0]["token"]) for part in group.parts if len(part.tokens) == 1}
+    itself = {surface(part["word"]) for part in group.parts}
+    itself |= {surface(part["tokens"][0]["token"]) for part in group.parts if len(part["tokens"]) == 1}
 
     def rank_of_itself(tokens: list[ScoredToken]) -> int | None:
         return next((rank for rank, token in enumerate(tokens, 1) if surface(token["token"]) in itself), None)
@@ -213,3 +258,14 @@ def _around(index: Index, layers: tuple[int, ...]) -> tuple[str | None, str | No
     before = tuple(range(max(0, first - count), first))
     after = tuple(range(last + 1, min(last + 1 + count, index.shape.n_layers)))
     return write_layers(before) if before else None, write_layers(after) if after else None
+
+
+def asks(site: ModelSite, _: HeadsAt, ask: ThroughHeadsArguments) -> list[ThroughHeadsAsk]:
+    layers = chosen_layers(site.index, ask.layers)
+    return [ThroughHeadsAsk(**dict(ask) | {"layers": layers})] if ask.words else []
+
+
+HEADS = Page(
+    name="heads", template="through_heads", title="", at=HeadsAt, arguments=ThroughHeadsArguments,
+    view=ThroughHeadsView, make=heads, asks=asks, is_live=True,
+)  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lexiscope.app.commands.seeds import tokenizer_of
-from lexiscope.app.views.stored_seeds import stored_seeds_view
+from lexiscope.app.notebook.stored_seeds import stored_seeds_view
 from lexiscope.app.weights import weights_of_index
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index

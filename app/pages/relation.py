@@ -1,0 +1,155 @@
+"""Pairs of words and the heads that carry one to the other, from a worker's answer; beside each head's mean rank, what
+baselines give."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from lexiscope.app.formats.csv_format import defused
+from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
+from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.pages.page import Address, ModelSite, Page
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_words import FIRST_PAIR, first_pair
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import TokenPair, ViewOfModel
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.by_words.chance import expected_heads
+from lexiscope.precompute.live.wire.answers import CHANCE, Baseline, HeadRelation, PairUsed, RelationAnswer, put_words
+from lexiscope.precompute.live.wire.asks import RelationArguments, RelationAsk
+from lexiscope.precompute.live.wire.fields import Matrix
+
+CLEAR = 100  # one of so many tokens: up to this mean rank a head is said to carry or to suppress a relation
+BETTER = 2  # times smaller than a baseline's is a mean rank that does better
+
+# How a head's mean rank stands to its baselines. own: better than both; copies: the first words themselves come as
+# early; any: the second words of other pairs come as early.
+Verdict = Literal["own", "copies", "any"]
+VERDICT: Any = Field(
+    description="own: the mean rank is at most half of both `shuffled` and `identity`; copies: not of `identity`, the "
+    "sources themselves come about as early; any: not of `shuffled`, other pairs' targets come about as early"
+)
+
+
+class RelationAt(Address):
+    pattern = "relation"
+
+
+class RelationHead(HeadRelation):
+    verdict: Annotated[Verdict, VERDICT]
+    verdict_from_bottom: Annotated[Verdict, VERDICT]
+    first: Annotated[TokenPair | None, FIRST_PAIR]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationView(ViewOfModel):
+    lens: str
+    matrix: Matrix  # vo: having attended to the source, a head writes the target; qk: at the source it looks for it
+    pairs: list[PairUsed]
+    shuffled_with: Baseline | None  # other pairs' targets, or random words where there are none; None without pairs
+    clear_rank: int  # up to this mean rank a head is said to carry or to suppress the pairs
+    clear_chance: Annotated[float | None, CHANCE]  # None without pairs
+    heads: list[RelationHead]  # best mean rank first
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, "matrix": self.matrix, "lens": self.lens}
+
+    def tables(self) -> list[Table]:
+        names = [f"{pair['source']['word']} > {pair['target']['word']}" for pair in self.pairs]
+        by_pair = [column for at, pair in enumerate(self.pairs) for column in _of_pair(at, pair, names[at])]
+        shuffled = f"; shuffled with {SHUFFLED_WITH[self.shuffled_with]}" if self.shuffled_with else ""
+        how = f"{self.matrix}, {self.lens}{_first_pieces(self.pairs)}{shuffled}"
+        title = f"{self.model}, heads that carry {', '.join(names)} ({how})"
+        return [Table(title, (*COLUMNS, *by_pair, *FIRST_PAIR_COLUMNS), self.heads)]
+
+
+SHUFFLED_WITH = {"pairs": "other pairs' targets", "words": "random words"}
+COLUMNS = (
+    Column("layer", "number"),
+    Column("head", "number"),
+    Column("rank", "number", heading="mean rank"),
+    Column("score", "number", heading="mean score"),
+    Column("rank_from_bottom", "number", heading="mean rank from the bottom"),
+    Column("shuffled", "number"),
+    Column("identity", "number"),
+    Column("chance", "number", heading="heads by chance"),
+    Column("verdict"),
+    Column("shuffled_from_bottom", "number", audience="programs"),
+    Column("identity_from_bottom", "number", audience="programs"),
+    Column("chance_from_bottom", "number", audience="programs"),
+    Column("verdict_from_bottom", audience="programs"),
+)
+
+
+def _of_pair(at: int, pair: PairUsed, name: str) -> Iterable[Column]:
+    """The rank and the score of one pair's target."""
+    number = at + 1
+    yield constant(f"source_{number}", defused(pair["source"]["word"]))
+    yield constant(f"target_{number}", defused(pair["target"]["word"]))
+    yield Column(f"rank_{number}", "number", get=lambda head: head["ranks"][at], heading=name)
+    yield Column(f"score_{number}", "number", get=lambda head: head["scores"][at], audience="programs")
+    yield Column(f"ranked_{number}", "token", get=lambda _: pair["ranked"], audience="programs")
+    yield constant(f"pieces_{number}", len(pair["target"]["tokens"]))
+
+
+def _first_pieces(pairs: Iterable[PairUsed]) -> str:
+    """Say which targets have several pieces: the rank is not that of the whole word."""
+    several = [
+        (pair["target"], visible(pair["ranked"]["token"])) for pair in pairs if len(pair["target"]["tokens"]) > 1
+    ]
+    pieces = [f"of {word['word']}, {len(word['tokens'])} pieces, the first: {first}" for word, first in several]
+    return f"; ranked is {'; '.join(pieces)}" if pieces else ""
+
+
+def relation(site: ModelSite, _: RelationAt, ask: RelationArguments) -> RelationView:
+    """The heads that carry the first word of each pair to the second: computed by the worker, for any words.
+
+    A head's rank is that of the second word among all tokens, for the first word through W_V W_O (with `matrix=qk`,
+    W_Q W_Kᵀ); the mean over the pairs counts. Heads that suppress it have a small `rank_from_bottom`. `shuffled` is the
+    same with other pairs' second words, `identity` with the first words themselves, `chance` how many heads would reach
+    such a rank if ranks were drawn at random; `verdict` says how the head stands to them."""
+    index, shape = site.index, site.index.shape
+    answer: RelationAnswer | None = site.answers[0] if site.answers else None
+    pairs = put_words(answer["pairs"], index.tokens.texts) if answer else []
+    clear = max(1, shape.d_vocab // CLEAR)
+    return RelationView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        lens=ask.lens,
+        matrix=ask.matrix,
+        pairs=pairs,
+        shuffled_with=answer["shuffled_with"] if answer else None,
+        clear_rank=clear,
+        clear_chance=expected_heads([clear] * len(pairs), shape.d_vocab, shape.n_layers * shape.n_heads)
+        if answer
+        else None,
+        heads=[_head(index, ask.matrix, head) for head in answer["heads"]] if answer else [],
+    )
+
+
+def _head(index: Index, matrix: Matrix, head: HeadRelation) -> RelationHead:
+    return {
+        **head,
+        "verdict": _verdict(head["rank"], head["shuffled"], head["identity"]),
+        "verdict_from_bottom": _verdict(
+            head["rank_from_bottom"], head["shuffled_from_bottom"], head["identity_from_bottom"]
+        ),
+        "first": first_pair(index, matrix, head["layer"], head["head"]) if index.stored.pairs else None,
+    }
+
+
+def _verdict(rank: float, shuffled: float, identity: float) -> Verdict:
+    return "any" if BETTER * rank > shuffled else "copies" if BETTER * rank > identity else "own"
+
+
+def asks(_: ModelSite, __: RelationAt, ask: RelationArguments) -> list[RelationAsk]:
+    return [RelationAsk(**dict(ask))] if ask.pairs else []
+
+
+RELATION = Page(
+    name="relation", title="", at=RelationAt, arguments=RelationArguments, view=RelationView, make=relation, asks=asks,
+    is_live=True,
+)  # fmt: skip
