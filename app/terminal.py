@@ -240,7 +240,7 @@ def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
 def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
     table = _blank_table()
     for column in columns:
-        number = column.kind == "number"
+        number = column.kind in ("number", "rank", "score")
         table.add_column(Text(column.title), justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_text(column, row), "cyan" if column.kind == "token" else "") for column in columns))
@@ -255,7 +255,7 @@ def _text(column: Column, row: Row) -> str:
     value = column.value(row)
     if value is None:
         return ""
-    if column.kind in ("text", "number", "ratio"):
+    if not column.holds_tokens:
         return f"{value:.3f}" if isinstance(value, float) else str(value)
     return "  ".join(" → ".join(map(isolated, group)) for group in token_texts(column, value))
 

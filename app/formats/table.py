@@ -15,7 +15,11 @@ Row = Any  # whatever the columns of its table can read: mostly a dict of a view
 Kind = Literal[
     "text",
     "number",
+    "rank",
+    "score",  # a number that a page shows as a bar, too
     "ratio",  # a number from 0 to 1 that a page shows as heat, too
+    "change",  # of a vector, in per cent on a page
+    "address",  # what a row is called, which links to its page
     "token",  # a Token: a chip on a page, its visible text for people elsewhere, two columns `x` and `x_id` in CSV
     "tokens",  # several: in CSV `x_1`, `x_1_id`, `x_2`, ...
     "words",  # several, set as plain text
@@ -38,9 +42,18 @@ class Column:
     tip: str = ""  # the word of the glossary that explains it on a page
     sort: str = ""  # what `sort` is called in an address that sorts by it
     digits: int = 3  # after the point, on a page
+    css: str = ""  # the class of its cells on a page
+    format: str = ""  # of a number on a page, as Python writes it
+    link: Callable[[Row], str] | None = None  # of an address on a page
+    # What stands on a page in place of this column and those after it; "" where a row has them.
+    instead: Callable[[Row], str | None] | None = None
 
     def value(self, row: Row) -> Any:
         return self.get(row) if self.get else row[self.name]
+
+    @property
+    def holds_tokens(self) -> bool:
+        return self.kind in ("token", "tokens", "words", "pairs")
 
     @property
     def title(self) -> str:
@@ -51,7 +64,7 @@ class Column:
         return self.page_heading or self.title
 
 
-RANK, SCORE = Column("rank", "number", heading="#"), Column("score", "number")
+RANK, SCORE = Column("rank", "rank", heading="#", tip="rank"), Column("score", "score", tip="score")
 TOKEN_COLUMNS = (RANK, Column("token", "token", get=lambda entry: entry), SCORE)
 MATRIX, CHANGE = Column("matrix"), Column("change", "number")
 
@@ -63,6 +76,7 @@ class Table:
     rows: Iterable[Row]
     audience: Audience = "everybody"
     says_nothing_of: tuple[str, ...] = ()  # what CSV leaves blank of the columns that say what the file is about
+    key: Callable[[Row], Any] | None = None  # what tells rows apart on a page, and in links to them
 
     def __post_init__(self) -> None:
         """A title may quote a search: it stays on its line, and no control gets out of a terminal's hand."""
@@ -86,6 +100,11 @@ def csv_order(*columns: Column | str) -> Table:
 def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
     """Entries of a list as rows that know their rank, from 1; those of a list without its hubs know it already."""
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
+
+
+def token_list(entries: Iterable[Any]) -> Table:
+    """A list of tokens with their scores, for a page."""
+    return Table("", TOKEN_COLUMNS, ranked(entries), key=lambda row: row["id"])
 
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:

@@ -11,6 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lexiscope.app import addresses
 from lexiscope.app.formats import stored_tables
+from lexiscope.app.formats.pair_tables import pair_groups, pair_list
+from lexiscope.app.formats.table import token_list
 from lexiscope.app.html import (
     charts,
     citation,
@@ -21,6 +23,7 @@ from lexiscope.app.html import (
     numbers,
     openapi_text,
     parameter_links,
+    tables,
     tokens,
 )
 from lexiscope.app.html.assets import folder
@@ -111,15 +114,17 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "around_rank": tokens.around_rank,
         "asset": assets.__getitem__,
         "bar": numbers.bar,
-        "by_first_token": tokens.by_first_token,
         "chip": tokens.chip,
         "chip_text": tokens.chip_text,
         "change": difference.change_text,
         "chips": tokens.chips,
         "heat": numbers.heat,
         "help": addresses.help_page,
+        "html": tables.html,
         "largest": numbers.largest,
         "number": numbers.number,
+        "pair_groups": pair_groups,
+        "pair_list": pair_list,
         "percent": numbers.percent,
         "percentage": difference.percentage,
         "plain": tokens.plain,
@@ -133,6 +138,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "size": file_size,
         "thousands": numbers.thousands,
         "tip": glossary.tip,
+        "token_list": token_list,
         "unless_hidden": hubs.unless_hidden,
         "visible": visible,
     }

@@ -104,7 +104,7 @@ async def with_answers(
     """Ask the workers, one ask after the other, and return the site with their answers."""
     answers: list[Any] = []
     try:
-        asks = declared.asks(site, at, ask)
+        asks: Any = declared.asks(site, at, ask)
         computes = isinstance(asks, Generator)  # between answers, and reads files for it
         asks, answer = asks if computes else (asked for asked in asks), None
         while (asked := await run_in_threadpool(_next, asks, answer) if computes else _next(asks, answer)) is not None:

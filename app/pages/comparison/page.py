@@ -161,7 +161,8 @@ def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) 
     takes_sentence = _are_live(site) and view.stitches and all(side.words for side in view.models)
     view = replace(view, takes_sentence=takes_sentence, sentence_trouble=site.error)
     if site.answers:
-        view = replace(view, sentence=sentence_of(*compared_indexes(site.library, found), ask.text, *site.answers))
+        a, b = compared_indexes(site.library, found)
+        view = replace(view, sentence=sentence_of(a, b, ask.text, *site.answers))
     if site.format not in ("html", "json"):
         _check_has_data(view)
     return view
