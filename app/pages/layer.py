@@ -403,6 +403,7 @@ def _similarities(
 
 
 LAYER = Page(
-    name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView, make=layer,
+    name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView,
+    make=layer,  # type: ignore[arg-type]  # with `k` or `ends`, a LayerListsView for its CSV
     leads_to="The token is given as a word: goes to the address with its id",
 )  # fmt: skip
