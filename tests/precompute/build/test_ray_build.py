@@ -313,7 +313,7 @@ def test_what_becomes_of_tasks_that_run_out_of_memory_or_die(machines: Machines,
     source = Checkpoint.open(small_gpt2(tmp_path / "tiny"))
     watcher = Seeing()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "run_piece", before_pieces(happens))
+        patch.setattr(runner, "run_task", before_pieces(happens))
         failed, text = on_ray(tmp_path / "ray", source, watcher=watcher)
     assert failed == 1
     assert re.search(r"layer 2 of tiny, made by .* is ready", text)
