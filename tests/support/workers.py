@@ -89,7 +89,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
         async def lines() -> AsyncIterator[str]:
             yield f"{type(first).__name__}\n"
             async for item in stream:
-                yield f"{type(item).__name__}\n"
+                yield f"{(PromptAnswer if isinstance(item, dict) else type(item)).__name__}\n"
 
         return StreamingResponse(lines())
 
