@@ -24,7 +24,6 @@ from lexiscope.app.routes import (
     lab_pages,
     label_pages,
     live_pages,
-    pages,
     paper_page,
     prompt_events,
     system,
@@ -39,11 +38,10 @@ from lexiscope.app.settings import Settings
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for room in (system, pages, lab_pages, label_pages, comparison_pages, paper_page, live_pages, prompt_events):
+    for room in (system, lab_pages, label_pages, comparison_pages, paper_page, live_pages, prompt_events):
         app.include_router(room.router)
     app.include_router(events_router())
     app.include_router(page_router())
-    app.include_router(pages.model_router)
     return with_middleware(app)
 
 

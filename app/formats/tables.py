@@ -11,17 +11,11 @@ from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.live_tables import relation_tables, seeds_tables, through_heads_tables
 from lexiscope.app.formats.paper_tables import paper_tables
 from lexiscope.app.formats.prompt_tables import prompt_tables
-from lexiscope.app.formats.stored_tables import (
-    home_tables,
-    model_tables,
-)
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.views.comparison import ComparisonView
-from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.lab import LabView
 from lexiscope.app.views.labels import LabelsView
-from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.paper import PaperView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.relation import RelationView
@@ -52,10 +46,6 @@ def _weights(index: Index) -> str:
 
 def tables(view: View) -> list[Table]:
     match view:
-        case ModelView():
-            return model_tables(view)
-        case HomeView():
-            return home_tables(view)
         case LabelsView():
             return labels_tables(view)
         case ComparisonView():
@@ -87,8 +77,6 @@ def _about(view: View) -> dict[str, Any]:
     match view:
         case LabelsView():
             return {"model": view.model}
-        case ModelView():
-            return {"model": view.model, "lens": view.lens, "preset": view.preset}
         case ComparisonView():
             return {"a": view.a, "b": view.b, "common_tokens": view.tokens, "build": view.build}
         case LabView():

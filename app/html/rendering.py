@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lexiscope.app import addresses
-from lexiscope.app.formats import lab_tables, stored_tables
+from lexiscope.app.formats import lab_tables
 from lexiscope.app.html import (
     charts,
     citation,
@@ -165,7 +165,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "openapi": openapi_text,
         "paper_lists": lists_of,
         "ranges": ranges,
-        "stored_tables": stored_tables,
         "through_heads": through_heads,
         "turned": addresses.turned,
         "vector_name": vector_name,
