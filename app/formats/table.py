@@ -1,12 +1,12 @@
 """A list, declared once: its columns say what each row has, how that is called, and how it prints.
 
-HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, in parameter_tables.py,
-stored_tables.py or live_tables.py: a new column is one line there."""
+HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, in the module of the page: a new column
+is one line there."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from lexiscope.app.views.tokens import Token, TokenPair
 
@@ -89,6 +89,22 @@ class Table:
 def constant(name: str, value: Any) -> Column:
     """The same in every row: what tells the rows of one list in a CSV from those of another."""
     return Column(name, get=lambda _: value, audience="programs")
+
+
+class Changed(Protocol):
+    """A vector or a matrix of a difference."""
+
+    @property
+    def norm(self) -> float | None: ...
+    @property
+    def base_norm(self) -> float | None: ...
+    @property
+    def change(self) -> float | None: ...
+
+
+def change_columns(of: Changed) -> list[Column]:
+    """Return the columns in which CSV says how much a vector or a head's matrix changed."""
+    return [constant("norm", of.norm), constant("base_norm", of.base_norm), constant("change", of.change)]
 
 
 def csv_order(*columns: Column | str) -> Table:

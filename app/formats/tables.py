@@ -6,14 +6,8 @@ from typing import Any
 from lexiscope.app.formats.csv_format import csv_chunks
 from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.prompt_tables import prompt_tables
-from lexiscope.app.formats.stored_tables import (
-    home_tables,
-    model_tables,
-)
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.text_formats import Source, as_markdown
-from lexiscope.app.views.home import HomeView
-from lexiscope.app.views.model import ModelView
 from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.tokens import View, ViewOfModel
 from lexiscope.precompute.index.index import Index
@@ -38,10 +32,6 @@ def _weights(index: Index) -> str:
 
 def tables(view: View) -> list[Table]:
     match view:
-        case ModelView():
-            return model_tables(view)
-        case HomeView():
-            return home_tables(view)
         case PromptView():
             return prompt_tables(view)
     return view.tables()
@@ -57,8 +47,6 @@ def about(view: View) -> dict[str, Any]:
 
 def _about(view: View) -> dict[str, Any]:
     match view:
-        case ModelView():
-            return {"model": view.model, "lens": view.lens, "preset": view.preset}
         case PromptView():
             return {"model": view.model, "convention": view.convention, "lens": view.lens}
     return view.about()

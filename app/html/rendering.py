@@ -10,7 +10,6 @@ from urllib.parse import parse_qsl, quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lexiscope.app import addresses
-from lexiscope.app.formats import stored_tables
 from lexiscope.app.formats.pair_tables import pair_groups, pair_list
 from lexiscope.app.formats.table import token_list
 from lexiscope.app.html import (
@@ -166,7 +165,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "paper_lists": lists_of,
         "printed_number": printed_number,
         "ranges": ranges,
-        "stored_tables": stored_tables,
         "turned": addresses.turned,
         "vector_name": vector_name,
         "url": addresses.Links(),

@@ -226,9 +226,10 @@ def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | Laye
     if isinstance(token, str):
         named = {**dict(ask), "token": token_named(index, token), "page": 1}
         raise Moved(link("layer", index.manifest.model, at.layer, **named))
+    k = list_length(index, ask.k, index.manifest.k, index.manifest.k)
     neurons, shard = _ordered_neurons(index, at.layer, lens, ask.sort, token), index.shard(at.layer)
     if lists:
-        return _lists(site, at, ask, neurons.tolist())
+        return _lists(site, at, ask, neurons.tolist(), k)
     page, size = site.window(ask.page, site.settings.layer_rows)
     difference, kinds = index.stored.difference, index.stored.weight_kinds
     return LayerView(
@@ -254,10 +255,9 @@ def _share_of_notable(shard: Shard, lens: str) -> float:
     return float((shard.all_similarities("ff", lens).max(axis=1) >= NOTABLE).mean())
 
 
-def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int]) -> LayerListsView:
-    """The first k of each list, or all that is stored."""
+def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int], k: int) -> LayerListsView:
+    """The first k of each list."""
     index, lens, token = site.index, ask.lens, ask.token
-    k = list_length(index, ask.k, index.manifest.k, index.manifest.k)
     vectors = tuple(name for name in VECTORS if f"ff_{name}" in index.stored.kinds)
     which = [(f"ff_{name}", neuron) for neuron in neurons for name in vectors]
     empty = np.empty((0, len(ENDS), index.manifest.k))
@@ -402,8 +402,7 @@ def _similarities(
     return with_top, with_bottom
 
 
-LAYER = Page(
-    name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView,
-    make=layer,  # type: ignore[arg-type]  # with `k` or `ends`, a LayerListsView for its CSV
+LAYER: Page[LayerAt, LayerArguments, ViewOfModel] = Page(
+    name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView, make=layer,
     leads_to="The token is given as a word: goes to the address with its id",
 )  # fmt: skip

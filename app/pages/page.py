@@ -204,12 +204,13 @@ _PAGES: dict[str, Page[Any, Any, Any]] = {}
 
 @cache
 def find_pages() -> Mapping[str, Page[Any, Any, Any]]:
-    """All pages by their names, longest patterns first: of two that fit a path, the longer one is meant."""
+    """All pages by their names: those of the site, then the longest patterns first. Of two that fit a path, the first
+    is meant."""
     package = import_module("lexiscope.app.pages")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
 
-    def words(page: Page[Any, Any, Any]) -> int:
-        return len(list(filter(None, page.at.pattern.split("/"))))
+    def order(page: Page[Any, Any, Any]) -> tuple[bool, int]:
+        return page.of != "site", -len(list(filter(None, page.at.pattern.split("/"))))
 
-    return dict(sorted(_PAGES.items(), key=lambda item: words(item[1]), reverse=True))
+    return dict(sorted(_PAGES.items(), key=lambda item: order(item[1])))

@@ -7,7 +7,7 @@ from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
-from lexiscope.app.addresses import FIGURE_FORMATS, MAP, SEGMENTS
+from lexiscope.app.addresses import FIGURE_FORMATS, SEGMENTS
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
 from lexiscope.precompute.live.wire.fields import empty_is
@@ -50,14 +50,6 @@ Preset = Annotated[
     PresetName,
     Query(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
     empty_is("all"),
-]
-HeadMap = Annotated[
-    Literal["readability", "coherence", "change"],
-    Query(
-        alias="map",
-        description="In the page for people: what colours the maps of heads; `change` is of differences only",
-    ),
-    empty_is(MAP),
 ]
 Entries = Annotated[
     int | None,

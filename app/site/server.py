@@ -18,7 +18,6 @@ from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
 from lexiscope.app.routes import (
     live_pages,
-    pages,
     prompt_events,
     system,
 )
@@ -34,11 +33,10 @@ from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for room in (system, pages, live_pages, prompt_events):
+    for room in (system, live_pages, prompt_events):
         app.include_router(room.router)
     app.include_router(events_router())
     app.include_router(page_router())
-    app.include_router(pages.model_router)
     return with_middleware(app)
 
 

@@ -4,10 +4,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import pytest
+
 from lexiscope.app.library.library import Library
+from lexiscope.app.pages.find import page_at
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.layer import LayerView
-from lexiscope.app.pages.page import ModelSite, find_pages
+from lexiscope.app.pages.model import ModelView
+from lexiscope.app.pages.page import ModelSite, Moved, find_pages
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
 from lexiscope.app.pages.search import SearchView
@@ -119,3 +123,16 @@ def search_view(
 
 def suggest_view(index: Index, q: str) -> SearchView:
     return search_view(index, q, part="suggestions")
+
+
+def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelView:
+    view: ModelView = make_view(index, "model", {}, lens=lens, preset=preset)
+    return view
+
+
+def random_neuron(index: Index) -> tuple[int, int]:
+    """Where the page of a random neuron leads to."""
+    with pytest.raises(Moved) as moved:
+        make_view(index, "random", {})
+    at = page_at(moved.value.address)[1]
+    return int(at["layer"]), int(at["neuron"])

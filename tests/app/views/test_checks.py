@@ -4,11 +4,19 @@ from typing import Any
 
 import pytest
 
-from lexiscope.app.views.model import model_view
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from tests.support.synthetic import D_VOCAB
-from tests.support.views import head_view, layer_view, neuron_view, pairs_view, search_view, subhead_view, token_view
+from tests.support.views import (
+    head_view,
+    layer_view,
+    model_view,
+    neuron_view,
+    pairs_view,
+    search_view,
+    subhead_view,
+    token_view,
+)
 
 
 @pytest.mark.parametrize(("view", "arguments", "said"), [
@@ -33,7 +41,7 @@ from tests.support.views import head_view, layer_view, neuron_view, pairs_view, 
     (search_view, ("\ud800",), "Unicode"),
     (search_view, ("dog", "dot", "ff_up"), "w_q, w_k, w_v, w_o, vo_in, vo_out, qk_query, qk_key, vo, qk"),
     (search_view, ("none", "dot", None, 2), "only page 1"),
-    (model_view, ("dot", "x"), "all, distinct, words"),
+    (model_view, ("dot", "x"), "'all', 'distinct' or 'words'"),
 ])  # fmt: skip
 def test_what_does_not_exist_is_named(index: Index, view: Any, arguments: tuple[Any, ...], said: str) -> None:
     with pytest.raises((NotFound, BadRequest), match=said):
