@@ -6,10 +6,10 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from lexiscope.app.views.seeds import seed_ranking_view
 from rich.console import Console
 
 from lexiscope.app.commands.cli import main
+from lexiscope.app.pages.seeds import seed_ranking_view
 from lexiscope.app.terminal import print_seeds
 from lexiscope.precompute.build.progress import Progress
 from lexiscope.precompute.index.index import Index

@@ -52,7 +52,7 @@ def test_seeds_skip_them_and_fill_up(index: Index) -> None:
     result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0])
     answer = SeedsAnswer(terms=[], nearest=LISTED, results=[result], heads=[READING], lists=[], rank=None)
     shown = make_view(index, "seeds", {}, answers=[answer], words="x")
-    view = without_hubs(index, make_view(index, "seeds", {}, True, [answer], words="x"))
+    view = without_hubs(index, make_view(index, "seeds", {}, True, answers=[answer], words="x"))
     first = view.results[0]["top"] or []
     stored = index.shard(1).vector("ff_value", 3, "dot").top_ids.tolist()
     assert [token["id"] for token in first] == [token for token in stored if token not in (DOG, BYTE)][:8]
