@@ -5,7 +5,6 @@ from typing import Any
 
 from lexiscope.app.formats.csv_format import csv_chunks, defused
 from lexiscope.app.formats.latex import as_latex
-from lexiscope.app.formats.prompt_tables import prompt_tables
 from lexiscope.app.formats.stored_tables import (
     home_tables,
     layer_lists_tables,
@@ -19,7 +18,6 @@ from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.layer import LayerView
 from lexiscope.app.views.layer_lists import LayerListsView
 from lexiscope.app.views.model import ModelView
-from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.tokens import View, ViewOfModel
 from lexiscope.precompute.index.index import Index
@@ -54,8 +52,6 @@ def tables(view: View) -> list[Table]:
             return model_tables(view)
         case HomeView():
             return home_tables(view)
-        case PromptView():
-            return prompt_tables(view)
     return view.tables()
 
 
@@ -76,6 +72,4 @@ def _about(view: View) -> dict[str, Any]:
             return {"model": view.model, "lens": view.lens, "preset": view.preset}
         case SearchView():
             return {"model": view.model, "q": defused(view.q), "lens": view.lens}
-        case PromptView():
-            return {"model": view.model, "convention": view.convention, "lens": view.lens}
     return view.about()

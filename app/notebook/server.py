@@ -12,9 +12,9 @@ from lexiscope.app.packed_text import pack
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.prompt import PromptView
 from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.search_text import LONGEST
 from lexiscope.app.views.tokens import Token
