@@ -10,8 +10,6 @@ from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus
 
-from lexiscope.app.packed_text import pack, unpack
-from lexiscope.precompute.live.wire.asks import PromptArguments
 from lexiscope.precompute.shape import HEAD_KINDS
 
 FORMATS = {
@@ -26,7 +24,6 @@ MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # also of what only some page
 FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
-LONG_TEXT = 1200  # characters, escaped for an address
 
 # Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
@@ -116,13 +113,6 @@ def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
     if vector["subhead"] is not None:
         return link("subhead", name, layer, head, vector["subhead"], **query)
     return link("neuron", name, layer, vector["index"], **query)
-
-
-def prompt(name: str, text: str = "", z: str | None = None, **query: Any) -> str:
-    """A long text is packed."""
-    text = unpack(z) if z else text
-    texts = {"z": pack(text)} if len(quote(text)) > LONG_TEXT else {"text": text}
-    return _url(f"/{_name(name)}/prompt", texts | query, **PromptArguments.left_out())
 
 
 def turned(address: str, **changes: Any) -> str:

@@ -53,11 +53,10 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
 
 def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
     """Print the tables of a view that are for people."""
-    from lexiscope.app.formats.tables import tables
 
     if isinstance(view, ViewOfModel):
         _print_difference(console, view)
-    shown = [table for table in tables(view) if table.audience != "programs"]
+    shown = [table for table in view.tables() if table.audience != "programs"]
     print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
 
 

@@ -125,7 +125,6 @@
   if (location.hash) tryAgain();
 
   // Runs of the model, and searches for pairs: the worker tells how far it has come. If that fails, the plain address is opened, and says why.
-  const STAGES = { waiting: "waiting for the worker", run: "running the model", evolution: "reading each step", patterns: "reading the heads", coverage: "comparing lists", vocabulary: "preparing the tokens", pairs: "searching all pairs" };
   let run;
   function follow(address, hash = "") {
     const working = find("#working");
@@ -133,9 +132,9 @@
     run = new EventSource(address.replace(/[?]/, ".events?"));
     working.hidden = false;
     run.addEventListener("progress", (event) => {
-      const { stage, share } = JSON.parse(event.data);
+      const { text, share } = JSON.parse(event.data);
       find("progress", working).value = share;
-      find("span", working).textContent = STAGES[stage] ?? stage;
+      find("span", working).textContent = text;
     });
     run.addEventListener("page", (event) => {
       run.close();

@@ -1,7 +1,7 @@
 """A list, declared once: its columns say what each row has, how that is called, and how it prints.
 
-HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, in the module of the page: a new column
-is one line there."""
+HTML, CSV, Markdown, LaTeX and the terminal are made from the same declaration, in the module of its
+page: a new column is one line there."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence

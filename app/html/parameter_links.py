@@ -26,14 +26,14 @@ def neuron(index: Index, layer: int, neuron: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.neurons:
         return addresses.link("neuron", name, layer, neuron, lens=_lens(index, lens))
-    return addresses.prompt(name, layer=layer, neuron=neuron, panel="neurons", lens=_lens(index, lens))
+    return addresses.link("prompt", name, layer=layer, neuron=neuron, panel="neurons", lens=_lens(index, lens))
 
 
 def head(index: Index, layer: int, head: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.heads:
         return addresses.link("head", name, layer, head, lens=_lens(index, lens))
-    return addresses.prompt(name, layer=layer, head=head, panel="attention,patterns", lens=_lens(index, lens))
+    return addresses.link("prompt", name, layer=layer, head=head, panel="attention,patterns", lens=_lens(index, lens))
 
 
 def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") -> str:

@@ -27,19 +27,18 @@ from lexiscope.app.pages.parameter import (
     SubheadAt,
     SubheadView,
 )
+from lexiscope.app.pages.prompt.page import PromptAt, PromptView, prompt
+from lexiscope.app.pages.prompt.page import asks as asks_of_prompt
 from lexiscope.app.pages.search import SEARCH, SearchAt, SearchView
 from lexiscope.app.pages.seeds import SEEDS, SeedsAt, SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
-from lexiscope.app.views.difference import check_can_run
-from lexiscope.app.views.first_tokens import unbuilt
 from lexiscope.app.views.hubs import without_hubs
-from lexiscope.app.views.prompt import PromptView, prompt_view
 from lexiscope.app.views.token_search import token_named
 from lexiscope.app.views.tokens import Token, token_of
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER
-from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk, SeedsArguments
+from lexiscope.precompute.live.wire.asks import PromptArguments, SeedsArguments
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
 from lexiscope.precompute.live.wire.grammar import parse_terms
@@ -150,17 +149,16 @@ class LocalSource:
         return SEEDS.make(replace(site, answers=[answer]), SeedsAt(), ask), True, ()
 
     def run(self, ask: PromptArguments) -> PromptView:
-        index = self._index()
-        check_can_run(index)
-        asked = checked(PromptAsk, {**dict(ask), "unbuilt": unbuilt(index, ask.lens)})
+        site = ModelSite(index=self._index(), library=self._library)
+        asks = asks_of_prompt(site, PromptAt(), ask)
         with self._engine_lock:
-            engine = self._loaded(index, "a run")
+            engine = self._loaded(site.index, "a run")
             if (tokens := engine.token_count(ask.text)) > engine.n_positions:
                 raise TooLarge(f"this text has {tokens} tokens: {self.name} has {engine.n_positions} positions")
-            (answer,) = engine.prompts([asked])
+            (answer,) = engine.prompts(asks)
         if isinstance(answer, LexiscopeError):
             raise answer
-        return prompt_view(index, asked, answer)
+        return prompt(replace(site, answers=[answer]), PromptAt(), ask)
 
     def read(self, make: Callable[[Index], T]) -> T:
         """Asks again where a file was replaced meanwhile: the library then checks it and opens it anew."""

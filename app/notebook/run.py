@@ -5,29 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from lexiscope.app.formats.csv_format import table_rows
-from lexiscope.app.formats.run_tables import panel_tables
 from lexiscope.app.formats.table import Table
-from lexiscope.app.formats.tables import about, tables
+from lexiscope.app.formats.tables import about
 from lexiscope.app.notebook import frames
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import as_text
 from lexiscope.app.notebook.source import Source
 from lexiscope.app.pages.page import checked
-from lexiscope.app.views.prompt import PromptView
+from lexiscope.app.pages.prompt import prediction
+from lexiscope.app.pages.prompt.page import PromptView
+from lexiscope.app.pages.prompt.panels import PANELS
 from lexiscope.app.views.token_text import visible
 from lexiscope.app.views.tokens import Token
 from lexiscope.precompute.errors import BadRequest
-from lexiscope.precompute.live.wire.answers import PanelName, Predicted
-from lexiscope.precompute.live.wire.asks import PANELS, PromptArguments
-
-ROWS_OF = {  # what rows of the run's table are called that belong to a panel
-    "evolution": ("evolution", "evolution_answer", "evolution_untouched", "evolution_untouched_answer"),
-    "attention": ("attention",),
-    "patterns": ("patterns", "found_by", "message", "messages"),
-    "neurons": ("neurons", "neuron", "activations", "strongest"),
-    "coverage": ("coverage",),
-    "attribution": ("attribution",),
-}
+from lexiscope.precompute.live.wire.answers import Predicted
+from lexiscope.precompute.live.wire.asks import PromptArguments
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,11 +34,10 @@ class PanelOfRun(Page[PromptView]):
         return self.json()[self.name]
 
     def _columns(self) -> frames.FrameColumns:
-        names, rows = _rows(self.view, ROWS_OF[self.name])
-        return frames.rows_as_columns(names, rows)
+        return frames.rows_as_columns(*table_rows([PANELS[self.name].table(self.view)], about(self.view)))
 
     def _tables(self) -> Sequence[Table]:
-        return panel_tables(self.view, self.name)
+        return PANELS[self.name].tables(self.view)
 
     def _title(self) -> str:
         return f"{self.name} of a run of {self.view.model}"
@@ -68,47 +59,26 @@ class Run(Page[PromptView]):
         """The likeliest tokens with `p`; or, of an encoder without a head for it, the nearest with `score`."""
         return self.view.prediction
 
-    @property
-    def evolution(self) -> PanelOfRun:
-        """What the stream would predict after each step."""
-        return self._panel("evolution")
+    def __getattr__(self, name: str) -> PanelOfRun:
+        """Return a panel by its name, such as `run.evolution`."""
+        if name not in PANELS:
+            raise AttributeError(f"a run has no {name!r}: it has {', '.join(PANELS)}", name=name, obj=self)
+        return self._panel(name)
 
-    @property
-    def attention(self) -> PanelOfRun:
-        """Where every head looks."""
-        return self._panel("attention")
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *PANELS]
 
-    @property
-    def patterns(self) -> PanelOfRun:
-        """What the heads of a layer look for, and what they are sent."""
-        return self._panel("patterns")
-
-    @property
-    def neurons(self) -> PanelOfRun:
-        """The most active neurons, with what they read and write."""
-        return self._panel("neurons")
-
-    @property
-    def coverage(self) -> PanelOfRun:
-        """The paper's R_k: how much of a state active vectors tell."""
-        return self._panel("coverage")
-
-    @property
-    def attribution(self) -> PanelOfRun:
-        """What heads and neurons added to a token's logit."""
-        return self._panel("attribution")
-
-    def _panel(self, name: PanelName) -> PanelOfRun:
+    def _panel(self, name: str) -> PanelOfRun:
         if name not in self.view.panel.split(","):
             raise BadRequest(f"this run has no {name}: it was asked for {self.view.panel}. run(..., panels=[{name!r}])")
         return PanelOfRun(self.view, name)
 
     def _columns(self) -> frames.FrameColumns:
-        return frames.rows_as_columns(*_rows(self.view))
+        return frames.rows_as_columns(*table_rows(self.view.tables(), about(self.view)))
 
     def _tables(self) -> Sequence[Table]:
         """The prediction, and the evolution if it was asked for; the other panels show themselves."""
-        return [table for panel in ("prediction", "evolution") for table in panel_tables(self.view, panel)]
+        return [*prediction.tables(self.view), *PANELS["evolution"].tables(self.view)]
 
     def _notes(self) -> Sequence[str]:
         return (f"Panels of this run: {self.view.panel.replace(',', ', ')}.",)
@@ -122,17 +92,10 @@ class Run(Page[PromptView]):
 
 
 def run_model(source: Source, text: str, panels: Iterable[str] | None, arguments: Mapping[str, Any]) -> Run:
-    named = PANELS if panels is None else tuple(panels)
+    named = tuple(PANELS) if panels is None else tuple(panels)
     if unknown := [panel for panel in named if panel not in PANELS]:
         raise BadRequest(f"panel {unknown[0]!r}: there are {', '.join(PANELS)}")
     if not text:
         raise BadRequest("there is no text: give one such as The capital of France is")
-    chosen = tuple(panel for panel in PANELS if panel in named) or PANELS[:1]
+    chosen = tuple(panel for panel in PANELS if panel in named) or tuple(PANELS)[:1]
     return Run(source.run(checked(PromptArguments, {**arguments, "text": text, "panel": chosen})))
-
-
-def _rows(view: PromptView, panels: Sequence[str] | None = None) -> tuple[list[str], list[list[Any]]]:
-    """The run's table for programs; of some panels only."""
-    names, rows = table_rows(tables(view), about(view))
-    at = names.index("panel")
-    return names, [row for row in rows if panels is None or row[at] in panels]

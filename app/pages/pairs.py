@@ -183,4 +183,5 @@ def _reading(index: Index, at: PairsAt, ask: PairsArguments, answer: PairsReadin
 PAIRS = Page(
     name="pairs", title="{MATRIX} of head {head} of layer {layer}", at=PairsAt, arguments=PairsArguments,
     view=PairsView, make=pairs, asks=readings, has_events=True,
+    stages={"vocabulary": "preparing the tokens", "pairs": "searching all pairs"},
 )  # fmt: skip

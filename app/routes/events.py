@@ -28,7 +28,7 @@ class Run:
 
     first: Any  # Progress, or already the worker's answer
     reports: AsyncIterator[Any]  # more of them, the answer last
-    template: str
+    page: Page[Any, Any, Any]
     view: Callable[[Any], View]  # of the worker's answer
 
 
@@ -53,7 +53,7 @@ def _events_of(declared: Page[Any, Any, Any]) -> Any:
             yield Run(
                 await cancel_on_disconnect(answer.request, _first_report(reports)),
                 reports,
-                declared.template or declared.name,
+                declared,
                 lambda result: declared.make(replace(site, answers=[result]), at, ask),
             )
 
@@ -73,12 +73,15 @@ async def _first_report(reports: AsyncIterator[Any]) -> Any:
 
 async def _events(answer: PageAnswer, run: Run) -> AsyncIterator[ServerSentEvent]:
     data = answer.request.app.state.settings.data
+    stages = {"waiting": "waiting for the worker", **run.page.stages}
     try:
         report = run.first
         while isinstance(report, Progress):
-            yield ServerSentEvent(event="progress", data={"stage": report.stage, "share": report.share})
+            text = stages.get(report.stage, report.stage)
+            progress = {"stage": report.stage, "text": text, "share": report.share}
+            yield ServerSentEvent(event="progress", data=progress)
             report = await anext(run.reports)
-        html = answer.html(run.template, run.view(report), partial=True)
+        html = answer.html(run.page.template or run.page.name, run.view(report), partial=True)
         yield ServerSentEvent(event="page", data={"html": html, "canonical": answer.address})
     except LexiscopeError as error:
         yield ServerSentEvent(event="fault", data={"status": status_of(error), "detail": for_visitors(error, data)})

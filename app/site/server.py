@@ -17,8 +17,7 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
 from lexiscope.app.routes import (
-    live_pages,
-    prompt_events,
+    prompt_form,
     system,
 )
 from lexiscope.app.routes.api_docs import DESCRIPTION
@@ -33,7 +32,7 @@ from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for room in (system, live_pages, prompt_events):
+    for room in (system, prompt_form):
         app.include_router(room.router)
     app.include_router(events_router())
     app.include_router(page_router())

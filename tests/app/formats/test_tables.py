@@ -8,7 +8,6 @@ import pytest
 from starlette.testclient import TestClient
 
 from lexiscope.app.formats.table import Column, Kind, Table
-from lexiscope.app.formats.tables import tables
 from lexiscope.app.formats.text_formats import Source, as_markdown
 from lexiscope.app.pages import layer
 from lexiscope.precompute.index.index import Index
@@ -81,7 +80,7 @@ def test_where_is_one_column(client: TestClient) -> None:
 
 
 def test_titles_and_headings(client: TestClient, index: Index) -> None:
-    titles = [table.title for table in tables(neuron_view(index, 0, 3, "cosine", 2)) if table.audience == "people"]
+    titles = [table.title for table in neuron_view(index, 0, 3, "cosine", 2).tables() if table.audience == "people"]
     assert titles == [f"{LLAMA}, layer 0, neuron 3, {vector} (cosine)" for vector in ("key", "up", "value")]
     text = client.get(f"/{LLAMA}/head/0/1.md").text
     assert f"**{LLAMA}, layer 0, head 1, vo, top (dot, all)**" in text

@@ -35,7 +35,7 @@ def test_where_to_start(client: TestClient) -> None:
     assert start["head"] in (view["heads"] or [None])
     shown = parsed(client.get("/").text).links()
     assert addresses.link("model", TINY, lens="cosine") in shown
-    sentence = addresses.prompt(TINY, "The capital of France is", lens="cosine")
+    sentence = addresses.link("prompt", TINY, text="The capital of France is", lens="cosine")
     assert sentence in shown
     assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link != sentence)
 

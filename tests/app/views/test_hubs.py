@@ -9,7 +9,6 @@ import pytest
 from numpy.typing import NDArray
 
 from lexiscope.app.views.hubs import without_hubs
-from lexiscope.app.views.prompt import prompt_form
 from lexiscope.precompute.build.shard_writer import write_piece
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.layout import Piece
@@ -21,7 +20,6 @@ from lexiscope.precompute.live.wire.answers import (
     ThroughHeadsAnswer,
     WordUsed,
 )
-from lexiscope.precompute.live.wire.asks import PromptArguments
 from tests.support.crowded import BYTE, DOG, make
 from tests.support.synthetic import D_VOCAB, make_manifest, write_index
 from tests.support.views import make_view, token_view
@@ -77,7 +75,7 @@ def test_predictions_are_no_lists_of_a_vector(index: Index) -> None:
     tokens: Any = [{"id": entry["id"], "token": "", "score": entry["score"]} for entry in LISTED]
     message: Any = {"position": 0, "weight": 1.0, "tokens": tokens}
     pattern: Any = {"head": 0, "pattern": tokens, "messages": [message]}
-    form = prompt_form(index, PromptArguments(panel=("patterns",)))
+    form = make_view(index, "prompt", {}, panel="patterns")
     view = without_hubs(index, replace(form, prediction=tokens, patterns=[pattern]))
     assert view.prediction == tokens
     patterns: Any = view.patterns

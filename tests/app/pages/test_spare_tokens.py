@@ -5,12 +5,10 @@ from pathlib import Path
 import pytest
 
 from lexiscope.app.views.hubs import without_hubs
-from lexiscope.app.views.prompt import prompt_view
 from lexiscope.precompute.index.index import Index
-from lexiscope.precompute.live.wire.answers import HeadPattern as WorkersPattern
-from lexiscope.precompute.live.wire.answers import Look, Message, PromptAnswer, ScoredToken, TokenPattern
-from lexiscope.precompute.live.wire.asks import PromptAsk
+from lexiscope.precompute.live.wire.answers import HeadPattern, Look, Message, PromptAnswer, ScoredToken, TokenPattern
 from tests.support.crowded import BYTE, DOG, make
+from tests.support.views import make_view
 
 TOKENS = [ScoredToken(id=token, score=10.0 - at) for at, token in enumerate([40, DOG, 41, BYTE, 42, 43])]
 
@@ -24,7 +22,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 def answer() -> PromptAnswer:
     here = Look(position=0, weight=1.0)
     message = Message(position=0, weight=1.0, tokens=TOKENS)
-    head = WorkersPattern(head=0, pattern=TOKENS, found_by=TOKENS, found_from=here, message=TOKENS, messages=[message])
+    head = HeadPattern(head=0, pattern=TOKENS, found_by=TOKENS, found_from=here, message=TOKENS, messages=[message])
     token = TokenPattern(position=0, pattern=TOKENS, looks_at=here, found_by=TOKENS, found_from=None, message=TOKENS)
     return PromptAnswer(
         predicts="next", tokens=[{"id": 40}, {"id": 41}], position=1, layer=0, prediction=[], untouched=[], lists=[],
@@ -38,15 +36,12 @@ def answer() -> PromptAnswer:
 def test_as_many_remain_as_were_asked_for(
     index: Index, k: int, shown: list[int], kept: list[int], left_out: int
 ) -> None:
-    ask = PromptAsk(text="a", panel=("patterns",), k=k, spare=40)
     assert {DOG, BYTE} <= index.hubs("dot")
-    for hubs, expected in ((frozenset[int](), shown), (index.hubs("dot"), kept)):
-        view = prompt_view(index, ask, answer(), hubs)
-        if hubs:
+    for hide_hubs, expected in ((False, shown), (True, kept)):
+        view = make_view(index, "prompt", {}, hide_hubs, answers=[answer()], text="a", panel="patterns", k=k)
+        if hide_hubs:
             view = without_hubs(index, view)
             assert view.hubs_hidden == 7 * left_out
-        assert view.patterns is not None
-        assert view.patterns_by_token is not None
         head, token = view.patterns[0], view.patterns_by_token[0]
         lists = [head["pattern"], head["found_by"], head["message"], head["messages"][0]["tokens"]]
         lists += [token["pattern"], token["found_by"], token["message"]]

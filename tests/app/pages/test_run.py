@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from lexiscope.app.formats.tables import view_csv
-from lexiscope.app.views.prompt import FIRST_OF_CHOSEN, PromptView, prompt_view
+from lexiscope.app.pages.prompt.neurons import TOKENS_OF_CHOSEN
+from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import ChosenNeuron, LikelyToken, PromptAnswer
-from lexiscope.precompute.live.wire.asks import PromptAsk
 from tests.support.site import GPT2, LLAMA
+from tests.support.views import make_view
 
 
 def page_of(index: Index, layer: int, neuron: int) -> PromptView:
@@ -34,7 +35,9 @@ def page_of(index: Index, layer: int, neuron: int) -> PromptView:
         lists=[],
         neuron=chosen,
     )
-    return prompt_view(index, PromptAsk(text="a text", layer=layer, neuron=neuron, panel=("neurons",)), answer)
+    asked = {"text": "a text", "layer": layer, "neuron": neuron, "panel": "neurons"}
+    view: PromptView = make_view(index, "prompt", {}, answers=[answer], **asked)
+    return view
 
 
 def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> None:
@@ -46,8 +49,8 @@ def test_a_gated_neuron_that_was_asked_about_shows_its_up(site_data: Path) -> No
     assert up["top"]
     assert up["bottom"]
     stored = index.shard(1).vector("ff_up", 3, "dot")
-    assert [token["id"] for token in up["top"]] == stored.top_ids[:FIRST_OF_CHOSEN].tolist()
-    assert [token["id"] for token in up["bottom"]] == stored.bottom_ids[:FIRST_OF_CHOSEN].tolist()
+    assert [token["id"] for token in up["top"]] == stored.top_ids[:TOKENS_OF_CHOSEN].tolist()
+    assert [token["id"] for token in up["bottom"]] == stored.bottom_ids[:TOKENS_OF_CHOSEN].tolist()
     rows = csv.DictReader("".join(view_csv(view)).splitlines())
     listed = [(row["end"], int(row["token_id"])) for row in rows if row["part"] == "up"]
     assert listed == [

@@ -1,0 +1,45 @@
+"""The panel `attention`: where every head looks."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.pages.prompt.panel import Panel, Record, token_at
+
+if TYPE_CHECKING:
+    from lexiscope.app.pages.prompt.page import PromptView
+
+SHOWN_HEADS = 25  # by how much they look at one place
+
+COLUMNS = (
+    Column("layer", "number"), Column("head", "number"), Column("to", "number", heading="position"),
+    Column("token", "token", heading="looks at"), Column("weight", "number"),
+)  # fmt: skip
+
+
+def rows(view: "PromptView") -> Iterator[Record]:
+    for head in view.attention or ():
+        where = {"panel": "attention", "layer": head["layer"], "head": head["head"]}
+        for at, row in enumerate(head["weights"]):
+            for to, weight in enumerate(row):
+                yield {**where, "position": at, "to_position": to, "measure": "weight", "value": weight}
+
+
+def tables(view: "PromptView") -> list[Table]:
+    """Where each head looks most from the position that is looked at, but for the first token: most heads look there
+    while they have nothing to do."""
+    if view.attention is None or view.position is None:
+        return []
+    heads: list[dict[str, Any]] = []
+    for head in view.attention:
+        weights = head["weights"][view.position]
+        to = max(range(min(1, len(weights) - 1), len(weights)), key=weights.__getitem__)
+        heads.append({**head, "to": to, "token": view.tokens[to], "weight": weights[to]})
+    heads.sort(key=lambda row: -row["weight"])
+    some = f"; {SHOWN_HEADS} of {len(heads)} heads" if len(heads) > SHOWN_HEADS else ""
+    where = f"from {token_at(view, view.position)}, position {view.position}"
+    title = f"{view.model}, where heads look {where} (not at the first token{some})"
+    return [Table(title, COLUMNS, heads[:SHOWN_HEADS])]
+
+
+ATTENTION = Panel(name="attention", title="Attention", rows=rows, tables=tables)

@@ -1,0 +1,95 @@
+"""The panel `attribution`: what heads and neurons added to a token's logit, with their words beside it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.pages.prompt.panel import Panel, Record
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import TokenPair, token_pairs
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.live.wire.answers import PartTerm
+from lexiscope.precompute.live.wire.asks import PromptArguments
+
+if TYPE_CHECKING:
+    from lexiscope.app.pages.prompt.page import PromptView
+
+TOKENS = 5  # of a neuron's value
+PAIRS = 2  # of a head's VO
+
+
+def add_lists(answer: dict[str, Any], lists: FirstLists, _: PromptArguments) -> None:
+    """Put the words of its vector beside each neuron, and of its VO beside each head."""
+    found = answer.get("attribution")
+    for part in (*found["raises"], *found["lowers"]) if found else ():
+        layer, head, neuron, end = part["layer"], part["head"], part["neuron"], part["end"] or "top"
+        part["pairs"] = None if head is None else _pairs(lists.index, layer, head)
+        part["value"] = None if neuron is None else lists.tokens("ff_value", layer, neuron, TOKENS, end)
+        part["computed"] = neuron is not None and lists.is_computed("ff_value", layer, neuron, end)
+
+
+def _pairs(index: Index, layer: int, head: int) -> list[TokenPair] | None:
+    """The first pairs of different words under the lens that reads best; none while the layer is not built."""
+    if "vo" not in index.stored.matrices:
+        return None
+    lens = "cosine" if "cosine" in index.stored.lenses else index.stored.lens
+    try:
+        ids, scores, (top, _) = index.shard(layer).heads.both_ends("vo", head, lens, "words", PAIRS)
+    except (IndexFault, NotFound):
+        return []
+    return token_pairs(index.tokens, ids[:top].tolist(), scores[:top].tolist())
+
+
+def rows(view: "PromptView") -> Iterator[Record]:
+    """Every term once, but of neurons only the largest; those of a layer together are there, too."""
+    found = view.attribution
+    if not found:
+        return
+    here: Record = {"panel": "attribution", "position": view.position}
+    of_others = {"token": found["against"]} if isinstance(found["against"], dict) else {}
+    yield {**here, "part": "logit", "token": found["token"], "measure": "logit", "value": found["logit"]}
+    yield {**here, "part": "baseline", **of_others, "measure": "logit", "value": found["baseline"]}
+    for each in found["sums"]:
+        yield {**here, "part": each["part"], "measure": "sum", "value": each["term"]}
+    for row in found["layers"]:
+        of_layer = {**here, "layer": row["layer"], "measure": "term"}
+        for head, term in enumerate(row["heads"]):
+            yield {**of_layer, "part": "head", "head": head, "value": term}
+        yield {**of_layer, "part": "attention_bias", "value": row["attention_bias"]}
+        yield {**of_layer, "part": "neurons", "value": row["neurons"]}
+        yield {**of_layer, "part": "ff_bias", "value": row["ff_bias"]}
+    for end, parts in (("top", found["raises"]), ("bottom", found["lowers"])):
+        for rank, part in enumerate(parts, 1):
+            if part["neuron"] is not None:
+                where = {**here, "layer": part["layer"], "part": "neuron", "neuron": part["neuron"]}
+                yield {**where, "end": end, "rank": rank, "measure": "term", "value": part["term"]}
+
+
+def tables(view: "PromptView") -> list[Table]:
+    found = view.attribution
+    if found is None:
+        return []
+    against = found["against"]
+    other = against if isinstance(against, str) else visible(against["token"])
+    logit = f"the logit of {visible(found['token']['token'])}, {found['logit']:.3f}, against {other}"
+    return [
+        Table(f"{view.model}, {logit}", (Column("part"), Column("term", "number")), found["sums"]),
+        Table("What raises it most", COLUMNS, found["raises"]),
+        Table("What lowers it most", COLUMNS, found["lowers"]),
+    ]
+
+
+def _where(part: PartTerm) -> str:
+    return f"L{part['layer']}" + (f"H{part['head']}" if part["neuron"] is None else f"N{part['neuron']}")
+
+
+COLUMNS = (
+    Column("where", get=_where), Column("term", "number"), Column("share", "ratio"),
+    Column("value", "words", heading="writes"), Column("pairs", "pairs", heading="maps"),
+)  # fmt: skip
+
+ATTRIBUTION = Panel(
+    name="attribution", title="Why this word", rows=rows, tables=tables, has_lists=True, add_lists=add_lists
+)

@@ -1,0 +1,48 @@
+"""The panel `evolution`: what the stream would predict after each step."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
+from lexiscope.app.pages.prompt.prediction import csv_measure, measure
+from lexiscope.precompute.live.wire.answers import EvolutionRow
+
+if TYPE_CHECKING:
+    from lexiscope.app.pages.prompt.page import PromptView
+
+
+def rows(view: "PromptView") -> Iterator[Record]:
+    yield from _steps("evolution", view.evolution or (), csv_measure(view))
+    yield from _steps("evolution_untouched", view.evolution_untouched or (), csv_measure(view))
+
+
+def _steps(panel: str, steps: Sequence[EvolutionRow], measure: str) -> Iterator[Record]:
+    """The first tokens after each step, and how likely or near, and at which rank, the run's own answer is there."""
+    for row in steps:
+        step = {"layer": row["layer"], "part": row["after"]}
+        for at, cell in enumerate(row["cells"]):
+            yield from listed({"panel": panel, **step, "position": at}, cell, measure)
+            answer, ranked = steps[-1]["cells"][at][0], {"position": at, "rank": row["answer_rank"][at]}
+            measured = {"measure": measure, "value": row["answer"][at]}
+            yield {"panel": f"{panel}_answer", **step, **ranked, "token": answer, **measured}
+
+
+def tables(view: "PromptView") -> list[Table]:
+    """At the position that is looked at, after each layer, from the last one down; frames have every step."""
+    if view.evolution is None or view.position is None:
+        return []
+    at = view.position
+    columns = (
+        Column("layer", "number"),
+        Column("after"),
+        Column("tokens", "words", get=lambda step: step["cells"][at], heading="first tokens"),
+        Column("answer", "number", get=lambda step: step["answer"][at], heading=f"{measure(view)} of the answer"),
+        Column("rank", "number", get=lambda step: step["answer_rank"][at], heading="its rank"),
+    )
+    title = f"{view.model}, what the stream would predict at {token_at(view, at)}, position {at}"
+    steps = [step for step in view.evolution if step["after"] != "attention"]
+    return [Table(title, columns, steps[::-1])]
+
+
+EVOLUTION = Panel(name="evolution", title="Evolution", working="reading each step", rows=rows, tables=tables)

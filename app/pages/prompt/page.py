@@ -1,0 +1,209 @@
+"""The page of a run: what is asked, a worker's answer with words beside its ids, and stored lists beside it."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from pydantic import Field, model_validator
+
+from lexiscope.app.formats.table import Table
+from lexiscope.app.packed_text import pack, unpack
+from lexiscope.app.pages.page import Address, ModelSite, Page
+from lexiscope.app.pages.prompt import changes, prediction
+from lexiscope.app.pages.prompt.changes import Change, change_of
+from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
+from lexiscope.app.pages.prompt.panels import PANELS
+from lexiscope.app.views.difference import check_can_run, minus_of
+from lexiscope.app.views.first_tokens import FirstLists, unbuilt
+from lexiscope.app.views.hubs import LOOKED_AT
+from lexiscope.app.views.tokens import ViewOfModel
+from lexiscope.precompute.errors import BadRequest, NotFound
+from lexiscope.precompute.live.wire.answers import (
+    ActiveNeuron,
+    Attribution,
+    ChosenNeuron,
+    CoverageRow,
+    EvolutionRow,
+    HeadAttention,
+    HeadPattern,
+    Predicted,
+    PromptAnswer,
+    TextNeuron,
+    Token,
+    TokenPattern,
+    put_words,
+)
+from lexiscope.precompute.live.wire.asks import PromptArguments, PromptAsk
+from lexiscope.precompute.live.wire.fields import empty_is
+from lexiscope.precompute.shape import Predicts
+
+LONG_TEXT = 1200  # characters, escaped for an address: a longer text is packed
+FORMATS = ("json", "csv")
+TEXT_FORMATS = ("md", "tex")  # of panels whose tables people read elsewhere, too
+PREDICTS = (
+    "What prediction and evolution hold. next: probabilities `p` of the next token; masked: `p` of the token at the "
+    "position itself, by an encoder's MLM head; nearest: an encoder without such a head: the tokens that the stream is "
+    "nearest to, their cosine as `score`, and no `p`"
+)
+
+
+class PromptAt(Address):
+    pattern = "prompt"
+
+
+class PromptQuery(PromptArguments):
+    """The arguments as addresses have them: a long text is packed."""
+
+    z: Annotated[
+        str | None,
+        Field(description="Instead of `text`, a long one: UTF-8, raw deflate, base64 for addresses. POST makes it"),
+        empty_is(None),
+    ] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unpack(cls, values: Any) -> Any:
+        """Put the text that was packed into `text`."""
+        packed = values.get("z") if isinstance(values, dict) else None
+        return {**values, "text": unpack(packed), "z": None} if packed else values
+
+    def query(self) -> dict[str, Any]:
+        query = super().query()
+        if len(quote(self.text)) > LONG_TEXT:
+            return {"z": pack(query.pop("text")), **query}
+        return query
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptView(ViewOfModel):
+    text: str
+    panel: str
+    convention: str  # of patterns and messages
+    lens: str  # of patterns and messages, and of the stored lists
+    rows: str  # of patterns: heads at the position, or tokens at the head
+    predicts: Annotated[Predicts, Field(description=PREDICTS)]
+    position: int | None  # None while there is no text
+    layer: int | None
+    head: int | None  # of that layer, if one was asked about
+    changes: list[Change]
+    tokens: list[Token]
+    prediction: Predicted
+    untouched: Predicted  # without the changes; empty if there are none
+    appears: int | None = None  # the layer from which on the answer leads
+    evolution: list[EvolutionRow] | None = None
+    evolution_untouched: list[EvolutionRow] | None = None
+    attention: list[HeadAttention] | None = None
+    patterns: list[HeadPattern] | None = None
+    patterns_by_token: list[TokenPattern] | None = None
+    neurons: list[ActiveNeuron] | None = None
+    neuron: ChosenNeuron | None = None  # if one was asked about
+    activations: list[TextNeuron] | None = None  # those that were asked for
+    strongest: list[TextNeuron] | None = None  # of the whole text; then those that fire on its first token only
+    coverage: list[CoverageRow] | None = None
+    attribution: Attribution | None = None
+
+    @property
+    def tabs(self) -> Collection[Panel]:
+        """All panels that there are."""
+        return PANELS.values()
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether a panel of the run has lists, from which hubs may be left out."""
+        return any(panel.has_lists for panel in _panels(self.panel.split(",")))
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, "convention": self.convention, "lens": self.lens}
+
+    def tables(self) -> list[Table]:
+        """One long table for programs, part by part; for people those of panels that have such tables."""
+        for_people = [table for panel in PANELS.values() if panel.has_text for table in panel.tables(self)]
+        run = Table("", COLUMNS, self._rows(), "programs", ("convention", "lens"))
+        return [*for_people, run, *(panel.table(self) for panel in PANELS.values())]
+
+    def _rows(self) -> Iterator[Record]:
+        yield from prediction.token_rows(self)
+        yield from changes.rows(self.changes)
+        yield from prediction.rows(self)
+
+
+def _panels(names: Collection[str]) -> list[Panel]:
+    return [panel for panel in PANELS.values() if panel.name in names]
+
+
+def prompt(site: ModelSite, _: PromptAt, ask: PromptArguments) -> PromptView:
+    """A run of the model, read as words: computed by the worker, for any text.
+
+    Only the panels that are named are computed: `evolution`, what the stream would predict after each step;
+    `attention` of every head; `patterns` and messages of every head at one position, or with `rows=tokens` of every
+    token of the text at one head; the most active `neurons`; `coverage`, the paper's R_k; `attribution`, what heads
+    and neurons added to the logit of a `token`. `neuron` and `head` choose one of the layer to tell more of. `off` and
+    `set` change the run; `untouched` is then the prediction without. A text that is too long for an address as it is
+    goes by POST, as the field `text` of a form, and gets one with `z`."""
+    fields = _run(site, ask, site.answers[0]) if site.answers else _form(site)
+    return PromptView(
+        model=site.index.manifest.model,
+        build=site.index.manifest.build,
+        minus=minus_of(site.index),
+        panel=",".join(ask.panel),
+        convention=ask.convention,
+        lens=ask.lens,
+        rows=ask.rows,
+        changes=[change_of(change) for change in ask.changes],
+        **fields,
+    )
+
+
+def _run(site: ModelSite, ask: PromptArguments, answer: PromptAnswer) -> dict[str, Any]:
+    """Return the answer with words beside ids, neurons and heads. Hubs that are left out are skipped among the first
+    tokens of neurons, and take no place among the k of patterns."""
+    fields: dict[str, Any] = {**put_words(answer, site.index.tokens.texts)}
+    lists = FirstLists.of(site.index, ask.lens, fields.pop("lists"), site.hubs(ask.lens))
+    for panel in PANELS.values():
+        panel.add_lists(fields, lists, ask)
+    # The head of a table of tokens is the first, unless another was asked about.
+    head = 0 if ask.head is None and ask.rows == "tokens" and "patterns" in ask.panel else ask.head
+    return {**fields, "text": ask.text, "head": head}
+
+
+def _form(site: ModelSite) -> dict[str, Any]:
+    """The page that asks for a text."""
+    nowhere = {"position": None, "layer": None, "head": None}
+    nothing: dict[str, Any] = {"tokens": [], "prediction": [], "untouched": []}
+    return {"text": "", "predicts": site.index.shape.predicts, **nowhere, **nothing}
+
+
+def asks(site: ModelSite, _: PromptAt, ask: PromptArguments) -> list[PromptAsk]:
+    """The run; none while there is no text. A difference has a page that leads to its two models, and nothing else."""
+    if site.format != "html":
+        check_can_run(site.index)
+    if not ask.text and site.format == "events":
+        raise BadRequest("there is no text: give it as text=")
+    if not ask.text or site.index.stored.difference:
+        return []
+    spare = LOOKED_AT if site.hide_hubs and "patterns" in ask.panel else 0
+    fields = {name: getattr(ask, name) for name in PromptArguments.model_fields}
+    return [PromptAsk(**fields, spare=spare, unbuilt=unbuilt(site.index, ask.lens))]
+
+
+def formats_of(site: ModelSite, ask: PromptArguments) -> tuple[str, ...]:
+    """What the page leads to."""
+    if site.index.stored.difference:
+        return ()
+    if any(panel.has_text for panel in _panels(ask.panel)):
+        return (*FORMATS, *TEXT_FORMATS)
+    if site.format in TEXT_FORMATS:
+        named = [panel.name for panel in PANELS.values() if panel.has_text]
+        raise NotFound(
+            f"a run has .{site.format} of its {' and '.join(named)} only: add panel={named[0]}. "
+            "There is .json and .csv of all"
+        )
+    return FORMATS
+
+
+PROMPT = Page(
+    name="prompt", title="", at=PromptAt, arguments=PromptQuery, view=PromptView, make=prompt, asks=asks, is_live=True,
+    formats_of=formats_of, has_events=True,
+    stages={"run": "running the model", **{panel.name: panel.working or panel.name for panel in PANELS.values()}},
+)  # fmt: skip

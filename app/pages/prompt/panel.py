@@ -1,0 +1,74 @@
+"""What the page must know of a panel of a run: its tab, its tables for people, and its rows of the run's one long table
+for programs, which has a row for every number and says where each belongs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from lexiscope.app.formats.table import Column, Kind, Table
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import Token
+from lexiscope.precompute.live.wire.answers import PanelName
+from lexiscope.precompute.live.wire.asks import PromptArguments
+
+if TYPE_CHECKING:
+    from lexiscope.app.pages.prompt.page import PromptView
+
+Record = dict[str, Any]  # the columns that a row has
+FIELDS = {"cosine": "score"}  # measures that an entry has under another name
+
+
+def _column(name: str, kind: Kind = "text") -> Column:
+    return Column(name, kind, get=lambda record: record.get(name))
+
+
+COLUMNS = (
+    _column("panel"),
+    _column("layer"),
+    _column("part"),  # of a layer, what the stream has come through; of a neuron, which vector; of coverage, the kind
+    _column("head"),
+    _column("neuron"),
+    _column("position"),
+    _column("to_position"),  # that the head looks at from there
+    _column("end"),
+    _column("rank"),
+    _column("token", "token"),
+    _column("measure"),  # what the value is
+    _column("value"),
+)
+
+
+def _nothing(*_: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Panel:
+    """A panel; its template is `_prompt_{name}.html`."""
+
+    name: PanelName
+    title: str  # of its tab
+    working: str = ""  # what visitors read while the worker computes it; the name if it takes no time
+    rows: Callable[["PromptView"], Iterable[Record]]  # of the table for programs
+    says_nothing_of: tuple[str, ...] = ("convention", "lens")  # only patterns have a convention, stored lists a lens
+    tables: Callable[["PromptView"], list[Table]]  # for people, where there is no page with charts: in a notebook
+    has_text: bool = False  # these tables leave the site, too, as Markdown and LaTeX
+    has_lists: bool = False  # of tokens by score, from which hubs may be left out
+    # Puts what the index stores beside what the worker answered: the fields of the answer are changed.
+    add_lists: Callable[[dict[str, Any], FirstLists, PromptArguments], None] = _nothing
+
+    def table(self, view: "PromptView") -> Table:
+        return Table("", COLUMNS, self.rows(view), "programs", self.says_nothing_of)
+
+
+def listed(where: Record, entries: Iterable[Token] | None, measure: str | None = None) -> Iterator[Record]:
+    """Yield a row for each entry; none of a list that is not stored."""
+    for rank, entry in enumerate(entries or (), 1):
+        value = {"measure": measure, "value": entry[FIELDS.get(measure, measure)]} if measure else {}  # type: ignore[literal-required]
+        yield {**where, "rank": entry.get("rank", rank), "token": entry, **value}
+
+
+def token_at(view: "PromptView", position: int | None) -> str:
+    """The token at a position, as people read it."""
+    return "" if position is None else visible(view.tokens[position]["token"])

@@ -1,0 +1,15 @@
+"""The panels of a run, in the order of their tabs."""
+
+from collections.abc import Mapping
+
+from lexiscope.app.pages.prompt.attention import ATTENTION
+from lexiscope.app.pages.prompt.attribution import ATTRIBUTION
+from lexiscope.app.pages.prompt.coverage import COVERAGE
+from lexiscope.app.pages.prompt.evolution import EVOLUTION
+from lexiscope.app.pages.prompt.neurons import NEURONS
+from lexiscope.app.pages.prompt.panel import Panel
+from lexiscope.app.pages.prompt.patterns import PATTERNS
+
+PANELS: Mapping[str, Panel] = {
+    panel.name: panel for panel in (EVOLUTION, ATTENTION, PATTERNS, NEURONS, COVERAGE, ATTRIBUTION)
+}

@@ -1,0 +1,107 @@
+"""The panel `patterns`: what heads look for and carry, in McCormick's tables: all heads of a layer at one token of a
+text, or all tokens of it at one head."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
+from lexiscope.app.views.first_tokens import FirstLists
+from lexiscope.precompute.live.wire.answers import HeadPattern, Look, ScoredToken, TokenPattern
+from lexiscope.precompute.live.wire.asks import PromptArguments
+
+if TYPE_CHECKING:
+    from lexiscope.app.pages.prompt.page import PromptView
+
+_SIDES = (
+    Column("pattern", "words", heading="looks for"),
+    Column("looks_at", "token", heading="looks at"),
+    Column("weight", "number", heading="weight"),
+)
+_OTHER_SIDES = (
+    Column("found_by", "words", heading="is found by"),
+    Column("message", "words", heading="sends"),
+)
+HEAD_COLUMNS = (
+    Column("head", "number"),
+    *_SIDES,
+    Column("sent", "words", heading="is sent from there"),
+    *_OTHER_SIDES,
+)
+TOKEN_COLUMNS = (
+    Column("position", "number"),
+    Column("token", "token"),
+    *_SIDES,
+    *_OTHER_SIDES,
+)
+
+
+def without_spare(answer: dict[str, Any], lists: FirstLists, ask: PromptArguments) -> None:
+    """Cut every list to k tokens, beside the hubs that will be left out: more were asked for in their place."""
+
+    def cut(tokens: list[ScoredToken]) -> list[ScoredToken]:
+        kept = [rank for rank, token in enumerate(tokens, 1) if token["id"] not in lists.hubs]
+        return tokens[: kept[ask.k - 1]] if len(kept) >= ask.k else tokens
+
+    for row in (*(answer.get("patterns") or ()), *(answer.get("patterns_by_token") or ())):
+        for name in ("pattern", "found_by", "message"):
+            row[name] = cut(row[name])
+        for message in row.get("messages", ()):
+            message["tokens"] = cut(message["tokens"])
+
+
+def rows(view: "PromptView") -> Iterator[Record]:
+    for head in view.patterns or ():
+        where: Record = {"layer": view.layer, "position": view.position, "head": head["head"]}
+        yield from _sides(where, head)
+        for message in head["messages"]:
+            sent = {"panel": "messages", **where, "to_position": message["position"]}
+            yield {**sent, "measure": "weight", "value": message["weight"]}
+            yield from listed(sent, message["tokens"], "score")
+    for token in view.patterns_by_token or ():
+        where = {"layer": view.layer, "position": token["position"], "head": view.head}
+        yield from _sides(where, token)
+        look, panel = token["looks_at"], {"panel": "patterns", **where}
+        yield {**panel, "to_position": look["position"], "measure": "weight", "value": look["weight"]}
+
+
+def _sides(where: Record, lists: HeadPattern | TokenPattern) -> Iterator[Record]:
+    """What a position looks for, is found by and sends; and from where it is looked at most: that position attends."""
+    yield from listed({"panel": "patterns", **where}, lists["pattern"], "score")
+    yield from listed({"panel": "found_by", **where}, lists["found_by"], "score")
+    if look := lists["found_from"]:
+        ends = {"position": look["position"], "to_position": where["position"]}
+        yield {"panel": "found_by", **where, **ends, "measure": "weight", "value": look["weight"]}
+    yield from listed({"panel": "message", **where}, lists["message"], "score")
+
+
+def tables(view: "PromptView") -> list[Table]:
+    """Which of both there is. Of the positions that a head looks at, the one that it looks at most."""
+    how = f"{view.convention}, {view.lens}"
+    shown = []
+    if view.patterns is not None and view.position is not None:
+        at = f"{token_at(view, view.position)}, position {view.position}"
+        title = f"{view.model}, heads of layer {view.layer} at {at} ({how})"
+        heads = [
+            {**head, **_looks(view, head["messages"][0]), "sent": head["messages"][0]["tokens"]}
+            for head in view.patterns
+        ]
+        shown.append(Table(title, HEAD_COLUMNS, heads, "people"))
+    if view.patterns_by_token is not None:
+        title = f"{view.model}, L{view.layer}H{view.head} at every token ({how})"
+        tokens = [
+            {**token, **_looks(view, token["looks_at"]), "token": view.tokens[token["position"]]}
+            for token in view.patterns_by_token
+        ]
+        shown.append(Table(title, TOKEN_COLUMNS, tokens, "people"))
+    return shown
+
+
+def _looks(view: "PromptView", look: Look) -> dict[str, Any]:
+    return {"looks_at": view.tokens[look["position"]], "weight": look["weight"]}
+
+
+PATTERNS = Panel(
+    name="patterns", title="Patterns and messages", working="reading the heads", rows=rows, says_nothing_of=(),
+    tables=tables, has_text=True, has_lists=True, add_lists=without_spare,
+)  # fmt: skip
