@@ -18,6 +18,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 import lexiscope.app.cli
@@ -183,4 +184,4 @@ def _pause_when_said(text: str, log: Path) -> None:
             paused = True
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    Console.print = print_and_pause  # type: ignore[method-assign, assignment]
+    pytest.MonkeyPatch().setattr(Console, "print", print_and_pause)
