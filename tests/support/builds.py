@@ -114,7 +114,8 @@ class Child:
         """Send a signal to the command where it pauses, which goes on with it."""
         self.wait_until_paused()
         os.kill(self.pid, number)
-        os.kill(self.pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # SIGKILL needs no SIGCONT
+            os.kill(self.pid, signal.SIGCONT)
 
     def ended(self, seconds: float = 180) -> int:
         self.process.join(seconds)
