@@ -18,6 +18,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 import lexiscope.app.commands.cli
@@ -113,7 +114,8 @@ class Child:
         """Send a signal to the command where it pauses, which goes on with it."""
         self.wait_until_paused()
         os.kill(self.pid, number)
-        os.kill(self.pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):  # SIGKILL needs no SIGCONT
+            os.kill(self.pid, signal.SIGCONT)
 
     def ended(self, seconds: float = 180) -> int:
         self.process.join(seconds)
@@ -183,4 +185,4 @@ def _pause_when_said(text: str, log: Path) -> None:
             paused = True
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    Console.print = print_and_pause  # type: ignore[method-assign, assignment]
+    pytest.MonkeyPatch().setattr(Console, "print", print_and_pause)
