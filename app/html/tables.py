@@ -37,7 +37,7 @@ def html(
 
     A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
     rows whose keys are `marked` get a dot. By the names of columns, `heads` has what stands after a heading, `cells`
-    macros that write cells, or what stands after an address. Without rows, `empty` is said."""
+    macros that write cells. Without rows, `empty` is said."""
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
@@ -79,7 +79,7 @@ def _head(column: Column, rows: Sequence[Row], after: str) -> str:
     if column.kind == "rank":
         return f'<th scope="col"><abbr{says}>{escape(column.page_title)}</abbr>'
     is_number = column.kind in _NUMBERS or (column.kind == "address" and rows and _is_number(column.value(rows[0])))
-    aligned = ' class="n"' if is_number else ""
+    aligned = ' class="n"' if is_number or column.css == "n" else ""
     return f'<th scope="col"{aligned}{says}>{escape(column.page_title)}{after}'
 
 
@@ -100,7 +100,7 @@ def _cell(
     value, link = column.value, column.link
     label = f' data-label="{escape(column.page_title)}"' if is_card else ""
     if column.kind == "address":
-        return lambda row: _address(value(row), link(row) if link else "", macro(row) if macro else "")
+        return lambda row: _address(value(row), column.format, link(row) if link else "", macro and macro(row))
     css = column.css or ("n" if column.kind in _NUMBERS else "")
     start = f'<td class="{css}"{label}>' if css else f"<td{label}>"
     if macro:
@@ -129,8 +129,9 @@ def _number(value: float | None, format: str) -> str:
     return f"{value:{format}}" if format else str(value) if isinstance(value, int) else number(value)
 
 
-def _address(value: Any, link: str, after: Any) -> str:
-    """The name of a row, which links to its page."""
+def _address(value: Any, format: str, link: str, written: Any) -> str:
+    """The name of a row, which links to its page; or what a macro has written of it."""
     aligned = ' class="n"' if _is_number(value) else ""
-    shown = escape_text(value)
-    return f'<th scope="row"{aligned}>' + (f'<a href="{escape(link)}">{shown}</a>' if link else shown) + str(after)
+    shown = escape_text(f"{value:{format}}" if format else value)
+    linked = f'<a href="{escape(link)}">{shown}</a>' if link else shown
+    return f'<th scope="row"{aligned}>{linked if written is None else written}'
