@@ -14,6 +14,7 @@ from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
 from lexiscope.app.html.tokens import chips
 from lexiscope.app.views.difference import change_text
 
+Macro = Callable[[Row, str], Any]
 Cell = Callable[[Row], str]  # writes the cell of a row, or "" if an earlier cell takes its place
 
 _NUMBERS = ("number", "ratio", "change")
@@ -30,14 +31,14 @@ def html(
     row_id: str = "",
     marked: Container[Any] = (),
     heads: Mapping[str, Markup] | None = None,
-    cells: Mapping[str, Callable[[Row], Any]] | None = None,
+    cells: Mapping[str, Macro] | None = None,
     empty: str | Markup = "",
 ) -> Markup:
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
     A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
     rows whose keys are `marked` get a dot. By the names of columns, `heads` has what stands after a heading, `cells`
-    macros that write cells. Without rows, `empty` is said."""
+    macros of a row and a column's name that write cells. Without rows, `empty` is said."""
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
@@ -93,24 +94,27 @@ def _cell(
     model: str,
     lens: str,
     peak: float | None,
-    macro: Callable[[Row], Any] | None,
+    macro: Macro | None,
     is_card: bool,
 ) -> Cell:
     """How the cells of a column are written. A table of cards names its columns in every cell, for narrow screens."""
     value, link = column.value, column.link
     label = f' data-label="{escape(column.page_title)}"' if is_card else ""
     if column.kind == "address":
-        return lambda row: _address(value(row), column.format, link(row) if link else "", macro and macro(row))
+        return lambda row: _address(
+            value(row), column.format, link(row) if link else "", macro and macro(row, column.name)
+        )
     css = column.css or ("n" if column.kind in _NUMBERS else "")
     start = f'<td class="{css}"{label}>' if css else f"<td{label}>"
+    if column.kind == "ratio":
+        written = (lambda row: macro(row, column.name)) if macro else lambda row: ratio(value(row))
+        return lambda row: f'<td class="n"{label} data-heat="{heat(value(row))}">{written(row)}'
     if macro:
-        return lambda row: f"{start}{macro(row)}"
+        return lambda row: f"{start}{macro(row, column.name)}"
     match column.kind:
         case "score":
             longest = largest(value(row) for row in rows) if peak is None else peak
             return lambda row: f'<td data-bar="{bar(value(row), longest)}">{score(value(row), longest)}'
-        case "ratio":
-            return lambda row: f'<td class="n"{label} data-heat="{heat(value(row))}">{ratio(value(row))}'
         case "change":
             return lambda row: start + change_text(value(row))
         case "token":
