@@ -58,7 +58,7 @@ def html(
         written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
         for at, write in enumerate(writers):
             if (instead := columns[at].instead) and (why := instead(row)):
-                written.append(f'<td colspan="{len(columns) - at}" class="none">{escape_text(why)}')
+                written.append(f'<td colspan="{len(columns) - at}" class="none">{_ticked(why)}')
                 break
             written.append(write(row))
         written.append("\n")
@@ -76,12 +76,21 @@ def escape_text(text: Any) -> str:
 
 
 def _head(column: Column, rows: Sequence[Row], after: str) -> str:
-    says = f' title="{escape(tip(column.tip))}"' if column.tip else ""
+    explained = column.tip if " " in column.tip else column.tip and tip(column.tip)
+    says = f' title="{escape(explained)}"' if explained else ""
     if column.kind == "rank":
         return f'<th scope="col"><abbr{says}>{escape(column.page_title)}</abbr>'
     is_number = column.kind in _NUMBERS or (column.kind == "address" and rows and _is_number(column.value(rows[0])))
     aligned = ' class="n"' if is_number or column.css == "n" else ""
     return f'<th scope="col"{aligned}{says}>{escape(column.page_title)}{after}'
+
+
+def _ticked(text: str) -> str:
+    """Text in which `this` is code; not if a tick has no partner."""
+    pieces = escape(text).split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    return "".join(f"<code>{piece}</code>" if at % 2 else piece for at, piece in enumerate(pieces))
 
 
 def _is_number(value: Any) -> bool:
@@ -98,12 +107,10 @@ def _cell(
     is_card: bool,
 ) -> Cell:
     """How the cells of a column are written. A table of cards names its columns in every cell, for narrow screens."""
-    value, link = column.value, column.link
+    value = column.value
     label = f' data-label="{escape(column.page_title)}"' if is_card else ""
     if column.kind == "address":
-        return lambda row: _address(
-            value(row), column.format, link(row) if link else "", macro and macro(row, column.name)
-        )
+        return lambda row: _address(column, row, macro and macro(row, column.name))
     css = column.css or ("n" if column.kind in _NUMBERS else "")
     start = f'<td class="{css}"{label}>' if css else f"<td{label}>"
     if column.kind == "ratio":
@@ -133,9 +140,12 @@ def _number(value: float | None, format: str) -> str:
     return f"{value:{format}}" if format else str(value) if isinstance(value, int) else number(value)
 
 
-def _address(value: Any, format: str, link: str, written: Any) -> str:
+def _address(column: Column, row: Row, written: Any) -> str:
     """The name of a row, which links to its page; or what a macro has written of it."""
+    value = column.value(row)
     aligned = ' class="n"' if _is_number(value) else ""
-    shown = escape_text(f"{value:{format}}" if format else value)
-    linked = f'<a href="{escape(link)}">{shown}</a>' if link else shown
-    return f'<th scope="row"{aligned}>{linked if written is None else written}'
+    if written is None:
+        written = escape_text(f"{value:{column.format}}" if column.format else value)
+        if column.link:
+            written = f'<a href="{escape(column.link(row))}">{written}</a>'
+    return f'<th scope="row"{aligned}>{written}'

@@ -27,10 +27,8 @@ def run_table(a: str, b: str, run: dict[str, Any]) -> Table:
     """One run for a page: a row for each state that B was given, with its control if there is one."""
     columns = [Column("state", "address", heading=f"state of {a}"), _share("accuracy"), Column("loss", "number")]
     if run["identity"]:
-        columns += [
-            _share("accuracy_without", "without the kernel"),
-            Column("loss_without", "number", heading="its loss"),
-        ]
+        columns.append(_share("accuracy_without", "without the kernel"))
+        columns.append(Column("loss_without", "number", heading="its loss"))
     names = {"embedding": "embedding", "own": f"{b} by itself", "chance": "chance"}
     rows = [{**row, "state": names.get(row["state"], f"after {row['state']}")} for row in _measured(run)]
     return Table("", tuple(columns), rows)
