@@ -237,9 +237,11 @@ def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
 
 
 def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
-    table = _blank_table()
+    table, rows = _blank_table(), list(rows)
     for column in columns:
-        number = column.kind in ("number", "rank", "score")
+        number = column.kind in ("number", "rank", "score", "change")
+        if column.kind == "address":
+            number = all(isinstance(column.value(row), int) for row in rows)
         table.add_column(Text(column.title), justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_text(column, row), "cyan" if column.kind == "token" else "") for column in columns))

@@ -39,7 +39,7 @@ class Column:
     audience: Audience = "everybody"
     count: int = 0  # of the tokens, as columns of CSV
     page_heading: str = ""  # on a page of the site, if it has more to say
-    tip: str = ""  # the word of the glossary that explains it on a page
+    tip: str = ""  # the word of the glossary that explains it on a page, or a sentence that does
     sort: str = ""  # what `sort` is called in an address that sorts by it
     digits: int = 3  # after the point, on a page
     css: str = ""  # the class of its cells on a page

@@ -14,6 +14,7 @@ from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
 from lexiscope.app.html.tokens import chips
 from lexiscope.app.views.difference import change_text
 
+Macro = Callable[[Row, str], Any]
 Cell = Callable[[Row], str]  # writes the cell of a row, or "" if an earlier cell takes its place
 
 _NUMBERS = ("number", "ratio", "change")
@@ -30,14 +31,14 @@ def html(
     row_id: str = "",
     marked: Container[Any] = (),
     heads: Mapping[str, Markup] | None = None,
-    cells: Mapping[str, Callable[[Row], Any]] | None = None,
+    cells: Mapping[str, Macro] | None = None,
     empty: str | Markup = "",
 ) -> Markup:
     """Write a table; its tokens link to the pages of a `model` and `lens`.
 
     A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
     rows whose keys are `marked` get a dot. By the names of columns, `heads` has what stands after a heading, `cells`
-    macros that write cells, or what stands after an address. Without rows, `empty` is said."""
+    macros of a row and a column's name that write cells. Without rows, `empty` is said."""
     columns = table.columns_for("people")
     rows = list(table.rows)
     writers = [
@@ -57,7 +58,7 @@ def html(
         written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
         for at, write in enumerate(writers):
             if (instead := columns[at].instead) and (why := instead(row)):
-                written.append(f'<td colspan="{len(columns) - at}" class="none">{escape_text(why)}')
+                written.append(f'<td colspan="{len(columns) - at}" class="none">{_ticked(why)}')
                 break
             written.append(write(row))
         written.append("\n")
@@ -75,12 +76,21 @@ def escape_text(text: Any) -> str:
 
 
 def _head(column: Column, rows: Sequence[Row], after: str) -> str:
-    says = f' title="{escape(tip(column.tip))}"' if column.tip else ""
+    explained = column.tip if " " in column.tip else column.tip and tip(column.tip)
+    says = f' title="{escape(explained)}"' if explained else ""
     if column.kind == "rank":
         return f'<th scope="col"><abbr{says}>{escape(column.page_title)}</abbr>'
     is_number = column.kind in _NUMBERS or (column.kind == "address" and rows and _is_number(column.value(rows[0])))
-    aligned = ' class="n"' if is_number else ""
+    aligned = ' class="n"' if is_number or column.css == "n" else ""
     return f'<th scope="col"{aligned}{says}>{escape(column.page_title)}{after}'
+
+
+def _ticked(text: str) -> str:
+    """Text in which `this` is code; not if a tick has no partner."""
+    pieces = escape(text).split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    return "".join(f"<code>{piece}</code>" if at % 2 else piece for at, piece in enumerate(pieces))
 
 
 def _is_number(value: Any) -> bool:
@@ -93,24 +103,25 @@ def _cell(
     model: str,
     lens: str,
     peak: float | None,
-    macro: Callable[[Row], Any] | None,
+    macro: Macro | None,
     is_card: bool,
 ) -> Cell:
     """How the cells of a column are written. A table of cards names its columns in every cell, for narrow screens."""
-    value, link = column.value, column.link
+    value = column.value
     label = f' data-label="{escape(column.page_title)}"' if is_card else ""
     if column.kind == "address":
-        return lambda row: _address(value(row), link(row) if link else "", macro(row) if macro else "")
+        return lambda row: _address(column, row, macro and macro(row, column.name))
     css = column.css or ("n" if column.kind in _NUMBERS else "")
     start = f'<td class="{css}"{label}>' if css else f"<td{label}>"
+    if column.kind == "ratio":
+        written = (lambda row: macro(row, column.name)) if macro else lambda row: ratio(value(row))
+        return lambda row: f'<td class="n"{label} data-heat="{heat(value(row))}">{written(row)}'
     if macro:
-        return lambda row: f"{start}{macro(row)}"
+        return lambda row: f"{start}{macro(row, column.name)}"
     match column.kind:
         case "score":
             longest = largest(value(row) for row in rows) if peak is None else peak
             return lambda row: f'<td data-bar="{bar(value(row), longest)}">{score(value(row), longest)}'
-        case "ratio":
-            return lambda row: f'<td class="n"{label} data-heat="{heat(value(row))}">{ratio(value(row))}'
         case "change":
             return lambda row: start + change_text(value(row))
         case "token":
@@ -129,8 +140,12 @@ def _number(value: float | None, format: str) -> str:
     return f"{value:{format}}" if format else str(value) if isinstance(value, int) else number(value)
 
 
-def _address(value: Any, link: str, after: Any) -> str:
-    """The name of a row, which links to its page."""
+def _address(column: Column, row: Row, written: Any) -> str:
+    """The name of a row, which links to its page; or what a macro has written of it."""
+    value = column.value(row)
     aligned = ' class="n"' if _is_number(value) else ""
-    shown = escape_text(value)
-    return f'<th scope="row"{aligned}>' + (f'<a href="{escape(link)}">{shown}</a>' if link else shown) + str(after)
+    if written is None:
+        written = escape_text(f"{value:{column.format}}" if column.format else value)
+        if column.link:
+            written = f'<a href="{escape(column.link(row))}">{written}</a>'
+    return f'<th scope="row"{aligned}>{written}'

@@ -22,7 +22,7 @@ from lexiscope.app.pages.comparison.sentence import (
     sentence_of,
     sentence_table,
 )
-from lexiscope.app.pages.comparison.stitching import stitching_table
+from lexiscope.app.pages.comparison.stitching import run_table, stitching_table
 from lexiscope.app.pages.comparison.strongest import MatchedVectors, strongest_matches, strongest_table
 from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite
 from lexiscope.app.views.difference import Minus, public_minus
@@ -134,6 +134,9 @@ class ComparisonView(View):
     def map_figure(self) -> MapFigure:
         """The maps of all kinds, as a figure."""
         return figure(self.kinds, *(side.n_layers for side in self.models))
+
+    def run_table(self, run: dict[str, Any]) -> Table:
+        return run_table(self.a, self.b, run)
 
     def sources(self) -> str:
         return f"weights {' and '.join(side.weights_sha256[:12] for side in self.models)}, comparison {self.build}"

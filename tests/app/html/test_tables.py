@@ -69,10 +69,10 @@ def test_one_cell_may_take_the_place_of_the_others() -> None:
         Column("n", "number", instead=lambda row: row["why"]),
         Column("o", "number"),
     )
-    rows = [{"name": "a", "why": "", "n": 1, "o": 2}, {"name": "b", "why": "<none>", "n": None, "o": None}]
+    rows = [{"name": "a", "why": "", "n": 1, "o": 2}, {"name": "b", "why": "<none>: `run` it", "n": None, "o": None}]
     written = html(
-        Table("", columns, rows), "grid", "hidden", cells={"o": lambda row: Markup("<b>{}</b>").format(row["o"])}
+        Table("", columns, rows), "grid", "hidden", cells={"o": lambda row, _: Markup("<b>{}</b>").format(row["o"])}
     )
     assert '<caption class="u">hidden</caption>' in written
     assert '<tr><th scope="row"><a href="/m?a=a&amp;b">a</a><td class="n">1<td class="n"><b>2</b>' in written
-    assert '<td colspan="2" class="none">&lt;none&gt;' in written
+    assert '<td colspan="2" class="none">&lt;none&gt;: <code>run</code> it' in written
