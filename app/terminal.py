@@ -14,14 +14,13 @@ from rich.text import Text
 from lexiscope.app.formats.pair_tables import pair_columns
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Row, Table, beside, ranked, token_texts
 from lexiscope.app.library.comparisons import ComparisonCard
+from lexiscope.app.lists.difference import size_text
+from lexiscope.app.lists.similarity import Shuffled
+from lexiscope.app.lists.vectors import Vector
+from lexiscope.app.lists.view import Token, View, ViewOfModel, visible
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
 from lexiscope.app.pages.seeds import SeedRankingView
-from lexiscope.app.views.difference import size_text
-from lexiscope.app.views.similarity import Shuffled
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token, View, ViewOfModel
-from lexiscope.app.views.vectors import Vector
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.plain_text import file_size, plain

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lexiscope.app.addresses import is_reserved
+from lexiscope.app.urls import is_reserved
 from lexiscope.precompute.errors import BadWeights, BuildError, IndexFault, IndexMissing, WeightsError
 
 if TYPE_CHECKING:

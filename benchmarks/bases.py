@@ -1,5 +1,5 @@
 """Whether the singular directions of heads read better than subheads, over all heads of the demo: by the measure of the
-head page (app/views/direction_coherence.py). A head's subheads are an arbitrary basis of what it does, so a third one
+head page (app/lists/direction_coherence.py). A head's subheads are an arbitrary basis of what it does, so a third one
 stands beside them: subheads turned by a random rotation, the same for both sides."""
 
 from collections.abc import Iterator
@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from lexiscope.app.views.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
-from lexiscope.app.views.readable import SAME, readable
+from lexiscope.app.lists.direction_coherence import BEST, FIRST, direction_coherence, subhead_coherence
+from lexiscope.app.lists.readable import SAME, readable
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.project.coherence import DEPTH, Directions, coherence, hubs
 from lexiscope.precompute.project.embedding import Embedding

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figures import Figure
-from lexiscope.app.views.tokens import TokenPair
+from lexiscope.app.lists.view import TokenPair
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import MATRICES

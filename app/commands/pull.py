@@ -34,7 +34,7 @@ from lexiscope.precompute.errors import TravelError
 def run(args: argparse.Namespace) -> None:
     check_folder(args.data)
     with exit_on_signals(GOES_ON.format("layers")):
-        from lexiscope.app.addresses import is_reserved
+        from lexiscope.app.urls import is_reserved
         from lexiscope.precompute.travel.published import open_published
         from lexiscope.precompute.travel.pull import PullOptions, PullProgress, pull
         from lexiscope.precompute.travel.pulled_record import unfinished_commit

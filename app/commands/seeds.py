@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _first_tokens(index: "Index", model: "Parameters", ranked: "list[Ranked]", lens: str) -> "list[FirstTokens]":
     """Return the first tokens of results in layers that are not built, made from the weights."""
-    from lexiscope.app.views.first_tokens import unbuilt
+    from lexiscope.app.lists.first_tokens import unbuilt
     from lexiscope.precompute.live.first_tokens import ListEnd, first_tokens
     from lexiscope.precompute.live.words import Vocabulary
 

@@ -8,7 +8,7 @@ from lexiscope.app.commands.command import JSON, command, option, positive
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 
 if TYPE_CHECKING:
-    from lexiscope.app.views.tokens import View
+    from lexiscope.app.lists.view import View
     from lexiscope.precompute.index.index import Index
 
 # What follows a kind on the command line.
@@ -109,9 +109,9 @@ def _named(args: argparse.Namespace, index: "Index") -> tuple[str, dict[str, Any
     """Return the kind of what is asked for, what stands in the path of its page, and the arguments of a link."""
     from urllib.parse import parse_qsl
 
+    from lexiscope.app.lists.find_tokens import token_named
     from lexiscope.app.pages.find import page_at, page_of_text, pasted_model
     from lexiscope.app.pages.page import find_pages
-    from lexiscope.app.views.token_search import token_named
     from lexiscope.precompute.index.parameter_names import example_names, out_of_range
 
     first, *words = args.what

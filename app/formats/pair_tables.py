@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from lexiscope.app.formats.table import RANK, SCORE, Column, Table, constant, ranked
-from lexiscope.app.views.pair_lists import COLUMNS
-from lexiscope.app.views.tokens import TokenPair
+from lexiscope.app.lists.pair_lists import COLUMNS
+from lexiscope.app.lists.view import TokenPair
 
 
 def pair_columns(matrix: str) -> tuple[Column, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from lexiscope.app.views.tokens import Token, TokenPair
+from lexiscope.app.lists.view import Token, TokenPair
 
 Row = Any  # whatever the columns of its table can read: mostly a dict of a view
 

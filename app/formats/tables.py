@@ -6,7 +6,7 @@ from typing import Any
 from lexiscope.app.formats.csv_format import csv_chunks
 from lexiscope.app.formats.latex import as_latex
 from lexiscope.app.formats.text_formats import Source, as_markdown
-from lexiscope.app.views.tokens import View, ViewOfModel
+from lexiscope.app.lists.view import View, ViewOfModel
 from lexiscope.precompute.index.index import Index
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lexiscope.app.formats.table import Column, Row, Table, token_texts
-from lexiscope.app.views.token_text import visible
+from lexiscope.app.lists.view import visible
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ from typing import Any
 
 from lexiscope.app.html.line_chart import Level, Line, LineChart
 from lexiscope.app.html.numbers import HEAT_STEPS, percent
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token
+from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.live.wire.answers import CoverageRow, LayerTerms
 
 WINDOW = 24  # positions of a text that stand beside each other

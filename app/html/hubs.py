@@ -7,9 +7,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from lexiscope.app import addresses
-from lexiscope.app.views.hubs import hubs_of
-from lexiscope.app.views.tokens import Token
+from lexiscope.app import urls
+from lexiscope.app.lists.hubs import hubs_of
+from lexiscope.app.lists.view import Token
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 
@@ -28,12 +28,12 @@ class _PageHubs:
 def page_of(index: Index | None, query: dict[str, str]) -> Iterator[None]:
     """While a page is made: its index, and what all its links take along."""
     kept = {"hubs": query["hubs"]} if "hubs" in query else {}
-    on_page, in_links = _page.set(_PageHubs(index) if index else None), addresses.taken_along.set(kept)
+    on_page, in_links = _page.set(_PageHubs(index) if index else None), urls.taken_along.set(kept)
     try:
         yield
     finally:
         _page.reset(on_page)
-        addresses.taken_along.reset(in_links)
+        urls.taken_along.reset(in_links)
 
 
 def marked(lens: str) -> frozenset[int]:
@@ -59,7 +59,7 @@ def count(entries: Sequence[Any], lens: str) -> int:
 
 def unless_hidden(tokens: Sequence[Token], lens: str) -> list[Token]:
     """Tokens that a page names in its text: without hubs, if it hides them."""
-    hubs = marked(lens) if "hubs" in addresses.taken_along.get() else frozenset()
+    hubs = marked(lens) if "hubs" in urls.taken_along.get() else frozenset()
     return [token for token in tokens if token["id"] not in hubs]
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log, log10
 from typing import Any, Literal
 
-from lexiscope.app.views.similarity import TELLING
-from lexiscope.app.views.tokens import ScoredToken, TokenPair
+from lexiscope.app.lists.similarity import TELLING
+from lexiscope.app.lists.view import ScoredToken, TokenPair
 
 BAR_STEPS = 50
 HEAT_STEPS = 8

@@ -4,7 +4,7 @@ shows them. Without a lens they lead to the one that reads best."""
 from collections.abc import Mapping
 from typing import Any
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.grammar import write_layers
 
@@ -18,27 +18,27 @@ def first_layers(index: Index) -> str:
 def layer(index: Index, layer: int, lens: str = "") -> str:
     name, stored = index.manifest.model, index.stored
     if "ff_key" in stored.kinds or "ff_value" in stored.kinds:
-        return addresses.link("layer", name, layer, lens=_lens(index, lens))
-    return addresses.link("model", name, lens=_lens(index, lens))
+        return urls.link("layer", name, layer, lens=_lens(index, lens))
+    return urls.link("model", name, lens=_lens(index, lens))
 
 
 def neuron(index: Index, layer: int, neuron: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.neurons:
-        return addresses.link("neuron", name, layer, neuron, lens=_lens(index, lens))
-    return addresses.link("prompt", name, layer=layer, neuron=neuron, panel="neurons", lens=_lens(index, lens))
+        return urls.link("neuron", name, layer, neuron, lens=_lens(index, lens))
+    return urls.link("prompt", name, layer=layer, neuron=neuron, panel="neurons", lens=_lens(index, lens))
 
 
 def head(index: Index, layer: int, head: int, lens: str = "") -> str:
     name = index.manifest.model
     if index.stored.heads:
-        return addresses.link("head", name, layer, head, lens=_lens(index, lens))
-    return addresses.link("prompt", name, layer=layer, head=head, panel="attention,patterns", lens=_lens(index, lens))
+        return urls.link("head", name, layer, head, lens=_lens(index, lens))
+    return urls.link("prompt", name, layer=layer, head=head, panel="attention,patterns", lens=_lens(index, lens))
 
 
 def pairs(index: Index, layer: int, number: int, matrix: str, lens: str = "") -> str:
     if index.stored.pairs:
-        return addresses.link("pairs", index.manifest.model, layer, number, matrix, lens=_lens(index, lens))
+        return urls.link("pairs", index.manifest.model, layer, number, matrix, lens=_lens(index, lens))
     return head(index, layer, number, lens)
 
 
@@ -47,7 +47,7 @@ def vector(index: Index, vector: Mapping[str, Any], lens: str = "") -> str:
     if vector["head"] is None:
         return neuron(index, vector["layer"], vector["index"], lens)
     if index.stored.subheads if vector["direction"] is None else index.stored.directions:
-        return addresses.vector(index.manifest.model, vector, lens=_lens(index, lens))
+        return urls.vector(index.manifest.model, vector, lens=_lens(index, lens))
     return head(index, vector["layer"], vector["head"], lens)
 
 

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from lexiscope.app.formats.pair_tables import pair_groups, pair_list
 from lexiscope.app.formats.table import token_list
 from lexiscope.app.html import (
@@ -28,11 +28,12 @@ from lexiscope.app.html import (
 from lexiscope.app.html.assets import folder
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
-from lexiscope.app.views import difference, lengths
-from lexiscope.app.views import labels as label_pages
-from lexiscope.app.views.example_texts import example_texts
-from lexiscope.app.views.label_copy import as_label
-from lexiscope.app.views.token_text import visible
+from lexiscope.app.lists import checks as lengths
+from lexiscope.app.lists import difference
+from lexiscope.app.lists import labels as label_pages
+from lexiscope.app.lists.example_texts import example_texts
+from lexiscope.app.lists.labels import as_label
+from lexiscope.app.lists.view import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
 from lexiscope.precompute.index.parameter_names import example_names, matched_name, vector_name
@@ -72,9 +73,9 @@ class PageRequest:
         path, _, query = self.canonical.partition("?")
         _, slash, rest = path.removeprefix("/").partition("/")
         if rest.startswith("classifier"):
-            return addresses.link("model", model, lens=self.lens)
+            return urls.link("model", model, lens=self.lens)
         left_out = {name: None for name in ("map", "sort") if self.query.get(name, "").removeprefix("-") == "change"}
-        return addresses.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
+        return urls.turned(f"/{quote(model)}{slash}{rest}?{query}", **left_out)
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -118,7 +119,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "change": difference.change_text,
         "chips": tokens.chips,
         "heat": numbers.heat,
-        "help": addresses.help_page,
+        "help": urls.help_page,
         "html": tables.html,
         "largest": numbers.largest,
         "number": numbers.number,
@@ -165,8 +166,8 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "paper_lists": lists_of,
         "printed_number": printed_number,
         "ranges": ranges,
-        "turned": addresses.turned,
+        "turned": urls.turned,
         "vector_name": vector_name,
-        "url": addresses.Links(),
+        "url": urls.Links(),
     }
     return jinja

@@ -12,7 +12,7 @@ from lexiscope.app.formats.table import Column, Row, Table
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
 from lexiscope.app.html.tokens import chips
-from lexiscope.app.views.difference import change_text
+from lexiscope.app.lists.difference import change_text
 
 Macro = Callable[[Row, str], Any]
 Cell = Callable[[Row], str]  # writes the cell of a row, or "" if an earlier cell takes its place

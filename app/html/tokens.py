@@ -7,10 +7,9 @@ from html import escape
 
 from markupsafe import Markup
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from lexiscope.app.html.hubs import marked
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair
+from lexiscope.app.lists.view import ScoredToken, Token, TokenPair, visible
 from lexiscope.precompute.index.tokens import CONTINUES
 
 CUT = 9  # lists side by side have room for about as many characters
@@ -26,7 +25,7 @@ def chip(token: Token, model: str, lens: str = "dot", marks: bool = True) -> Mar
 
 def chips(tokens: Iterable[Token], model: str, lens: str = "dot", marks: bool = True) -> Markup:
     """Hubs have their mark, unless the tokens are of no list (`marks`): predictions of the model."""
-    path, query = _around_id(model, lens, addresses.taken_along.get().get("hubs"))
+    path, query = _around_id(model, lens, urls.taken_along.get().get("hubs"))
     plain_tag, hub_tag = f"{_TAG}{path}", f"{_HUB_TAG}{path}"
     hubs = marked(lens) if marks else ()
     return Markup(
@@ -47,7 +46,7 @@ def chip_text(token: Token) -> Markup:
 @lru_cache(256)
 def _around_id(model: str, lens: str, hubs: str | None) -> tuple[str, str]:
     """What stands before and after a token's id in the address of its page."""
-    path, mark, query = addresses.link("token", model, 0, lens=lens, hubs=hubs).partition("?")
+    path, mark, query = urls.link("token", model, 0, lens=lens, hubs=hubs).partition("?")
     return escape(path.removesuffix("0")), f'{escape(mark + query)}">'
 
 

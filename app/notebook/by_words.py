@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lexiscope.app.formats.table import Table
+from lexiscope.app.lists.view import visible
 from lexiscope.app.notebook import arguments
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import Shown
@@ -11,7 +12,6 @@ from lexiscope.app.notebook.source import AskedLens, Source
 from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.shape import Preset
 

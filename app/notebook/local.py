@@ -8,8 +8,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from lexiscope.app.addresses import is_reserved
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.find_tokens import token_named
+from lexiscope.app.lists.hubs import without_hubs
+from lexiscope.app.lists.view import Token, token_of
 from lexiscope.app.notebook.errors import needed_for, no_such_text
 from lexiscope.app.notebook.source import AskedLens
 from lexiscope.app.notebook.stored_seeds import stored_seeds_view
@@ -32,9 +34,7 @@ from lexiscope.app.pages.prompt.page import asks as asks_of_prompt
 from lexiscope.app.pages.search import SEARCH, SearchAt, SearchView
 from lexiscope.app.pages.seeds import SEEDS, SeedsAt, SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
-from lexiscope.app.views.hubs import without_hubs
-from lexiscope.app.views.token_search import token_named
-from lexiscope.app.views.tokens import Token, token_of
+from lexiscope.app.urls import is_reserved
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import TOKENIZER

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from lexiscope.app.formats.table import Table
+from lexiscope.app.lists.find_tokens import TOKEN_ID
 from lexiscope.app.notebook import arguments
 from lexiscope.app.notebook.arguments import ListLens, at, count, count_or_none
 from lexiscope.app.notebook.by_words import Search, Seeds, Token
@@ -14,7 +15,6 @@ from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.signatures import takes_fields_of
 from lexiscope.app.notebook.slices import Lists, pair_lists, vector_lists
 from lexiscope.app.notebook.source import AskedLens, Source
-from lexiscope.app.views.token_search import TOKEN_ID
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments

@@ -11,6 +11,9 @@ from lexiscope.app.formats.csv_format import table_rows
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.tables import about
+from lexiscope.app.lists.vectors import Vector
+from lexiscope.app.lists.view import Token as TokenDict
+from lexiscope.app.lists.view import TokenPair, ViewOfModel, visible
 from lexiscope.app.notebook import arguments, frames
 from lexiscope.app.notebook.arguments import at, count_or_none
 from lexiscope.app.notebook.show import Shown, as_text, view_text
@@ -18,10 +21,6 @@ from lexiscope.app.notebook.source import AskedLens, Source
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token as TokenDict
-from lexiscope.app.views.tokens import TokenPair, ViewOfModel
-from lexiscope.app.views.vectors import Vector
 from lexiscope.precompute.live.wire.fields import Lens, Matrix
 from lexiscope.precompute.shape import Preset
 

@@ -7,6 +7,7 @@ from typing import Any
 from lexiscope.app.formats.csv_format import table_rows
 from lexiscope.app.formats.table import Table
 from lexiscope.app.formats.tables import about
+from lexiscope.app.lists.view import Token, visible
 from lexiscope.app.notebook import frames
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import as_text
@@ -15,8 +16,6 @@ from lexiscope.app.pages.page import checked
 from lexiscope.app.pages.prompt import prediction
 from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.app.pages.prompt.panels import PANELS
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import Predicted
 from lexiscope.precompute.live.wire.asks import PromptArguments

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from lexiscope.app.lists.view import Token
 from lexiscope.app.notebook.errors import NeedsIndex, no_such_text
 from lexiscope.app.notebook.site import Site
 from lexiscope.app.notebook.source import AskedLens
-from lexiscope.app.packed_text import pack
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
@@ -16,7 +16,7 @@ from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.app.pages.search import LONGEST, SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.tokens import Token
+from lexiscope.app.urls import pack
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import text_surface

@@ -12,9 +12,8 @@ from rich.console import Console
 from lexiscope.app.formats.table import Column, Row, Table, token_texts
 from lexiscope.app.html.assets import folder
 from lexiscope.app.html.numbers import number
+from lexiscope.app.lists.view import View, visible
 from lexiscope.app.terminal import print_tables, print_view
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import View
 
 TEXT_COLUMNS = 120  # characters in a line of text
 MOST_ROWS = 25  # of a table that is shown; frames have all of them

@@ -4,6 +4,7 @@ are such sources, and nobody who asks one can tell them apart, but for the error
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
+from lexiscope.app.lists.view import Token
 from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
@@ -11,7 +12,6 @@ from lexiscope.app.pages.prompt.page import PromptView
 from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.tokens import Token
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.asks import PromptArguments
 from lexiscope.precompute.live.wire.fields import Lens, Matrix

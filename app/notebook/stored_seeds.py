@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.first_tokens import FirstLists
 from lexiscope.app.pages.seeds import SeedsView, listing, terms_used
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.first_tokens import FirstLists
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup import look_up_token

@@ -7,12 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Table, beside, constant, ranked
+from lexiscope.app.lists.checks import VECTOR_ENTRIES, finite, list_length
+from lexiscope.app.lists.difference import minus_of, relative
+from lexiscope.app.lists.vectors import Vector
+from lexiscope.app.lists.view import ViewOfModel, scored_tokens
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
-from lexiscope.app.views.checks import finite, list_length
-from lexiscope.app.views.difference import minus_of, relative
-from lexiscope.app.views.lengths import VECTOR_ENTRIES
-from lexiscope.app.views.tokens import ViewOfModel, scored_tokens
-from lexiscope.app.views.vectors import Vector
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
 

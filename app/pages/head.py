@@ -9,20 +9,17 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.addresses import link
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
 from lexiscope.app.html.numbers import percent
-from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
-from lexiscope.app.views.checks import check_number, finite
-from lexiscope.app.views.difference import Change, matrix_change, minus_of, vector_changes
-from lexiscope.app.views.direction_coherence import BEST, direction_coherence, subhead_coherence
-from lexiscope.app.views.hubs import LOOKED_AT, first_kept
-from lexiscope.app.views.label_copy import LabelEntry, pairs_entry
-from lexiscope.app.views.labels import LABELS, ShownLabel, labels_of
-from lexiscope.app.views.notes import head_note
-from lexiscope.app.views.pair_lists import COLUMNS, Hidden, stored_pairs
-from lexiscope.app.views.similarity import (
+from lexiscope.app.lists.checks import check_number, finite
+from lexiscope.app.lists.difference import Change, matrix_change, minus_of, vector_changes
+from lexiscope.app.lists.direction_coherence import BEST, direction_coherence, subhead_coherence
+from lexiscope.app.lists.hubs import LOOKED_AT, first_kept
+from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
+from lexiscope.app.lists.notes import head_note
+from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, stored_pairs
+from lexiscope.app.lists.similarity import (
     End,
     EndSimilarities,
     OfMatrices,
@@ -30,7 +27,8 @@ from lexiscope.app.views.similarity import (
     both_shuffled,
     subhead_similarities,
 )
-from lexiscope.app.views.tokens import (
+from lexiscope.app.lists.vectors import NOT_STORED, SHARE, SIDE_KINDS, SINGULAR, SUBHEAD_KINDS, shares
+from lexiscope.app.lists.view import (
     HUBS_HIDDEN,
     NOTE,
     OF_DIFFERENCE,
@@ -41,8 +39,9 @@ from lexiscope.app.views.tokens import (
     ViewOfModel,
     tokens_of,
 )
-from lexiscope.app.views.vectors import NOT_STORED, SHARE, SIDE_KINDS, SINGULAR, SUBHEAD_KINDS, shares
-from lexiscope.app.views.worth_reading import HEAD_PRESET, head_lens
+from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens
+from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
+from lexiscope.app.urls import link
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens

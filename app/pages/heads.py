@@ -9,11 +9,11 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.notes import POSITIONS
+from lexiscope.app.lists.readable import SAME, FreshWords, readable
+from lexiscope.app.lists.view import PAGE_ONLY, ScoredToken, ViewOfModel
 from lexiscope.app.pages.page import Address, ModelSite, Page
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.notes import POSITIONS
-from lexiscope.app.views.readable import SAME, FreshWords, readable
-from lexiscope.app.views.tokens import PAGE_ONLY, ScoredToken, ViewOfModel
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadReading, ThroughHeadsAnswer, WordUsed, put_words

@@ -9,12 +9,12 @@ from weakref import WeakKeyDictionary
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import ComparisonCard
 from lexiscope.app.library.library import Library, ModelCard
+from lexiscope.app.lists.difference import Minus
+from lexiscope.app.lists.example_texts import example_texts
+from lexiscope.app.lists.view import OF_DIFFERENCE, PAGE_ONLY, View
+from lexiscope.app.lists.worth_reading import HeadCard, NeuronCard, richest
 from lexiscope.app.pages.model import read_model
 from lexiscope.app.pages.page import Address, Arguments, Page, Site
-from lexiscope.app.views.difference import Minus
-from lexiscope.app.views.example_texts import example_texts
-from lexiscope.app.views.tokens import OF_DIFFERENCE, PAGE_ONLY, View
-from lexiscope.app.views.worth_reading import HeadCard, NeuronCard, richest
 from lexiscope.precompute.errors import LexiscopeError
 from lexiscope.precompute.index.index import Index, ranges
 

@@ -7,11 +7,11 @@ from pydantic import Field
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.checks import count_pages, page_slice
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.labels import ShownLabel, shown
+from lexiscope.app.lists.view import ViewOfModel
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
-from lexiscope.app.views.checks import count_pages, page_slice
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.labels import ShownLabel, shown
-from lexiscope.app.views.tokens import ViewOfModel
 
 ROWS = 100  # labels on a page
 

@@ -10,16 +10,16 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.addresses import link
 from lexiscope.app.formats.table import Column, Table, csv_order
+from lexiscope.app.lists.checks import count_pages, finite, list_length, page_slice
+from lexiscope.app.lists.difference import LAYER_CHANGE, is_unchanged, layer_changes, minus_of, vector_changes
+from lexiscope.app.lists.find_tokens import token_named
+from lexiscope.app.lists.hubs import LOOKED_AT, first_kept
+from lexiscope.app.lists.similarity import TELLING, Shuffled, shuffled
+from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
+from lexiscope.app.lists.view import Token, ViewOfModel, token_of, tokens_of
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Moved, Page, PageNumber
-from lexiscope.app.views.checks import count_pages, finite, list_length, page_slice
-from lexiscope.app.views.difference import LAYER_CHANGE, is_unchanged, layer_changes, minus_of, vector_changes
-from lexiscope.app.views.hubs import LOOKED_AT, first_kept
-from lexiscope.app.views.similarity import TELLING, Shuffled, shuffled
-from lexiscope.app.views.token_search import token_named
-from lexiscope.app.views.tokens import Token, ViewOfModel, token_of, tokens_of
-from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
+from lexiscope.app.urls import link
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens

@@ -1,6 +1,6 @@
-"""A model's page: what is worth reading in it, and maps of its layers, heads and neurons by how well they read."""
+"""A model: what is worth reading first, and its layers and heads as maps; of a difference, what changed most."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated, Any, Literal, NotRequired
@@ -13,21 +13,163 @@ from typing_extensions import TypedDict
 from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
+from lexiscope.app.lists.checks import finite
+from lexiscope.app.lists.difference import (
+    LAYER_CHANGE,
+    head_changes,
+    is_unchanged,
+    layer_changes,
+    minus_of,
+    vector_changes,
+)
+from lexiscope.app.lists.hubs import LOOKED_AT, first_kept, hubs_of, without_hub_pairs
+from lexiscope.app.lists.hubs import LOOKED_AT as LOOKED_AT_FIRST
+from lexiscope.app.lists.readable import SAME, FreshWords, readable
+from lexiscope.app.lists.vectors import NOT_STORED, UNCHANGED
+from lexiscope.app.lists.view import OF_DIFFERENCE, Token, TokenPair, ViewOfModel, token_pairs, tokens_of
+from lexiscope.app.lists.worth_reading import (
+    HEAD_LENS,
+    HEAD_PRESET,
+    NAMEABLE,
+    TOKENS,
+    HeadCard,
+    NeuronCard,
+    head_card,
+    head_lens,
+    largest_cards,
+    worth_reading,
+)
 from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
-from lexiscope.app.views.changed_most import SubheadCard, changed_most
-from lexiscope.app.views.checks import finite
-from lexiscope.app.views.difference import LAYER_CHANGE, head_changes, is_unchanged, layer_changes, minus_of
-from lexiscope.app.views.hubs import LOOKED_AT, hubs_of, without_hub_pairs
-from lexiscope.app.views.tokens import OF_DIFFERENCE, TokenPair, ViewOfModel, token_pairs
-from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.views.worth_reading import HEAD_LENS, HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
 from lexiscope.precompute.errors import BadRequest, IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest_entries import EmbeddingChange
 from lexiscope.precompute.index.not_stored import check_lens
 from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.index.shard_reader import Shard
-from lexiscope.precompute.shape import DIRECTION_KINDS, MATRICES
+from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import DIRECTION_KINDS, ENDS, MATRICES
+
+NEURON_KINDS = ("ff_key", "ff_value")
+SUBHEAD_KINDS = ("w_q", "w_k", "w_v", "w_o")
+
+
+class SubheadCard(TypedDict):
+    layer: int
+    head: int  # of kinds that heads share, the first that has it
+    subhead: int
+    kind: str
+    change: float | None
+    number: float  # coherence
+    end: str
+    tokens: list[Token]
+
+
+@dataclass(frozen=True)
+class ChangedMost:
+    """None: not stored."""
+
+    neurons: tuple[NeuronCard, ...] | None  # keys, then values
+    subheads: tuple[SubheadCard, ...] | None
+    heads: tuple[HeadCard, ...] | None
+
+
+@dataclass(frozen=True)
+class _ChangedVector:
+    """A list that can be read."""
+
+    kind: str
+    layer: int
+    row: int
+    end: str
+    change: float | None
+    number: float
+    tokens: list[Token]
+
+
+def changed_most(
+    index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()
+) -> ChangedMost:
+    """Hubs that are given are skipped among first tokens."""
+    stored = index.stored
+    neurons = [_clearest(index, shards, (kind,), lens, hubs) for kind in NEURON_KINDS if kind in stored.kinds]
+    subheads = _clearest(index, shards, [kind for kind in SUBHEAD_KINDS if kind in stored.kinds], lens, hubs)
+    return ChangedMost(
+        neurons=tuple(_neuron(found) for of_kind in neurons for found in of_kind) if neurons else None,
+        subheads=tuple(_subhead(index, found) for found in subheads) if stored.subheads else None,
+        heads=_heads(index, shards) if stored.pairs else None,
+    )
+
+
+def _clearest(
+    index: Index, shards: Mapping[int, Shard], kinds: Sequence[str], lens: str, hubs: frozenset[int]
+) -> tuple[_ChangedVector, ...]:
+    """The lists with the largest |Δ| times coherence; of several kinds, |Δ| is taken relative to the kind's median."""
+    fresh = FreshWords(readable(index))
+    changes = {(kind, layer): vector_changes(shard, kind) for kind in kinds for layer, shard in shards.items()}
+    coherences = {
+        (kind, layer, end): shard.all_coherences(kind, lens, end)
+        for kind in kinds
+        for layer, shard in shards.items()
+        for end in ENDS
+    }
+    moved = {kind: _moved({layer: shard.all_norms(kind) for layer, shard in shards.items()}) for kind in kinds}
+    numbers = {
+        at: np.where((moved[at[0]][at[1]] > 0) & (coherence < SAME), moved[at[0]][at[1]] * coherence, np.nan)
+        for at, coherence in coherences.items()
+    }
+
+    def card_of(at: tuple[str, int, str], row: int, _: float) -> _ChangedVector | None:
+        kind, layer, end = at
+        listed = shards[layer].first_ids(kind, np.array([row]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end)
+        ids = first_kept(listed.tolist(), hubs, TOKENS)[0]
+        if not fresh.take_if_all_words(ids):
+            return None
+        coherence, change = float(coherences[at][row]), finite(float(changes[kind, layer][row]))
+        return _ChangedVector(kind, layer, row, end, change, coherence, tokens_of(index.tokens, ids))
+
+    return largest_cards(card_of, numbers)
+
+
+def _moved(norms: Mapping[int, Floats]) -> dict[int, Floats]:
+    """By layer: |Δ| of each, relative to the median of all that changed."""
+    changed = np.concatenate([np.empty(0), *norms.values()])
+    usual = np.median(changed[changed > 0]) if changed.any() else 1.0
+    return {layer: of_layer / usual for layer, of_layer in norms.items()}
+
+
+def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
+    """The same of heads, by |Δ| times readability, of those that can be named."""
+    fresh, lens = FreshWords(readable(index)), head_lens(index)
+    readabilities: dict[tuple[int, str], Array] = {}
+    numbers: dict[tuple[int, str], Array] = {}
+    for matrix in MATRICES:
+        moved = _moved({layer: shard.heads.all_matrix_norms(matrix)[0] for layer, shard in shards.items()})
+        for layer, shard in shards.items():
+            of_heads = readabilities[layer, matrix] = shard.heads.all_readabilities(matrix, lens, HEAD_PRESET)
+            wanted = (moved[layer] > 0) & (of_heads >= NAMEABLE)
+            numbers[layer, matrix] = np.where(wanted, moved[layer] * of_heads, np.nan)
+
+    def card(at: tuple[int, str], head: int, _: float) -> HeadCard | None:
+        made = head_card(index, fresh, *at, head, float(readabilities[at][head]), lens)
+        return made and {**made, "change": finite(float(head_changes(shards[at[0]], at[1])[head]))}
+
+    return largest_cards(card, numbers)
+
+
+def _neuron(vector: _ChangedVector) -> NeuronCard:
+    return {
+        "layer": vector.layer, "neuron": vector.row, "number": vector.number, "end": vector.end,
+        "tokens": vector.tokens, "kind": vector.kind, "change": vector.change,
+    }  # fmt: skip
+
+
+def _subhead(index: Index, vector: _ChangedVector) -> SubheadCard:
+    head, subhead = index.shape.head_and_subhead(vector.kind, vector.row)
+    return {
+        "layer": vector.layer, "head": head, "subhead": subhead, "kind": vector.kind, "change": vector.change,
+        "number": vector.number, "end": vector.end, "tokens": vector.tokens,
+    }  # fmt: skip
+
 
 READABLE_PAIRS = 3  # of a cell of the maps
 STEPS = 10  # of the histogram of coherences, from 0 to 1

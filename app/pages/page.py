@@ -1,6 +1,6 @@
 """A page: its path, its arguments, its view and the function that makes the view.
 
-A noun's module declares a `Page`. The site makes routes from pages (app/routes/page_routes.py); search, `show`, the
+A noun's module declares a `Page`. The site makes routes from pages (app/site/routes.py); search, `show`, the
 notebook and /docs use the same pages; nothing lists all of them: `find_pages` looks into this folder."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,13 +12,13 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, Self, TypeAlias, 
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from lexiscope.app.addresses import DATA_FORMATS, DECLARED, Declared, link
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.hubs import hubs_of
+from lexiscope.app.lists.shown_error import ShownError
+from lexiscope.app.lists.view import View
 from lexiscope.app.settings import Settings
-from lexiscope.app.views.hubs import hubs_of
-from lexiscope.app.views.tokens import View
-from lexiscope.app.views.trouble import Trouble
+from lexiscope.app.urls import DATA_FORMATS, DECLARED, Declared, link
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.fields import Ask
@@ -121,7 +121,7 @@ class Site:
     rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
     prepare: Callable[[str], None] = lambda _: None  # starts the worker of a model that will be asked soon
     answers: Sequence[Any] = ()  # the worker's, to what the page's `asks` gave
-    error: Trouble | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
+    error: ShownError | None = None  # why there is no answer, if the page is made without (`made_without_answers`)
 
     def window(self, page: int, rows: int) -> tuple[int, int | None]:
         """Which page of a list to show, and of how many rows: a CSV is one page with all rows."""

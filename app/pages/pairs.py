@@ -8,15 +8,13 @@ from pydantic import Field
 
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import Table, change_columns, constant
-from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
-from lexiscope.app.views.checks import list_length
-from lexiscope.app.views.difference import check_can_run, minus_of, size_text
-from lexiscope.app.views.label_copy import LabelEntry, pairs_entry
-from lexiscope.app.views.labels import LABELS, ShownLabel, labels_of
-from lexiscope.app.views.lengths import PAIR_ENTRIES
-from lexiscope.app.views.notes import pairs_note
-from lexiscope.app.views.pair_lists import COLUMNS, Hidden, pair_ids, stored_pairs
-from lexiscope.app.views.tokens import (
+from lexiscope.app.lists.checks import PAIR_ENTRIES, list_length
+from lexiscope.app.lists.difference import check_can_run, minus_of, size_text
+from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, pairs_entry
+from lexiscope.app.lists.notes import pairs_note
+from lexiscope.app.lists.pair_lists import COLUMNS, Hidden, pair_ids, stored_pairs
+from lexiscope.app.lists.vectors import CHANGE, UNCHANGED, Coherence
+from lexiscope.app.lists.view import (
     HUBS_HIDDEN,
     NOTE,
     OF_DIFFERENCE,
@@ -25,7 +23,7 @@ from lexiscope.app.views.tokens import (
     TokenPair,
     ViewOfModel,
 )
-from lexiscope.app.views.vectors import CHANGE, UNCHANGED, Coherence
+from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PairsReadingAnswer, put_words
 from lexiscope.precompute.live.wire.asks import PairsReadingAsk

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.view import ViewOfModel
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.tokens import ViewOfModel
 from lexiscope.precompute.errors import LexiscopeError, NotBuilt, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_lens
@@ -191,8 +191,8 @@ class _Listed(NamedTuple):
 
     def page(self, model: str, lens: str) -> str:
         if self.column in MATRICES:
-            return addresses.link("pairs", model, self.layer, self.number, self.column, lens=lens, preset=self.preset)
-        return addresses.link("neuron", model, self.layer, self.number, lens=lens)
+            return urls.link("pairs", model, self.layer, self.number, self.column, lens=lens, preset=self.preset)
+        return urls.link("neuron", model, self.layer, self.number, lens=lens)
 
 
 def paper(site: ModelSite, at: PaperAt, ask: PaperArguments) -> PaperView:  # noqa: ARG001
@@ -328,7 +328,7 @@ def _changed(index: Index, kind: str, layer: int | None, lens: str) -> tuple[Cal
     if layer is None:
         head = index.classifier()
         first = [head.vector("classifier", at, lens).ids[:, :CHANGED_TOKENS] for at in range(len(head.entry.labels))]
-        return partial(addresses.link, "classifier_vector", model, "classifier", lens=lens), np.stack(first).reshape(
+        return partial(urls.link, "classifier_vector", model, "classifier", lens=lens), np.stack(first).reshape(
             len(first), -1
         )
     ours, shard = CHANGED_KINDS[kind], index.shard(layer)
@@ -340,8 +340,8 @@ def _changed(index: Index, kind: str, layer: int | None, lens: str) -> tuple[Cal
     def page(at: int) -> str:
         number = int(order[at])
         if ours == "ff_key":
-            return addresses.link("neuron", model, layer, number, lens=lens)
-        return addresses.link("subhead", model, layer, *index.shape.head_and_subhead(ours, number), lens=lens)
+            return urls.link("neuron", model, layer, number, lens=lens)
+        return urls.link("subhead", model, layer, *index.shape.head_and_subhead(ours, number), lens=lens)
 
     return page, np.concatenate([shard.first_ids(ours, order, lens, CHANGED_TOKENS, end) for end in ENDS], axis=1)
 

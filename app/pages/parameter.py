@@ -13,17 +13,13 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, change_columns, constant, ranked
-from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
-from lexiscope.app.views.checks import check_number, list_length
-from lexiscope.app.views.difference import check_can_run, minus_of, size_text
-from lexiscope.app.views.label_copy import LabelEntry, vector_entry
-from lexiscope.app.views.labels import LABELS, ShownLabel, labels_of
-from lexiscope.app.views.lengths import VECTOR_ENTRIES
-from lexiscope.app.views.matches import Matches, matches_of, version_of_matches
-from lexiscope.app.views.notes import direction_note, neuron_note, subhead_note
-from lexiscope.app.views.similarity import Agreement, End, OfMatrices, Shuffled, agreement
-from lexiscope.app.views.tokens import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
-from lexiscope.app.views.vectors import (
+from lexiscope.app.lists.checks import VECTOR_ENTRIES, check_number, list_length
+from lexiscope.app.lists.difference import check_can_run, minus_of, size_text
+from lexiscope.app.lists.labels import LABELS, LabelEntry, ShownLabel, labels_of, vector_entry
+from lexiscope.app.lists.matches import Matches, matches_of, version_of_matches
+from lexiscope.app.lists.notes import direction_note, neuron_note, subhead_note
+from lexiscope.app.lists.similarity import Agreement, End, OfMatrices, Shuffled, agreement
+from lexiscope.app.lists.vectors import (
     NOT_STORED,
     SHARE,
     SIDE_KINDS,
@@ -36,6 +32,8 @@ from lexiscope.app.views.vectors import (
     stored_vectors,
     vector_reading,
 )
+from lexiscope.app.lists.view import NOTE, OMIT_NONE, PAGE_ONLY, Token, ViewOfModel
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds, check_lens
 from lexiscope.precompute.index.tensor_file import Array

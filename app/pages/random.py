@@ -6,9 +6,9 @@ from typing import Annotated, Literal, NoReturn
 import numpy as np
 from pydantic import Field
 
-from lexiscope.app.addresses import link
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Moved, Page
 from lexiscope.app.pages.parameter import NeuronView
+from lexiscope.app.urls import link
 from lexiscope.precompute.errors import NotBuilt
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.not_stored import check_kinds

@@ -10,11 +10,10 @@ from pydantic import Field
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair
+from lexiscope.app.lists.view import TokenPair, ViewOfModel, visible
 from lexiscope.app.pages.page import Address, ModelSite, Page
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.first_words import FIRST_PAIR, first_pair
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import TokenPair, ViewOfModel
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.by_words.chance import expected_heads
 from lexiscope.precompute.live.wire.answers import CHANCE, Baseline, HeadRelation, PairUsed, RelationAnswer, put_words

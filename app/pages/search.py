@@ -9,22 +9,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.addresses import link
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
 from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD_COLUMNS, VECTOR_COLUMNS
 from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
+from lexiscope.app.lists.checks import count_pages, page_slice
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.find_tokens import token_search
+from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from lexiscope.app.lists.labels import ShownLabel, shown
+from lexiscope.app.lists.vectors import NOT_STORED
+from lexiscope.app.lists.view import (
+    PAGE_ONLY,
+    InHead,
+    Token,
+    TokenPair,
+    ViewOfModel,
+    in_head,
+    token_pairs,
+    tokens_of,
+    visible,
+)
 from lexiscope.app.pages.find import pasted_model, possible_pages
 from lexiscope.app.pages.page import Address, AnyKind, LensArguments, ModelSite, Moved, Page, PageNumber
-from lexiscope.app.views.checks import count_pages, page_slice
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
-from lexiscope.app.views.labels import ShownLabel, shown
-from lexiscope.app.views.token_search import token_search
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import PAGE_ONLY, Token, TokenPair, ViewOfModel, token_pairs, tokens_of
-from lexiscope.app.views.vector_place import InHead, in_head
-from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.app.urls import link
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup import look_up_words

@@ -9,12 +9,11 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table, constant
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
+from lexiscope.app.lists.hubs import split_nearest
+from lexiscope.app.lists.view import InHead, ScoredToken, Token, ViewOfModel, in_head, tokens_of
 from lexiscope.app.pages.page import Address, ModelSite, Page
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.first_tokens import FirstLists, unbuilt
-from lexiscope.app.views.hubs import split_nearest
-from lexiscope.app.views.tokens import ScoredToken, Token, ViewOfModel, tokens_of
-from lexiscope.app.views.vector_place import InHead, in_head
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import (
     COMPUTED,

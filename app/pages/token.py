@@ -15,16 +15,25 @@ from lexiscope.app.formats.stored_tables import (
     VECTOR_COLUMNS,
 )
 from lexiscope.app.formats.table import SCORE, Column, Table, constant, csv_order
+from lexiscope.app.lists.checks import count_pages, page_slice
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.find_tokens import token_search
+from lexiscope.app.lists.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from lexiscope.app.lists.hubs import split_nearest
+from lexiscope.app.lists.vectors import NOT_STORED
+from lexiscope.app.lists.view import (
+    InHead,
+    ScoredToken,
+    Token,
+    TokenPair,
+    ViewOfModel,
+    in_head,
+    scored_tokens,
+    token_of,
+    tokens_of,
+    visible,
+)
 from lexiscope.app.pages.page import Address, AnyKind, AnyPreset, LensArguments, ModelSite, Page, PageNumber
-from lexiscope.app.views.checks import count_pages, page_slice
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
-from lexiscope.app.views.hubs import split_nearest
-from lexiscope.app.views.token_search import token_search
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import ScoredToken, Token, TokenPair, ViewOfModel, scored_tokens, token_of, tokens_of
-from lexiscope.app.views.vector_place import InHead, in_head
-from lexiscope.app.views.vectors import NOT_STORED
 from lexiscope.precompute.errors import IndexFault
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup import look_up_token

@@ -9,25 +9,24 @@ from importlib.metadata import PackageNotFoundError, version
 from fastapi import Depends, FastAPI
 from starlette.types import ASGIApp
 
-from lexiscope.app.addresses import is_reserved
 from lexiscope.app.asgi.middleware import BodyLimit, CatchErrors, ErrorPage, RequestLog
 from lexiscope.app.html.assets import fingerprint, folder, load_assets
 from lexiscope.app.html.rendering import Renderer
 from lexiscope.app.library.library import Library
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
-from lexiscope.app.routes import (
+from lexiscope.app.settings import Settings
+from lexiscope.app.site import (
     prompt_form,
     system,
 )
-from lexiscope.app.routes.api_docs import DESCRIPTION
-from lexiscope.app.routes.error_pages import add_error_pages, error_page
-from lexiscope.app.routes.events import events_router
-from lexiscope.app.routes.page_routes import page_router
-from lexiscope.app.routes.unknown_arguments import check_arguments
-from lexiscope.app.settings import Settings
+from lexiscope.app.site.docs import DESCRIPTION
+from lexiscope.app.site.errors import add_error_pages, check_arguments, error_page
+from lexiscope.app.site.events import events_router
 from lexiscope.app.site.limits import StreamLimit
+from lexiscope.app.site.routes import page_router
 from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
+from lexiscope.app.urls import is_reserved
 
 
 def create_app(settings: Settings) -> ASGIApp:
@@ -40,7 +39,7 @@ def create_app(settings: Settings) -> ASGIApp:
 
 
 def app_without_routes(settings: Settings) -> FastAPI:
-    """Make the app with what all routes share in app.state, from which app/routes/dependencies.py gives it to them."""
+    """Make the app with what all routes share in app.state, from which app/site/dependencies.py gives it to them."""
     app = FastAPI(
         title="Lexiscope",
         version=program_version(),

@@ -8,10 +8,13 @@ from weakref import WeakKeyDictionary
 
 from pydantic import AfterValidator, Field
 
-from lexiscope.app.addresses import FIGURE_FORMATS, link
 from lexiscope.app.formats.table import Table
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.difference import Minus, public_minus
+from lexiscope.app.lists.matches import WordsOf
+from lexiscope.app.lists.shown_error import ShownError
+from lexiscope.app.lists.view import OMIT_NONE, PAGE_ONLY, View
 from lexiscope.app.pages.comparison.layers import KindView, in_order_by_chance, kind_view, layer_tables
 from lexiscope.app.pages.comparison.maps import Figure as MapFigure
 from lexiscope.app.pages.comparison.maps import LayerMap, figure, layer_maps
@@ -25,10 +28,7 @@ from lexiscope.app.pages.comparison.sentence import (
 from lexiscope.app.pages.comparison.stitching import run_table, stitching_table
 from lexiscope.app.pages.comparison.strongest import MatchedVectors, strongest_matches, strongest_table
 from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite
-from lexiscope.app.views.difference import Minus, public_minus
-from lexiscope.app.views.matched_vectors import WordsOf
-from lexiscope.app.views.tokens import OMIT_NONE, PAGE_ONLY, View
-from lexiscope.app.views.trouble import Trouble
+from lexiscope.app.urls import FIGURE_FORMATS, link
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotBuilt, NotFound, ShardDamaged
 from lexiscope.precompute.index.comparison import Comparison
 from lexiscope.precompute.index.comparison_record import ComparedModel
@@ -103,7 +103,7 @@ class ComparisonView(View):
     all_kinds: Annotated[tuple[str, ...], PAGE_ONLY]  # that both models have
     command: Annotated[str, PAGE_ONLY]  # that compares them again
     sentence: Annotated[Sentence | None, Field(description="Of a `text`: what states of A become in B")] = None
-    sentence_trouble: Annotated[Trouble | None, PAGE_ONLY] = None  # why the workers gave none
+    sentence_error: Annotated[ShownError | None, PAGE_ONLY] = None  # why the workers gave none
     stitches: Annotated[bool, PAGE_ONLY]  # whether both can run, and the kernel can be read
     takes_sentence: Annotated[bool, PAGE_ONLY] = False  # whether workers answer for both models
 
@@ -162,7 +162,7 @@ def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) 
     found = _compared(site, ask)
     view = _view(site.library, found, ask.kind, site.hide_hubs)
     takes_sentence = _are_live(site) and view.stitches and all(side.words for side in view.models)
-    view = replace(view, takes_sentence=takes_sentence, sentence_trouble=site.error)
+    view = replace(view, takes_sentence=takes_sentence, sentence_error=site.error)
     if site.answers:
         a, b = compared_indexes(site.library, found)
         view = replace(view, sentence=sentence_of(a, b, ask.text, *site.answers))

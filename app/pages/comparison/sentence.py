@@ -9,9 +9,9 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.checks import LIKELY_TOKENS
 from lexiscope.app.pages.page import TwoModelsSite
 from lexiscope.app.settings import Settings
-from lexiscope.app.views.lengths import LIKELY_TOKENS
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.comparison import Comparison
 from lexiscope.precompute.index.index import Index

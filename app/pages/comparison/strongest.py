@@ -14,9 +14,9 @@ from typing_extensions import TypedDict
 
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import weights_of
-from lexiscope.app.views.matched_vectors import FIRST as FIRST_WORDS
-from lexiscope.app.views.matched_vectors import MatchedVector, WordsOf, agreeing_end
-from lexiscope.app.views.readable import FreshWords, readable
+from lexiscope.app.lists.matches import FIRST as FIRST_WORDS
+from lexiscope.app.lists.matches import MatchedVector, WordsOf, agreeing_end
+from lexiscope.app.lists.readable import FreshWords, readable
 from lexiscope.precompute.index.comparison import Comparison, MatchedPair
 from lexiscope.precompute.index.parameter_names import matched_name
 

@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from lexiscope.app.addresses import FIGURE_FORMATS
 from lexiscope.app.formats.table import Column, Table, constant, csv_order
 from lexiscope.app.html.line_chart import LineChart
 from lexiscope.app.library.labs import lab_of, lab_version
+from lexiscope.app.lists.difference import minus_of
+from lexiscope.app.lists.view import PAGE_ONLY, ViewOfModel
 from lexiscope.app.pages.lab.charts import (
     COVERING,
     SAMPLES,
@@ -21,8 +22,7 @@ from lexiscope.app.pages.lab.charts import (
     similarity_charts,
 )
 from lexiscope.app.pages.page import Address, Arguments, ModelSite, Page
-from lexiscope.app.views.difference import minus_of
-from lexiscope.app.views.tokens import PAGE_ONLY, ViewOfModel
+from lexiscope.app.urls import FIGURE_FORMATS
 from lexiscope.precompute.index.lab_record import (
     CoveragePart,
     Coverages,

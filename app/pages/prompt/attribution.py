@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.first_tokens import FirstLists
+from lexiscope.app.lists.view import TokenPair, token_pairs, visible
 from lexiscope.app.pages.prompt.panel import Panel, Record
-from lexiscope.app.views.first_tokens import FirstLists
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import TokenPair, token_pairs
 from lexiscope.precompute.errors import IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import PartTerm

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.first_tokens import FirstLists
 from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
-from lexiscope.app.views.first_tokens import FirstLists
 from lexiscope.precompute.live.wire.answers import ActiveNeuron, Token
 from lexiscope.precompute.live.wire.asks import PromptArguments
 

@@ -8,16 +8,16 @@ from urllib.parse import quote
 from pydantic import Field, model_validator
 
 from lexiscope.app.formats.table import Table
-from lexiscope.app.packed_text import pack, unpack
+from lexiscope.app.lists.difference import check_can_run, minus_of
+from lexiscope.app.lists.first_tokens import FirstLists, unbuilt
+from lexiscope.app.lists.hubs import LOOKED_AT
+from lexiscope.app.lists.view import ViewOfModel
 from lexiscope.app.pages.page import Address, ModelSite, Page
 from lexiscope.app.pages.prompt import changes, prediction
 from lexiscope.app.pages.prompt.changes import Change, change_of
 from lexiscope.app.pages.prompt.panel import COLUMNS, Panel, Record
 from lexiscope.app.pages.prompt.panels import PANELS
-from lexiscope.app.views.difference import check_can_run, minus_of
-from lexiscope.app.views.first_tokens import FirstLists, unbuilt
-from lexiscope.app.views.hubs import LOOKED_AT
-from lexiscope.app.views.tokens import ViewOfModel
+from lexiscope.app.urls import pack, unpack
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.live.wire.answers import (
     ActiveNeuron,

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Kind, Table
-from lexiscope.app.views.first_tokens import FirstLists
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token
+from lexiscope.app.lists.first_tokens import FirstLists
+from lexiscope.app.lists.view import Token, visible
 from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import PromptArguments
 

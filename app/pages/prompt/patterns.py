@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.lists.first_tokens import FirstLists
 from lexiscope.app.pages.prompt.panel import Panel, Record, listed, token_at
-from lexiscope.app.views.first_tokens import FirstLists
 from lexiscope.precompute.live.wire.answers import HeadPattern, Look, ScoredToken, TokenPattern
 from lexiscope.precompute.live.wire.asks import PromptArguments
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.addresses import format_address
 from lexiscope.app.formats.latex import FLOATS, ROWS, as_latex, escape
 from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.formats.text_formats import Source
+from lexiscope.app.urls import format_address
 from tests.support.site import GPT2, HEADS, LLAMA, PAGES, RELATION, SEEDS
 from tests.support.tables import NASTY
 

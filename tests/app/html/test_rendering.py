@@ -6,10 +6,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lexiscope.app.addresses import turned
 from lexiscope.app.html.assets import folder
 from lexiscope.app.html.glossary import TERMS
 from lexiscope.app.html.numbers import BAR_STEPS, HEAT_STEPS
+from lexiscope.app.urls import turned
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, PAGES, SCRIPT
 

@@ -5,8 +5,7 @@ from html import unescape
 import pytest
 
 from lexiscope.app.html.tokens import chip, chips, plain, plain_pairs, seed_words
-from lexiscope.app.views.token_text import visible
-from lexiscope.app.views.tokens import Token
+from lexiscope.app.lists.view import Token, visible
 from tests.support.pages import parsed
 
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer, models
 
-from lexiscope.app.addresses import is_reserved
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.library.library import Library, architecture_name
 from lexiscope.app.pages.token import TokenView
+from lexiscope.app.urls import is_reserved
 from lexiscope.precompute import files
 from lexiscope.precompute.errors import IndexFault, LexiscopeError, ManifestDamaged, NotFound, ShardDamaged
 from lexiscope.precompute.index import manifest_entries

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import lexiscope
+from lexiscope.app.lists.find_tokens import token_named
 from lexiscope.app.notebook.pages import Page
-from lexiscope.app.views.token_search import token_named
 from lexiscope.precompute.index.index import Index
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT, copied
 from tests.support.synthetic import add_layer, make_manifest, write_index

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import lexiscope
+from lexiscope.app.lists.view import visible
 from lexiscope.app.notebook.show import MOST_ROWS
-from lexiscope.app.views.token_text import visible
 from tests.support.pages import parsed
 from tests.support.site import SCRIPT
 from tests.support.synthetic import HOSTILE, make_manifest, raw_tokens, write_index

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import pytest
 
 from lexiscope.app.html.parameter_links import first_layers
+from lexiscope.app.lists.readable import SAME
 from lexiscope.app.pages.heads import CARDS, Echo, ThroughHeadsView
-from lexiscope.app.views.readable import SAME
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadReading, ScoredToken, ThroughHeadsAnswer, WordUsed
-from tests.app.views.test_worth_reading import DULL, FORMS, LETTERS, WORDS, ids, opened, words
+from tests.app.lists.test_worth_reading import DULL, FORMS, LETTERS, WORDS, ids, opened, words
 from tests.support.views import make_view
 
 

@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.addresses import format_address
+from lexiscope.app.urls import format_address
 from tests.support.pages import parsed
 from tests.support.site import GPT2, HEADS
 from tests.support.tables import rows

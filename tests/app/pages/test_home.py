@@ -4,7 +4,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from tests.support.pages import parsed
 from tests.support.site import GPT2 as TINY
 from tests.support.site import visit
@@ -34,8 +34,8 @@ def test_where_to_start(client: TestClient) -> None:
     assert start["neuron"] == (view["agreeing"][0] if view["agreeing"] else None)
     assert start["head"] in (view["heads"] or [None])
     shown = parsed(client.get("/").text).links()
-    assert addresses.link("model", TINY, lens="cosine") in shown
-    sentence = addresses.link("prompt", TINY, text="The capital of France is", lens="cosine")
+    assert urls.link("model", TINY, lens="cosine") in shown
+    sentence = urls.link("prompt", TINY, text="The capital of France is", lens="cosine")
     assert sentence in shown
     assert all(client.get(link).status_code == 200 for link in shown if link.startswith("/") and link != sentence)
 
@@ -43,5 +43,5 @@ def test_where_to_start(client: TestClient) -> None:
 def test_no_sentence_to_run_where_no_worker_is(site_data: Path) -> None:
     with visit(site_data, worker="off") as visitor:
         links = parsed(visitor.get("/").text).links()
-    assert addresses.link("model", TINY, lens="cosine") in links
+    assert urls.link("model", TINY, lens="cosine") in links
     assert not [link for link in links if "/prompt" in link]

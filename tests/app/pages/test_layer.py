@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lexiscope.app.lists.find_tokens import token_named
 from lexiscope.app.pages.layer import FIRST, SORTS
-from lexiscope.app.views.token_search import token_named
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES

@@ -5,7 +5,7 @@ import math
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from lexiscope.app.html.numbers import ratio
 from lexiscope.app.html.tokens import plain_pairs
 from lexiscope.app.pages.model import READABLE_PAIRS, STEPS
@@ -75,7 +75,7 @@ def test_maps_show_readability_or_coherence(client: TestClient) -> None:
         page = parsed(html)
         chosen = [a.text.strip() for a in page.all("a", **{"aria-current": "true"})]
         assert [text for text in chosen if text in ("readability", "coherence")] == [number]
-        head = addresses.link("head", LLAMA, 1, 2, lens=view["lens"])
+        head = urls.link("head", LLAMA, 1, 2, lens=view["lens"])
         cells = [cell for cell in page.all("a", href=head) if "data-heat" in cell.attributes]
         assert [cell.text.strip() for cell in cells] == [ratio(view["rows"][0][m][2][number]) for m in ("vo", "qk")]
         title = cells[0].attributes["title"]

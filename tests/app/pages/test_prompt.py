@@ -9,7 +9,7 @@ import orjson
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.addresses import format_address
+from lexiscope.app.urls import format_address
 from lexiscope.precompute.live.wire.asks import PANELS
 from tests.support.pages import parsed
 from tests.support.site import GPT2, PROMPT, TEXT

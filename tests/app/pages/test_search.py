@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from lexiscope.app import addresses
+from lexiscope.app import urls
 from lexiscope.app.library.library import Library
+from lexiscope.app.lists.first_words import FIRST
 from lexiscope.app.pages.search import FIRST_PAIRS, GROUPS, LONGEST
-from lexiscope.app.views.first_words import FIRST
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS
@@ -258,7 +258,7 @@ def test_any_text_has_an_answer(index: Index, q: str) -> None:
 def test_two_words_may_be_a_pair_for_heads(index: Index, q: str, relation: str | None, is_arrow: bool) -> None:
     view = search_view(index, q, "cosine", live=True)
     assert view.relation == relation
-    address = addresses.link("relation", "gpt2-like", pairs=relation, lens="cosine") if is_arrow else None
+    address = urls.link("relation", "gpt2-like", pairs=relation, lens="cosine") if is_arrow else None
     assert view.jump == address
     assert search_view(index, q, "cosine").jump is None
     if is_arrow and relation:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lexiscope.app.views.hubs import without_hubs
+from lexiscope.app.lists.hubs import without_hubs
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import HeadPattern, Look, Message, PromptAnswer, ScoredToken, TokenPattern
 from tests.support.crowded import BYTE, DOG, make

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lexiscope.app.lists.first_words import FIRST
 from lexiscope.app.pages.token import FIRST_LISTINGS, FIRST_PAIRS
-from lexiscope.app.views.first_words import FIRST
 from lexiscope.precompute.build.inverted import invert_pairs
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index import tensor_file

@@ -20,8 +20,8 @@ import pytest
 from huggingface_hub import constants
 from rich.console import Console
 
-from lexiscope.app.addresses import is_reserved
 from lexiscope.app.commands.cli import main
+from lexiscope.app.urls import is_reserved
 from lexiscope.precompute.build.build_folder import ARRIVING
 from lexiscope.precompute.files import PARTIAL
 from lexiscope.precompute.index.index import Index

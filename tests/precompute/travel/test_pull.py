@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lexiscope.app.addresses import is_reserved
+from lexiscope.app.urls import is_reserved
 from lexiscope.precompute.build.build_folder import ARRIVING, NEXT
 from lexiscope.precompute.build.lock import build_lock
 from lexiscope.precompute.files import PARTIAL

@@ -1,0 +1,68 @@
+"""The first words of a parameter, which stand beside its address wherever many are listed: the first tokens of a
+vector's list, and of a head the first pair that people can read."""
+
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from pydantic import Field
+
+from lexiscope.app.lists.difference import head_changes
+from lexiscope.app.lists.hubs import LOOKED_AT, first_kept, without_hub_pairs
+from lexiscope.app.lists.readable import readable
+from lexiscope.app.lists.view import Token, TokenPair, token_pairs
+from lexiscope.app.lists.worth_reading import HEAD_PRESET, head_lens, without_repetition
+from lexiscope.precompute.errors import IndexFault, NotFound
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.index.tokens import TokenTable
+
+FIRST = 4  # tokens
+FIRST_PAIR: Any = Field(
+    description="What the head is about: its first pair of two different words, lens cosine, preset words"
+)
+PAIRS_LOOKED_AT = 20  # of a head: the first of them is shown if none is readable
+
+_first_pairs: WeakKeyDictionary[Index, dict[tuple[str, int], list[list[TokenPair]]]] = WeakKeyDictionary()
+
+
+def to_read(hubs: frozenset[int]) -> int:
+    """How much of each list to read for the first tokens that are none of these."""
+    return LOOKED_AT if hubs else FIRST
+
+
+def token_rows(tokens: TokenTable, ids: Array, hubs: frozenset[int]) -> list[list[Token]]:
+    """The first tokens of each list (n, to_read) that are no hubs. Equal tokens are one object: a file of all lists of
+    a frequent token has very many rows."""
+    texts = tokens.texts
+    known: dict[int, Token] = {token: {"id": token, "token": texts[token]} for token in np.unique(ids).tolist()}
+    return [[known[token] for token in row] for row in first_kept(ids.tolist(), hubs, FIRST)]
+
+
+def first_pair(
+    index: Index, matrix: str, layer: int, head: int, hubs: frozenset[int] = frozenset()
+) -> TokenPair | None:
+    """The first pair of two different words in the list of a head that reads best, without hubs that are given; read
+    once for all heads of a layer.
+
+    None where pairs are not stored, or the layer is not there."""
+    known = _first_pairs.setdefault(index, {})
+    if (pairs := known.get((matrix, layer))) is None:
+        try:
+            pairs = known[matrix, layer] = _read(index, matrix, layer)
+        except (IndexFault, NotFound):
+            return None
+    return next(without_hub_pairs(pairs[head], hubs), None)
+
+
+def _read(index: Index, matrix: str, layer: int) -> list[list[TokenPair]]:
+    """Of each head, the readable pairs first."""
+    ids, scores, counts = index.shard(layer).heads.first_pairs(matrix, head_lens(index), HEAD_PRESET, PAIRS_LOOKED_AT)
+    words, pairs = readable(index), []
+    for of_head, their_scores, count in zip(ids.tolist(), scores.tolist(), counts.tolist(), strict=True):
+        listed = token_pairs(index.tokens, of_head[:count], their_scores[:count])
+        pairs.append([*without_repetition(words, listed)[0], *listed])
+    if index.stored.difference:  # what did not change has nothing to say
+        changes = head_changes(index.shard(layer), matrix).tolist()
+        pairs = [of_head if change else [] for of_head, change in zip(pairs, changes, strict=True)]
+    return pairs

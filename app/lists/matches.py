@@ -1,0 +1,150 @@
+"""Matches of vectors in models that theirs is compared with: which vectors, and their first words."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import numpy as np
+from pydantic import Field
+
+from lexiscope.app.library.comparisons import weights_of
+from lexiscope.app.lists.first_tokens import stored_lens
+from lexiscope.app.lists.hubs import LOOKED_AT, first_kept, hubs_of
+from lexiscope.app.lists.view import IN_NO_HEAD, InHead, Token, in_head, tokens_of
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
+from lexiscope.precompute.index.comparison import Match
+from lexiscope.precompute.index.comparison_record import ComparedModel
+from lexiscope.precompute.index.index import Index
+
+if TYPE_CHECKING:
+    from lexiscope.app.library.library import Library
+
+
+FIRST = 6  # tokens of a match
+
+
+class MatchedVector(InHead):
+    """Where it stands in a head is known if its model has an index here."""
+
+    layer: int
+    index: int
+    top: Annotated[
+        list[Token] | None, Field(description="Its first tokens; null where its model has no index here, or no list")
+    ]
+    bottom: Annotated[list[Token] | None, Field(description="Those of its bottom, where r is negative; else null")]
+
+
+@dataclass(frozen=True)
+class WordsOf:
+    """The words of one of the two models of a comparison."""
+
+    model: ComparedModel
+    index: Index | None = None  # None where there is none here, or of other weights
+    lens: str = ""
+    hubs: frozenset[int] = frozenset()  # that are skipped
+    fault: str = ""  # why there is no index
+    other_weights: str = ""  # of the index that is here, if it is of others
+
+    @classmethod
+    def of(
+        cls, library: "Library", model: ComparedModel, lens: str | None = None, hide_hubs: bool = False
+    ) -> "WordsOf":
+        """`lens` is the page's, taken where the model's lists have it; without one, the lens that reads best."""
+        try:
+            index = library.index(model.model)
+        except NotFound:
+            return cls(model, fault="there is no index of it")
+        except LexiscopeError:
+            return cls(model, fault="its index cannot be read")
+        if weights_of(index.manifest) != weights_of(model):
+            fault = "its index is of other weights"
+            return cls(model, fault=fault, other_weights=index.manifest.weights_sha256)
+        lens = stored_lens(index, lens) if lens else library.best_lens(index)
+        return cls(model, index, lens, hubs_of(index, lens) if hide_hubs else frozenset())
+
+    def vectors(self, kind: str, matches: Sequence[Match]) -> list[MatchedVector]:
+        """With the first tokens of the top, and where r is negative of the bottom."""
+        tops = self._first(kind, matches, "top")
+        bottoms = self._first(kind, [match for match in matches if match[2] < 0], "bottom")
+        vectors: list[MatchedVector] = []
+        for layer, index, _ in matches:
+            place = in_head(self.index.shape, kind, index) if self.index else IN_NO_HEAD
+            vectors.append({
+                "layer": layer, "index": index, **place,
+                "top": tops.get((layer, index)), "bottom": bottoms.get((layer, index)),
+            })  # fmt: skip
+        return vectors
+
+    def ids(self, kind: str, layer: int, indexes: list[int], end: str, n: int) -> list[list[int]]:
+        """The first tokens at one end of these vectors' lists; nothing where they cannot be read."""
+        if self.index is None or kind not in self.index.stored.kinds:
+            return []
+        looked_at = max(n, LOOKED_AT) if self.hubs else n
+        try:
+            ids = self.index.shard(layer).first_ids(kind, np.array(indexes), self.lens, looked_at, end)
+        except (IndexFault, NotFound):
+            return []
+        return first_kept(ids.tolist(), self.hubs, n)
+
+    def _first(self, kind: str, matches: Sequence[Match], end: str) -> dict[tuple[int, int], list[Token]]:
+        """By layer and index."""
+        first: dict[tuple[int, int], list[Token]] = {}
+        if self.index is None:
+            return first
+        for layer in {layer for layer, _, _ in matches}:
+            indexes = [index for at, index, _ in matches if at == layer]
+            for index, ids in zip(indexes, self.ids(kind, layer, indexes, end, FIRST), strict=False):
+                first[layer, index] = tokens_of(self.index.tokens, ids)
+        return first
+
+
+def agreeing_end(r: float) -> str:
+    """The end of the other's list that is like this one's top."""
+    return "bottom" if r < 0 else "top"
+
+
+class VectorMatch(MatchedVector):
+    kind: str
+    r: float
+    lens: Annotated[str, Field(description='Of its words; "" where there are none')]
+
+
+Matches: TypeAlias = Annotated[
+    Mapping[str, list[VectorMatch]],
+    Field(description="By the other model: the best matches of each vector, kind after kind, by |r|"),
+]
+
+
+def matches_of(
+    library: "Library", index: Index, layer: int, vectors: Mapping[str, tuple[str, int]], lens: str, hide_hubs: bool
+) -> dict[str, list[VectorMatch]]:
+    """Of vectors (kind, row) of a layer by their names, in every comparison of these very weights; what is damaged is
+    left out, and the comparison's own page says so."""
+    found: dict[str, list[VectorMatch]] = {}
+    for side, comparison in library.comparisons_of(index):
+        other = comparison.b if side == "a" else comparison.a
+        if not comparison.kinds:
+            continue
+        found[other.model] = []
+        words = WordsOf.of(library, other, lens, hide_hubs)
+        for kind, row in vectors.values():
+            if kind not in comparison.kinds:
+                continue
+            try:
+                matches = comparison.matches(side, kind, layer, row)
+            except LexiscopeError:
+                continue
+            if other.model == index.manifest.model:  # of itself, what is not it
+                matches = [match for match in matches if match[:2] != (layer, row)]
+            alike = words.vectors(kind, matches)
+            found[other.model].extend(
+                {**vector, "kind": kind, "r": r, "lens": words.lens}
+                for vector, (_, _, r) in zip(alike, matches, strict=True)
+            )
+    return found
+
+
+def version_of_matches(library: "Library", index: Index) -> str:
+    """Another one whenever the words of matches may be others, besides the comparisons themselves."""
+    compared = library.comparisons_of(index)
+    return " ".join(library.index_version((both.b if side == "a" else both.a).model) for side, both in compared)

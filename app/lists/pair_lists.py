@@ -1,0 +1,68 @@
+"""The pairs that an index stores of a head's matrix, and how tables show pairs."""
+
+from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from lexiscope.app.lists.checks import check_length, check_number, finite
+from lexiscope.app.lists.difference import Change, matrix_change
+from lexiscope.app.lists.vectors import Coherence
+from lexiscope.app.lists.view import TokenPair, token_pairs
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.stored import position
+from lexiscope.precompute.shape import MATRICES
+
+Hidden: TypeAlias = Annotated[int, Field(description="Of as many of the best pairs: how many the preset leaves out")]
+COLUMNS = {"vo": ("reads", "writes"), "qk": ("query", "key")}  # what the two columns of a head's pairs are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPairs:
+    """Both ends of one matrix of a head, under a lens and a preset."""
+
+    top: list[TokenPair]
+    bottom: list[TokenPair]
+    coherence: Coherence
+    hidden: Hidden
+    change: Change | None  # only of a difference
+
+    @property
+    def unchanged(self) -> bool:
+        return self.change is not None and self.change["norm"] == 0
+
+
+def stored_pairs(
+    index: Index, matrix: str, layer: int, head: int, lens: str = "dot", preset: str = "all", k: int | None = None
+) -> StoredPairs:
+    """Read the first k pairs of both ends."""
+    position("matrix", matrix, MATRICES)
+    check_lens(index, lens)
+    check_kinds(index, matrix)
+    shard = index.shard(layer)
+    check_number(index, "head", head, index.shape.n_heads)
+    check_length(k)
+    ids, scores, (n_top, _) = shard.heads.both_ends(matrix, head, lens, preset, k)
+    change = matrix_change(shard, matrix, head) if index.stored.difference else None
+    unchanged = change is not None and change["norm"] == 0
+    pairs = [] if unchanged else token_pairs(index.tokens, ids.tolist(), scores.tolist())
+    coherence_top, coherence_bottom = map(finite, shard.heads.pair_coherences(matrix, head, lens, preset))
+    return StoredPairs(
+        top=pairs[:n_top],
+        bottom=pairs[n_top:],
+        coherence=(coherence_top, coherence_bottom),
+        hidden=0 if preset == "all" else _n_hidden(shard, matrix, head, lens, pairs[:n_top]),
+        change=change,
+    )
+
+
+def pair_ids(pairs: list[TokenPair]) -> set[tuple[int, int]]:
+    return {(pair["from"]["id"], pair["to"]["id"]) for pair in pairs}
+
+
+def _n_hidden(shard: Shard, matrix: str, head: int, lens: str, shown: list[TokenPair]) -> int:
+    """How many of as many pairs of preset `all` are not among the shown."""
+    best = shard.heads.best_pairs(matrix, head, lens, len(shown)).tolist()
+    return len({(a, b) for a, b in best} - pair_ids(shown))

@@ -1,0 +1,100 @@
+"""How much two lists of a neuron or a subhead share, which end of the second it is, and what chance gives."""
+
+from dataclasses import dataclass
+from typing import Annotated, Generic, Literal, TypeVar
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.lists.view import Token, tokens_of
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.lists import Similarity
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import ENDS, MATRICES
+
+End = Literal["top", "bottom"]
+T = TypeVar("T")
+TELLING = 0.05  # from here on a similarity says something of the neuron or subhead; shuffled, hardly any reach it
+
+
+class Shuffled(TypedDict):
+    """What similarities of the layer are where the second list is that of another neuron or subhead."""
+
+    similarity: Annotated[float, Field(description="The mean, with the top of the second list")]
+    similarity_bottom: Annotated[float, Field(description="The mean, with its bottom")]
+    share_15: Annotated[float, Field(description="The share of those whose larger similarity is at least 0.15")]
+
+
+class EndSimilarities(TypedDict):
+    """Of the top of a first list with the top and with the bottom of a second."""
+
+    top: float
+    bottom: float
+
+
+class OfMatrices(TypedDict, Generic[T]):
+    """Of v's top with o, and of q's top with k; null where one of them is not stored."""
+
+    vo: T | None
+    qk: T | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """The top of a first list with both ends of a second one."""
+
+    top: float
+    bottom: float
+    end: Annotated[End | None, Field(description="The end with the larger similarity; null where both are 0")]
+    shared: Annotated[list[Token], Field(description="The tokens at the first one's top and at that end of the second")]
+    shuffled: Shuffled
+
+    @property
+    def is_telling(self) -> bool:
+        return max(self.top, self.bottom) >= TELLING
+
+
+def agreement(
+    index: Index, shard: Shard, compared: str, of: Similarity, lens: str, first: Array, second: Array
+) -> Agreement:
+    """From the stored similarity and all stored ids (E, K) of two vectors; `compared`: ff, vo or qk."""
+    end = agreeing_end(of)
+    in_first = set(first[0].tolist())
+    shared = [token for token in second[ENDS.index(end)].tolist() if token in in_first] if end else []
+    return Agreement(
+        top=of.top,
+        bottom=of.bottom,
+        end=end,
+        shared=tokens_of(index.tokens, shared),
+        shuffled=shuffled(shard, compared, lens),
+    )
+
+
+def agreeing_end(of: Similarity) -> End | None:
+    if of.top == of.bottom == 0:
+        return None
+    return "top" if of.top >= of.bottom else "bottom"
+
+
+def shuffled(shard: Shard, compared: str, lens: str) -> Shuffled:
+    top, bottom, share = shard.shuffled(compared, lens)
+    return {"similarity": top, "similarity_bottom": bottom, "share_15": share}
+
+
+def both_shuffled(index: Index, shard: Shard, lens: str) -> OfMatrices[Shuffled]:
+    """What chance gives for the subheads of a layer."""
+    vo, qk = (shuffled(shard, matrix, lens) if matrix in index.stored.compared else None for matrix in MATRICES)
+    return {"vo": vo, "qk": qk}
+
+
+def subhead_similarities(index: Index, shard: Shard, head: int, lens: str) -> list[OfMatrices[EndSimilarities]]:
+    """By subhead of a head."""
+
+    def of(matrix: str, subhead: int) -> EndSimilarities | None:
+        if matrix not in index.stored.compared:
+            return None
+        found = shard.subhead_similarity(matrix, head, subhead, lens)
+        return {"top": found.top, "bottom": found.bottom}
+
+    return [{"vo": of("vo", subhead), "qk": of("qk", subhead)} for subhead in range(index.shape.d_head)]

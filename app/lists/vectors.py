@@ -1,0 +1,138 @@
+"""A vector's two lists, as an index stores them and as a worker reads them in another way.
+Neurons, subheads and directions are made of several."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import Field
+
+from lexiscope.app.lists.checks import check_length, finite
+from lexiscope.app.lists.difference import relative
+from lexiscope.app.lists.view import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.lists import Moments
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
+from lexiscope.precompute.live.wire.answers import ReadingAnswer, put_words
+from lexiscope.precompute.shape import DIRECTION_KINDS
+
+Coherence: TypeAlias = Annotated[
+    tuple[float | None, float | None], Field(description="Of top and of bottom; null where it is undefined")
+]
+CHANGE: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only of a difference: norm / base_norm, |Δ| / |base|; left out where the base is 0",
+)
+UNCHANGED: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only of a difference, where nothing changed: there is nothing to list then",
+)
+SINGULAR: Any = Field(description="The singular value σ of this direction")
+SHARE: Any = Field(
+    description="σ² over the sum of the squares of all of the matrix, which is its squared Frobenius norm; null where "
+    "that is 0"
+)
+MOMENTS: Any = Field(
+    description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
+    "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
+)
+SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # by their names on a subhead's page
+SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}  # and on a direction's
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vector:
+    """A direction of norm 0 is none: its lists are empty."""
+
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    norm: float
+    coherence: Coherence
+    base_norm: Annotated[float | None, OF_DIFFERENCE] = None
+    change: Annotated[float | None, CHANGE] = None
+    unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    moments: Annotated[Moments | None, MOMENTS] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorReading:
+    """A vector's list in another reading."""
+
+    top: list[ScoredToken]
+    bottom: list[ScoredToken]
+    overlap: float  # Jaccard of this top with the stored one of the same length and lens
+    kept: Annotated[frozenset[int], PAGE_ONLY] = frozenset()  # tokens that the stored ends have, too
+    hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The same vectors as a worker reads them: with norms folded in, or with tokens after the first MLP."""
+
+    name: str  # norm, mlp
+    vectors: Mapping[str, VectorReading]
+
+
+def stored_vectors(
+    index: Index, shard: Shard, vectors: Sequence[tuple[str, int]], lens: str, k: int | None
+) -> tuple[list[Vector], Array]:
+    """The first k of both lists of each vector (kind, row); and all ids that are stored, (V, E, K)."""
+    check_length(k)
+    ids, scores = shard.vectors(vectors, lens)
+    lists = zip(vectors, ids[:, :, :k].tolist(), scores[:, :, :k].tolist(), strict=True)
+    return [
+        _vector(index, shard, kind, row, lens, of_ends, scores_of_ends)
+        for (kind, row), of_ends, scores_of_ends in lists
+    ], ids
+
+
+def _vector(
+    index: Index, shard: Shard, kind: str, row: int, lens: str, ids: list[list[int]], scores: list[list[float]]
+) -> Vector:
+    norm, is_direction = shard.norm(kind, row), kind in DIRECTION_KINDS
+    base_norm = shard.base_norm(kind, row) if index.stored.difference and not is_direction else None
+    change = None if base_norm is None else relative(norm, base_norm)
+    if norm == 0 and is_direction:  # a head need not have as many directions as channels
+        return Vector(top=[], bottom=[], norm=norm, coherence=(None, None))
+    if norm == 0 and base_norm is not None:
+        return Vector(
+            top=[], bottom=[], norm=norm, coherence=(None, None), base_norm=base_norm, change=change, unchanged=True
+        )
+    coherence_top, coherence_bottom = map(finite, shard.coherences(kind, row, lens))
+    return Vector(
+        top=scored_tokens(index.tokens, ids[0], scores[0]),
+        bottom=scored_tokens(index.tokens, ids[1], scores[1]),
+        norm=norm,
+        coherence=(coherence_top, coherence_bottom),
+        base_norm=base_norm,
+        change=change,
+        moments=index.moments(shard.layer, kind, row, lens),
+    )
+
+
+def vector_reading(index: Index, kind: str, layer: int, row: int, lens: str, answer: ReadingAnswer) -> VectorReading:
+    """A worker's answer, compared with the stored list."""
+    stored = index.shard(layer).vector(kind, row, lens)
+    put_words(answer, index.tokens.texts)
+    top, bottom = ({token["id"] for token in tokens} for tokens in (answer["top"], answer["bottom"]))
+    stored_top = set(stored.top_ids[: len(answer["top"])].tolist())
+    stored_bottom = set(stored.bottom_ids[: len(answer["bottom"])].tolist())
+    return VectorReading(
+        top=answer["top"],
+        bottom=answer["bottom"],
+        overlap=len(top & stored_top) / len(top | stored_top),
+        kept=frozenset((top & stored_top) | (bottom & stored_bottom)),
+    )
+
+
+def shares(index: Index, shard: Shard, matrix: str, head: int) -> list[float | None]:
+    """Return the share of each direction in a head's matrix. A difference may have more directions than are stored: its
+    shares are of the whole matrix."""
+    squares = [value * value for value in shard.heads.all_singular(matrix)[head].tolist()]
+    whole = sum(squares)
+    if index.stored.difference:
+        whole = max(whole, float(shard.heads.all_matrix_norms(matrix)[0][head]) ** 2)
+    return [square / whole if whole else None for square in squares]

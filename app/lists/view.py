@@ -1,0 +1,119 @@
+"""The entries that every list is made of, and what all views have in common.
+
+JSON has the fields of a view, except those marked PAGE_ONLY, and those marked OMIT_NONE while they are None."""
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.lists.difference import Minus
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.live.wire.answers import ScoredToken as ScoredToken
+from lexiscope.precompute.live.wire.answers import Token as Token
+from lexiscope.precompute.live.wire.answers import TokenPair as TokenPair
+from lexiscope.precompute.plain_text import escaped
+from lexiscope.precompute.shape import DIRECTION_KINDS, Shape
+
+if TYPE_CHECKING:
+    from lexiscope.app.formats.table import Table
+
+
+PAGE_ONLY: Any = Field(exclude=True)  # for people's eyes; programs get it otherwise, or do not need it
+OMIT_NONE: Any = Field(exclude_if=lambda value: value is None)
+OF_DIFFERENCE: Any = Field(exclude_if=lambda value: value is None, description="Only of a difference of two models")
+HUBS: Any = Field(
+    exclude_if=lambda value: value is None, description="Only if hubs are left out of the lists (`hubs=hide`)"
+)
+HUBS_HIDDEN: Any = Field(exclude_if=lambda value: value is None, description="How many entries of lists are left out")
+NOTE: Any = Field(description="What must be said beside these lists, such as what they leave out; may be empty")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What a page shows, as data: the base of all views."""
+
+    hubs: Annotated[Literal["hide"] | None, HUBS] = None
+    hubs_hidden: Annotated[int | None, HUBS_HIDDEN] = None
+
+    def tables(self) -> "list[Table]":
+        """Return the view's lists as tables, from which CSV, Markdown, LaTeX and the terminal are made."""
+        raise NotImplementedError
+
+    def sources(self) -> str:
+        """Return which weights and which build it is made from, if that is not the index of its model."""
+        return ""
+
+    def about(self) -> dict[str, Any]:
+        """Return what CSV says on every row, after its own columns: a file may lose its name, and be put together with
+        others."""
+        return {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewOfModel(View):
+    model: str
+    build: Annotated[str, Field(description="Of the index: as long as it is the same, so are the lists")]
+    minus: Annotated[Minus | None, OF_DIFFERENCE] = None
+
+
+def token_of(tokens: TokenTable, token: int) -> Token:
+    return {"id": token, "token": tokens.texts[token]}
+
+
+def tokens_of(tokens: TokenTable, ids: Iterable[int]) -> list[Token]:
+    texts = tokens.texts
+    return [{"id": token, "token": texts[token]} for token in ids]
+
+
+def scored_tokens(tokens: TokenTable, ids: Iterable[int], scores: Iterable[float]) -> list[ScoredToken]:
+    texts = tokens.texts
+    return [{"id": token, "token": texts[token], "score": score} for token, score in zip(ids, scores, strict=True)]
+
+
+def token_pairs(tokens: TokenTable, pairs: Iterable[tuple[int, int]], scores: Iterable[float]) -> list[TokenPair]:
+    texts = tokens.texts
+    return [
+        {"from": {"id": a, "token": texts[a]}, "to": {"id": b, "token": texts[b]}, "score": score}
+        for (a, b), score in zip(pairs, scores, strict=True)
+    ]
+
+
+_NAMED = {" ": "␣", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def visible(text: str) -> str:
+    r"""U+00A0 is \u00a0: \xa0 is the byte that is no text by itself, as TokenTable spells it."""
+    shown = "".join([_NAMED.get(character) or _visible(character) for character in text])
+    if shown and unicodedata.category(shown[0]).startswith("M"):
+        shown = "\N{DOTTED CIRCLE}" + shown  # a mark would sit on whatever stands before the token
+    return shown or "(no text)"  # an embedding row that no token has
+
+
+def _visible(character: str) -> str:
+    return escaped(character) if unicodedata.category(character)[0] in "CZ" else character
+
+
+class InHead(TypedDict):
+    """All null of a neuron's vector."""
+
+    head: Annotated[int | None, Field(description="Of kinds that heads share, the first head that has it")]
+    subhead: int | None
+    direction: Annotated[
+        int | None, Field(description="Of `vo_in`, `vo_out`, `qk_query` and `qk_key`: which singular direction, from 0")
+    ]
+
+
+IN_NO_HEAD: InHead = {"head": None, "subhead": None, "direction": None}
+
+
+def in_head(shape: Shape, kind: str, row: int) -> InHead:
+    if kind.startswith("ff_"):
+        return IN_NO_HEAD
+    head, number = shape.head_and_subhead(kind, row)
+    if kind in DIRECTION_KINDS:
+        return {"head": head, "subhead": None, "direction": number}
+    return {"head": head, "subhead": number, "direction": None}

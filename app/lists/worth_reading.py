@@ -1,0 +1,194 @@
+"""What is worth reading first in a model: its clearest neurons and heads, and keys and values that agree.
+Which tokens people can read is for readable.py."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice, product
+from typing import Annotated, Any, NotRequired, TypeVar
+
+import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.lists.hubs import LOOKED_AT as LOOKED_AT_FIRST
+from lexiscope.app.lists.hubs import first_kept
+from lexiscope.app.lists.pair_lists import stored_pairs
+from lexiscope.app.lists.readable import SAME, FreshWords, Readable, readable
+from lexiscope.app.lists.view import Token, TokenPair, tokens_of
+from lexiscope.precompute.errors import IndexFault
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.shard_reader import Shard
+from lexiscope.precompute.index.tensor_file import Array
+from lexiscope.precompute.shape import MATRICES
+
+CARDS, TOKENS, PAIRS = 8, 6, 3
+LOOKED_AT = 400  # of the largest numbers: there the cards are found, or there are fewer
+HEAD_LENS, HEAD_PRESET = "cosine", "words"  # with others, pairs of a word with itself and of rare pieces come first
+NAMEABLE = 0.4  # readability: of rated heads (benchmarks/ratings.json) 23 of the 27 beyond it could be named
+HEAD_PAIRS, HEAD_WORDS = 50, 10  # in so many pairs, a head worth reading has so many words at each side
+CLEAREST = 3  # heads, of which the home page shows one: below them pairs are less plainly related
+
+
+CARD_OF_DIFFERENCE: Any = Field(description="Only of a difference; the change is |Δ| / |base|")
+
+
+class NeuronCard(TypedDict):
+    layer: int
+    neuron: int
+    number: float  # what it was chosen by: coherence or similarity
+    end: str  # of the value, whose first tokens these are: that with the larger number
+    tokens: list[Token]
+    kind: Annotated[NotRequired[str], CARD_OF_DIFFERENCE]  # whose tokens they are: ff_key or ff_value
+    change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
+
+
+class HeadCard(TypedDict):
+    layer: int
+    head: int
+    matrix: str
+    lens: str  # of number and pairs, whichever the maps are of
+    preset: str
+    number: float  # readability
+    pairs: list[TokenPair]  # the first that repeat no word
+    change: Annotated[NotRequired[float | None], CARD_OF_DIFFERENCE]
+
+
+At = TypeVar("At")
+Card = TypeVar("Card")
+NeuronCards = tuple[NeuronCard, ...]
+Cards = tuple[NeuronCards | None, NeuronCards | None, tuple[HeadCard, ...] | None]  # None: not stored
+
+
+def worth_reading(index: Index, shards: Mapping[int, Shard], lens: str, hubs: frozenset[int] = frozenset()) -> Cards:
+    """Most coherent values, most alike keys and values, most readable heads, of those that people can read. Hubs that
+    are given are skipped among first tokens."""
+    values, agreeing = "ff_value" in index.stored.kinds, index.stored.similarity
+
+    def coherence(layer: int, end: str) -> Array:
+        return shards[layer].all_coherences("ff_value", lens, end)
+
+    def neurons(numbers: Mapping[tuple[int, str], Array]) -> NeuronCards:
+        """By layer and end of the value."""
+        words = FreshWords(readable(index))
+        wanted = {at: np.where(coherence(*at) < SAME, column, np.nan) for at, column in numbers.items()}
+        return largest_cards(
+            lambda at, n, number: _neuron(index, words, shards[at[0]], n, number, lens, at[1], hubs), wanted
+        )
+
+    coherences = {(layer, "top"): coherence(layer, "top") for layer in shards if values}
+    similarities = {
+        at: column
+        for layer, shard in shards.items()
+        if agreeing
+        for at, column in _larger_ends(layer, shard.all_similarities("ff", lens))
+    }
+    return (
+        neurons(coherences) if values else None,
+        neurons(similarities) if agreeing else None,
+        _heads(index, shards) if index.stored.pairs else None,
+    )
+
+
+def head_lens(index: Index) -> str:
+    return HEAD_LENS if HEAD_LENS in index.stored.lenses else index.stored.lens
+
+
+def _heads(index: Index, shards: Mapping[int, Shard]) -> tuple[HeadCard, ...]:
+    words, lens = FreshWords(readable(index)), head_lens(index)
+    numbers: dict[tuple[int, str], Array] = {}
+    for (layer, shard), matrix in product(shards.items(), MATRICES):
+        of_heads = shard.heads.all_readabilities(matrix, lens, HEAD_PRESET)
+        numbers[layer, matrix] = np.where(of_heads >= NAMEABLE, of_heads, np.nan)
+    return largest_cards(lambda group, head, value: head_card(index, words, *group, head, value, lens), numbers)
+
+
+def richest(index: Index, cards: Sequence[HeadCard]) -> HeadCard | None:
+    """The one of the clearest heads that has the most to say: whose pairs hold the most words."""
+    return max(
+        cards[:CLEAREST], key=lambda card: min(map(len, _sides(readable(index), _pairs(index, card)))), default=None
+    )
+
+
+def largest_cards(make: Callable[[At, int, float], Card | None], numbers: Mapping[At, Array]) -> tuple[Card, ...]:
+    """Cards of the largest numbers that make one; a damaged layer does not take the page with it."""
+
+    def readable_cards() -> Iterator[Card]:
+        for entry in _largest(numbers):
+            with suppress(IndexFault):
+                if card := make(*entry):
+                    yield card
+
+    return tuple(islice(readable_cards(), CARDS))
+
+
+def _largest(numbers: Mapping[At, Array]) -> list[tuple[At, int, float]]:
+    """The largest of all, with the group and the number of each; what is undefined does not count."""
+    entries: list[tuple[At, int, float]] = []
+    for group, column in numbers.items():
+        values = np.where(np.isfinite(column), column, -np.inf)
+        least = np.partition(values, -LOOKED_AT)[-LOOKED_AT] if len(values) > LOOKED_AT else -np.inf
+        few = np.flatnonzero((values >= least) & np.isfinite(values))
+        entries += [(group, at, value) for at, value in zip(few.tolist(), column[few].tolist(), strict=True)]
+    return sorted(entries, key=lambda entry: -entry[2])[:LOOKED_AT]
+
+
+def _larger_ends(layer: int, similarities: Array) -> Iterator[tuple[tuple[int, str], Array]]:
+    """Similarities (n, E) as one column for each end, in which a neuron counts where it is the larger one."""
+    top, bottom = similarities.T
+    yield (layer, "top"), np.where(top >= bottom, top, np.nan)
+    yield (layer, "bottom"), np.where(bottom > top, bottom, np.nan)
+
+
+def _neuron(
+    index: Index, fresh: FreshWords, shard: Shard, neuron: int, number: float, lens: str, end: str, hubs: frozenset[int]
+) -> NeuronCard | None:
+    """The card of a neuron, if two thirds of the first tokens at this end of its value are words."""
+    listed = shard.first_ids("ff_value", np.array([neuron]), lens, LOOKED_AT_FIRST if hubs else TOKENS, end).tolist()
+    ids = first_kept(listed, hubs, TOKENS)[0]
+    if not fresh.take_if_readable(ids):
+        return None
+    tokens = tokens_of(index.tokens, ids)
+    return {"layer": shard.layer, "neuron": neuron, "number": number, "end": end, "tokens": tokens}
+
+
+def head_card(
+    index: Index, fresh: FreshWords, layer: int, matrix: str, head: int, number: float, lens: str
+) -> HeadCard | None:
+    card: HeadCard = {
+        "layer": layer, "head": head, "matrix": matrix, "lens": lens, "preset": HEAD_PRESET,
+        "number": number, "pairs": [],
+    }  # fmt: skip
+    listed = _pairs(index, card)
+    pairs = [pair for pair in listed if _are_different(fresh.words, pair)]
+    if 2 * len(pairs) < len(listed) or min(map(len, _sides(fresh.words, pairs))) < HEAD_WORDS:
+        return None  # of a head that links forms of words, the few other pairs say little
+    card["pairs"], stems = without_repetition(fresh.words, pairs)
+    return card if len(card["pairs"]) == PAIRS and fresh.take(stems) else None
+
+
+def _are_different(words: Readable, pair: TokenPair) -> bool:
+    """Whether a pair is of two words, not of two forms of one."""
+    stems = words.stems((pair["from"]["id"], pair["to"]["id"]))
+    return len(stems) == 2 and not stems[0].startswith(stems[1]) and not stems[1].startswith(stems[0])
+
+
+def _pairs(index: Index, card: HeadCard) -> list[TokenPair]:
+    where = card["matrix"], card["layer"], card["head"], card["lens"], card["preset"]
+    return stored_pairs(index, *where, HEAD_PAIRS).top
+
+
+def _sides(words: Readable, pairs: Sequence[TokenPair]) -> tuple[set[str], set[str]]:
+    """The words in each column."""
+    return set(words.stems(p["from"]["id"] for p in pairs)), set(words.stems(p["to"]["id"] for p in pairs))
+
+
+def without_repetition(words: Readable, pairs: Sequence[TokenPair]) -> tuple[list[TokenPair], list[str]]:
+    """The first pairs that repeat no word, and their words."""
+    chosen: list[TokenPair] = []
+    stems: list[str] = []
+    for pair in pairs:
+        ends = words.stems((pair["from"]["id"], pair["to"]["id"]))
+        if len(ends) == 2 and not {*ends} & {*stems} and len(chosen) < PAIRS:
+            chosen.append(pair)
+            stems += ends
+    return chosen, stems

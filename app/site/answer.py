@@ -1,0 +1,309 @@
+"""Gives a page its formats: `page` registers its addresses, and PageAnswer turns its view into what was asked for, or
+into 304 where the visitor has it already."""
+
+import hashlib
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+
+from fastapi import APIRouter, Depends, Path
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from lexiscope.app.formats.json_format import json_bytes
+from lexiscope.app.formats.tables import view_csv, view_text
+from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.library.labels import ModelLabels
+from lexiscope.app.library.library import Library
+from lexiscope.app.lists.hubs import hubs_of, without_hubs
+from lexiscope.app.lists.shown_error import ShownError
+from lexiscope.app.lists.view import View
+from lexiscope.app.pages.home import HomeView
+from lexiscope.app.settings import HOST, Settings
+from lexiscope.app.site.dependencies import ComparedModel, Hubs, ServedIndex, SiteLibrary, best_lenses
+from lexiscope.app.site.docs import Responses, data_responses, page_responses
+from lexiscope.app.urls import DATA_FORMATS, MEDIA_TYPES, content_type, format_address, link, turned
+from lexiscope.precompute.errors import IndexFault, LexiscopeError, NotFound
+from lexiscope.precompute.index.index import Index
+
+VARY = "HX-Request, HX-Request-Type, HX-Target"
+
+
+def header(request: Request, name: bytes) -> str:
+    """The first of this name, which is in lower case; "" if there is none."""
+    for key, value in request.scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
+
+
+def is_partial(request: Request) -> bool:
+    """htmx swaps a part of the page that is there: only the block `content` is of use."""
+    return header(request, b"hx-request-type") == "partial"
+
+
+def wants_suggestions(request: Request) -> bool:
+    return is_partial(request) and "suggestions" in header(request, b"hx-target")
+
+
+def origin_of(request: Request, settings: Settings) -> str:
+    """scheme://host under which the site is known: as the setting says, else as the visitor asked; "" if that is no
+    host."""
+    host = header(request, b"host")
+    return settings.url or (f"{request.scope['scheme']}://{host}" if HOST.fullmatch(host) else "")
+
+
+def has_etag(request: Request, etag: str) -> bool:
+    """Whether the visitor holds this version already. A `*` says nothing about which one, so it gets the page."""
+    return etag in header(request, b"if-none-match")
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
+E = TypeVar("E", bound=Endpoint)
+
+
+class NotModified(Exception):
+    """The visitor has this version of the page already."""
+
+    def __init__(self, headers: Mapping[str, str]) -> None:
+        super().__init__()
+        self.headers = headers
+
+
+class PageRoute(APIRoute):
+    """Answers a second time where a file of the index was replaced meanwhile: the library then opens it anew."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def answer_again(request: Request) -> Response:
+            try:
+                return await answer(request)
+            except IndexFault:
+                return await answer(request)
+
+        return answer_again
+
+
+def page(
+    router: APIRouter,
+    path: str,
+    view: type[View],
+    *,
+    data_path: str | None = None,
+    formats: tuple[str, ...] = DATA_FORMATS,
+    responses: Responses | None = None,
+    live: bool = False,
+    name: str = "",
+) -> Callable[[E], E]:
+    """Registers a route at two addresses: its path for the page, and `path.{format}` for the data of the same view."""
+
+    def register(endpoint: E) -> E:
+        page_name = name or endpoint.__name__
+        common: dict[str, Any] = {"name": page_name, "response_model": None}
+        if formats:
+            router.add_api_route(
+                f"{data_path or path}.{{format:format}}",
+                endpoint,
+                operation_id=f"{page_name}_data",
+                summary=f"{page_name.capitalize()} as data",
+                tags=["live pages" if live else "pages"],
+                responses=data_responses(view, formats, live) | (responses or {}),
+                dependencies=[_one_of(formats)],
+                **common,
+            )
+        router.add_api_route(
+            path,
+            endpoint,
+            operation_id=page_name,
+            summary=page_name.capitalize(),
+            tags=["live pages" if live else "pages"],
+            responses=page_responses(live) | (responses or {}),
+            response_class=HTMLResponse,
+            **common,
+        )
+        return endpoint
+
+    return register
+
+
+def _one_of(formats: tuple[str, ...]) -> Any:
+    described = Path(description="What the data are", examples=["json"], json_schema_extra={"enum": list(formats)})
+
+    async def check_format(format: Annotated[str, described]) -> None:
+        if format not in formats:
+            raise NotFound(f"this page has no .{format}: there is .{', .'.join(formats)}")
+
+    return Depends(check_format)
+
+
+class PageAnswer:
+    """The answer to one request for a page. First `at` says what is asked for, then `show` gives its view."""
+
+    def __init__(self, request: Request, index: Index | None = None, hubs: Literal["hide"] | None = None) -> None:
+        self.request = request
+        self.hubs = hubs
+        self.format: str = request.path_params.get("format", "html")
+        self.is_partial = self.format == "html" and is_partial(request)
+        self.wants_suggestions = self.is_partial and wants_suggestions(request)
+        self.index = index
+        self._state = request.app.state
+        self._origin = origin_of(request, self._state.settings)
+        self.address, self._etag = "", ""
+        self._formats: tuple[str, ...] = DATA_FORMATS
+
+    @property
+    def model(self) -> str:
+        """The name of the model in the path; "" for a page of the site."""
+        return self.index.manifest.model if self.index else self.request.path_params.get("model", "")
+
+    def at(self, address: str, formats: tuple[str, ...] = DATA_FORMATS, also: str = "") -> None:
+        """Names the page by its canonical address. Raises NotModified where the visitor has this version.
+
+        `also` is what the view depends on besides the address and the index."""
+        self.address, self._formats = self._with_hubs(address), formats
+        self._etag = self._make_etag(also)
+        if has_etag(self.request, self._etag):
+            raise NotModified(self._headers())
+
+    def hidden_hubs(self, lens: str | None = None) -> frozenset[int]:
+        """The tokens that this page leaves out of its lists of a lens: for views that show only the first few."""
+        return hubs_of(self.index, lens) if self.index and self.hubs else frozenset()
+
+    def window(self, page: int, size: int) -> tuple[int, int | None]:
+        """Which page of a list, of how many rows: a CSV is the only page, of all rows."""
+        return (1, None) if self.format == "csv" else (page, size)
+
+    async def make(self, view: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The view of a list that may be long: all of it, for a CSV, is made in a thread, so that others are served."""
+        return await run_in_threadpool(view, *args, **kwargs) if self.format == "csv" else view(*args, **kwargs)
+
+    def show(self, template: str, view: View, error: ShownError | None = None) -> Response:
+        """Answer with the view in the format that was asked for. `error` is an error of a part of the page, which the
+        page shows; no browser may keep such a page."""
+        if self.index and self.index.changed:
+            raise IndexFault("a file of the index was replaced while it was read. Ask again: it is opened anew")
+        headers = self._headers() | {"link": self._links()}
+        if error:
+            del headers["etag"]
+            headers |= error.headers
+        if self.format != "html":
+            view = self._without_hubs(view)
+        match self.format:
+            case "json":
+                body = json_bytes(view)
+            case "csv":
+                streamed: Response = self._state.streams.response(view_csv(view), content_type("csv"), headers)
+                return streamed
+            case "svg":
+                body = self._state.renderer.figure(template, view, self.address).encode()
+            case "md" | "tex":
+                body = view_text(self.format, view, self._origin + self.address, self.index).encode()
+            case _:
+                body = self.html(template, view, self.is_partial).encode()
+        return Response(body, error.status if error else 200, headers, content_type(self.format))
+
+    def html(self, template: str, view: View, partial: bool) -> str:
+        view = self._without_hubs(view)
+        rendered: str = self._state.renderer.page(template, partial, view, self._page_request(view))
+        return rendered
+
+    def redirect(self, address: str) -> Response:
+        """Leads to another page, in the format that was asked for."""
+        headers = {"cache-control": "no-cache", "vary": VARY}
+        return RedirectResponse(format_address(self._with_hubs(address), self.format), 303, headers)
+
+    def _with_hubs(self, address: str) -> str:
+        return turned(address, hubs=self.hubs) if self.hubs else address
+
+    def _without_hubs(self, view: View) -> View:
+        return without_hubs(self.index, view) if self.index and self.hubs else view
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"cache-control": "no-cache", "etag": self._etag, "vary": VARY}
+        if self.index:  # as long as its build is the same, so are the lists
+            headers["x-lexiscope-build"] = self.index.manifest.build
+        return headers
+
+    def _links(self) -> str:
+        """The page's own address and those of its other formats."""
+        links = [f'<{self.address}>; rel="canonical"']
+        for format, address in self._format_addresses().items():
+            links.append(f'<{address}>; rel="alternate"; type="{MEDIA_TYPES[format]}"')
+        return ", ".join(links)
+
+    def _format_addresses(self) -> dict[str, str]:
+        return {format: format_address(self.address, format) for format in self._formats}
+
+    def _page_request(self, view: View) -> PageRequest:
+        models = best_lenses(self._state.library)
+        shown = self.index.manifest.model if self.index else _start_of(view)
+        difference = self._state.library.two_models(self.index) if self.index else None
+        return PageRequest(
+            path=self.request.url.path,
+            canonical=self.address,
+            origin=self._origin,
+            formats=self._format_addresses(),
+            index=self.index,
+            models=models,
+            comparisons=_comparisons(self._state.library, shown) if self.index else {},
+            own_lens=getattr(view, "lens", ""),
+            difference=difference,
+            can_run=frozenset(
+                each.index for each in difference or () if each.index and self._state.live.serves(each.index)
+            ),
+            labels=self._state.library.labels(self.index) if self.index else ModelLabels(),
+            live=shown is not None and self._state.live.serves(shown),
+        )
+
+    def _make_etag(self, also: str) -> str:
+        """Strong: another one whenever the bytes of the answer may be others. Needs no list of the index."""
+        index_version = self.index.version if self.index else self._state.library.version()
+        part = "suggestions" if self.wants_suggestions else "partial" if self.is_partial else self.format
+        compared = self._state.library.comparisons_version()
+        labels = self._state.library.labels_version()
+        facts = [self._state.version, index_version, compared, labels, self.address, part, also]
+        if self.format not in ("json", "csv"):
+            facts.append(self._origin)  # the others hold links that leave the site
+        if self.format == "html":
+            facts += map(" ".join, best_lenses(self._state.library).items())
+        return f'"{hashlib.blake2b(chr(10).join(facts).encode(), digest_size=12).hexdigest()}"'
+
+
+def _comparisons(library: Library, model: str | None) -> dict[str, str]:
+    """What the model is compared with, and where."""
+    cards = [card for card in library.comparisons() if model in (card.a, card.b)]
+    return {
+        card.b if card.a == model else card.a: link("comparison", card.a, card.b)
+        for card in sorted(cards, key=lambda card: card.a == model)  # where they are compared both ways, its own
+    }
+
+
+def _start_of(view: View) -> str | None:
+    """The model in which the home page starts."""
+    return view.start.model if isinstance(view, HomeView) and view.start else None
+
+
+async def page_of_site(request: Request) -> PageAnswer:
+    return PageAnswer(request)
+
+
+async def page_of_model(request: Request, index: ServedIndex, hubs: Hubs = None) -> PageAnswer:
+    return PageAnswer(request, index, hubs)
+
+
+async def page_of_two(request: Request, library: SiteLibrary, model: ComparedModel, hubs: Hubs = None) -> PageAnswer:
+    """A page of the first model, if it has an index here; the comparison does without."""
+    index: Index | None = None
+    with suppress(LexiscopeError):
+        index = library.index(model)
+    return PageAnswer(request, index, hubs)
+
+
+SitePage = Annotated[PageAnswer, Depends(page_of_site)]
+ModelPage = Annotated[PageAnswer, Depends(page_of_model)]
+TwoModelsPage = Annotated[PageAnswer, Depends(page_of_two)]

@@ -1,0 +1,128 @@
+"""Describes the site in OpenAPI: what answers look like, in which formats, and their errors; and finds an address to
+try for each endpoint, in a model that is served here, for templates/docs.html."""
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+from urllib.parse import quote, urlencode
+
+from starlette.datastructures import State
+
+from lexiscope.app.html.openapi_text import endpoints, example
+from lexiscope.app.library.library import Library
+from lexiscope.app.lists.view import View
+from lexiscope.app.site.system_types import ErrorView
+from lexiscope.app.urls import MEDIA_TYPES, format_address
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.index.index import Index
+
+Responses: TypeAlias = dict[int | str, dict[str, Any]]
+
+DESCRIPTION = """A transformer's weights as words. Every page is an address that holds its whole state; with `.json` at
+the end of the path it is data, with `.csv`, `.md` and `.tex` its tables; a prompt has `.json` and `.csv`, a comparison
+of two models and a lab also `.svg`. Addresses answer GET and HEAD, and carry an `ETag`; arguments that have their
+default are left out, and one that an address does not take (also `utm_source` and its like) is an error that names the
+nearest. A token is `{"id", "token"}`, in a list with `"score"`; a vector is `{"top", "bottom"}`."""
+
+_TEXT = {"schema": {"type": "string"}}
+_ERRORS = {
+    400: "The address is not text in UTF-8",
+    404: "There is no such model, layer, neuron, head, subhead, token or page",
+    414: "The address is too long",
+    422: "An argument has a value it cannot have, or there is none of that name; the detail says what there is",
+    503: "The layer's file is damaged or gone; other layers still work",
+}
+_LIVE_ERRORS = {
+    404: "There is no such model, token or page, or live pages are off",
+    413: "More than a limit allows; the detail has the limit and its setting",
+    499: "The visitor has left",
+    500: "A fault of the program in the worker; other pages still work",
+    503: "The worker loads its model, is full, or is gone: see Retry-After",
+}
+
+
+def data_responses(view: type[View], formats: tuple[str, ...], live: bool) -> Responses:
+    """Describe the answers of a page's data: JSON of the shape of its view, or one of the other formats."""
+    content = {MEDIA_TYPES[format]: _TEXT for format in formats if format != "json"}
+    errors: Responses = {status: {"model": ErrorView, "description": text} for status, text in _errors(live).items()}
+    return {200: {"model": view, "content": content}, **errors}
+
+
+def page_responses(live: bool = False) -> Responses:
+    """Describe the answers of a page for people; its errors are pages, too, unless Accept asks for data."""
+    shape = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorView"}}}
+    return {
+        status: {"description": text, "content": {"text/html": _TEXT, **shape}}
+        for status, text in _errors(live).items()
+    }
+
+
+def _errors(live: bool) -> dict[int, str]:
+    return {**_ERRORS, **(_LIVE_ERRORS if live else {})}
+
+
+LIVE = "live pages"  # the tag of pages that ask a worker
+ASKED = ("q", "words", "pairs", "text")  # without them a page is a form and no more
+
+
+def example_links(state: State, document: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the addresses to try by path: of the page, and of its JSON if it has any. Leave out pages that nothing
+    served here has."""
+    index = _first(state.library)
+    compared = next((card for card in state.library.comparisons() if not card.fault), None)
+    live = index is not None and state.live.serves(index.manifest.model)
+    links: dict[str, list[str]] = {}
+    for each in endpoints(dict(document)):
+        path, operation = each["path"], each["operation"]
+        if ("{model}" in path and index is None) or (LIVE in operation.get("tags", ()) and not live):
+            continue
+        numbers = _numbers(index) if index else {}
+        if "{direction}" in path and index and not index.stored.directions:
+            continue
+        if "/classifier" in path:
+            labelled = _first(state.library, has_head=True)
+            if labelled is None:
+                continue
+            numbers["model"] = labelled.manifest.model
+            numbers["index_of_kind"] = range(len(labelled.classifier().entry.labels))
+        if "{other}" in path:
+            if compared is None:
+                continue
+            numbers = {"model": compared.a, "other": compared.b}
+        query = {}
+        for asked in operation.get("parameters", ()):
+            sample = example(asked)
+            if asked["in"] == "path":
+                value = numbers.get(asked["name"], sample)
+                path = path.replace(f"{{{asked['name']}}}", quote(str(_within(value, sample))))
+            elif asked["name"] in ASKED and "{other}" not in each["path"]:  # which is a page without them
+                query[asked["name"]] = ",".join(sample) if isinstance(sample, list) else sample
+        page = path + (f"?{urlencode(query, safe=',:>')}" if query else "")
+        links[each["path"]] = [page, format_address(page, "json")] if "json" in each["formats"] else [page]
+    return links
+
+
+def _first(library: Library, has_head: bool = False) -> Index | None:
+    """The first model of which a layer is ready; with a classification head, if it is to have one."""
+    for card in library.cards():
+        try:
+            index = library.index(card.model)
+            if card.layers and (index.manifest.classifier or not has_head):
+                return index
+        except LexiscopeError:
+            continue
+    return None
+
+
+def _numbers(index: Index) -> dict[str, Any]:
+    """What may stand in the paths: numbers as ranges, of which the example is taken if it is among them."""
+    shape = index.shape
+    counts = {"neuron": shape.d_mlp, "head": shape.n_heads, "subhead": shape.d_head, "token": shape.d_vocab}
+    counts["direction"] = shape.d_head
+    ranges = {name: range(count) for name, count in counts.items()}
+    return {"model": index.manifest.model, "layer": index.layers, **ranges}
+
+
+def _within(allowed: Any, sample: Any) -> Any:
+    if isinstance(allowed, str | int):
+        return allowed
+    return sample if sample in allowed else allowed[-1]

@@ -1,0 +1,183 @@
+"""Whatever goes wrong has one shape: {"error": {"status", "title", "detail"}}, or a page that says the same. An
+argument that an address does not take is refused, with the nearest that it takes."""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import Any
+from urllib.parse import urlencode
+
+import orjson
+from fastapi import FastAPI
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from starlette.datastructures import State
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
+
+from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.library.checks import for_visitors
+from lexiscope.app.lists.shown_error import ShownError
+from lexiscope.app.site.answer import NotModified, is_partial, origin_of
+from lexiscope.app.site.dependencies import best_lenses
+from lexiscope.app.urls import FIGURE_FORMATS
+from lexiscope.precompute.errors import BadRequest, LexiscopeError, NotBuilt, NotFound
+from lexiscope.precompute.live.wire.errors import LiveError, status_of, title_of
+
+NEAR = 0.5  # how alike two names must be, from 0 to 1, for one to be taken for the other
+MOST_SHOWN = 60  # characters of a name that is none
+
+
+class UnknownArgument(BadRequest):
+    """`instead` is what was probably meant, by its name; None where nothing is like it."""
+
+    def __init__(self, message: str, name: str = "", instead: str | None = None) -> None:
+        super().__init__(message)
+        self.name, self.instead = name, instead
+
+
+async def check_arguments(request: Request) -> None:
+    """A dependency of the whole app: what an address takes is in the signature of its route and of what that depends
+    on."""
+    route = request.scope.get("route")
+    if request.query_params and isinstance(route, APIRoute):
+        known = [field.alias for field in get_flat_params(route.dependant) if field.alias not in request.path_params]
+        check_names(request.query_params.keys(), list(dict.fromkeys(known)))
+
+
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            instead = next(iter(get_close_matches(name.lower(), known, n=1, cutoff=NEAR)), None)
+            meant = f"did you mean {instead}? It" if instead else "it"
+            takes = f"takes {', '.join(known)}" if known else "takes no arguments"
+            raise UnknownArgument(f"this address has no argument {name[:MOST_SHOWN]!r}: {meant} {takes}", name, instead)
+
+
+def corrected_address(request: Request, error: UnknownArgument) -> str:
+    """The address with what was probably meant, or without what it does not take."""
+    arguments = [
+        (error.instead if name == error.name else name, value) for name, value in request.query_params.multi_items()
+    ]
+    query = urlencode([(name, value) for name, value in arguments if name is not None])
+    return request.url.path + (f"?{query}" if query else "")
+
+
+DATA_ENDINGS = (*(f".{format}" for format in FIGURE_FORMATS), "/-/health", "/-/metrics")
+RETRY_SECONDS = 10  # after which a layer may have been built, or a file of an index put right
+
+logger = logging.getLogger("lexiscope")
+
+
+def add_error_pages(app: FastAPI) -> None:
+    @app.exception_handler(NotModified)
+    async def not_modified(_: Request, error: NotModified) -> Response:
+        return Response(None, 304, error.headers)
+
+    @app.exception_handler(LexiscopeError)
+    async def known(request: Request, error: LexiscopeError) -> Response:
+        way_out = corrected_address(request, error) if isinstance(error, UnknownArgument) else None
+        shown = shown_error_of(error, request)
+        return await error_page(app.state, request, shown.status, shown.detail, shown.headers, way_out)
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> Response:
+        match error.status_code:
+            case 405:
+                allowed = ", ".join(_allowed(request))
+                detail = f"{request.method} is not for this address: it takes {allowed}"
+                return await error_page(app.state, request, 405, detail, {"allow": allowed})
+            case 404:
+                detail = (
+                    f"there is no page at {request.url.path[:200]}. Pages have addresses such as /MODEL, "
+                    "/MODEL/layer/3, /MODEL/ff/10/2361, /MODEL/head/8/11, /MODEL/head/8/11/vo, /MODEL/token/3290 and "
+                    "/MODEL/search?q=dog"
+                )
+                return await error_page(app.state, request, 404, detail)
+            case status:
+                return await error_page(app.state, request, status, str(error.detail), error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
+        return await error_page(app.state, request, 422, explain(error.errors()))
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, _: Exception) -> Response:
+        detail = "this page failed, which is a fault of the program: its log says more. Other pages still work"
+        return await error_page(app.state, request, 500, detail)
+
+
+def shown_error_of(error: LexiscopeError, request: Request) -> ShownError:
+    """What a visitor is told of an error; a fault of an index goes to the log, too. The others do not, because they may
+    quote what a visitor typed."""
+    detail, retry_after = str(error), None
+    match error:
+        case NotBuilt():
+            retry_after = RETRY_SECONDS
+        case LiveError():
+            retry_after = error.retry_after
+        case NotFound() | BadRequest():
+            pass
+        case _:
+            logger.warning("%s: %s", request.url.path, error)
+            detail, retry_after = for_visitors(error, request.app.state.library.data), RETRY_SECONDS
+    status = status_of(error)
+    return ShownError(status=status, title=title_of(status), detail=detail, retry_after=retry_after)
+
+
+async def error_page(
+    state: State,
+    request: Request,
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    way_out: str | None = None,
+) -> Response:
+    """`way_out` is an address that would work."""
+    error = {"error": {"status": status, "title": title_of(status), "detail": detail}}
+    headers = {"cache-control": "no-cache", "vary": "Accept, HX-Request, HX-Request-Type", **(headers or {})}
+    if wants_data(request):
+        return Response(orjson.dumps(error), status, headers, "application/json")
+    links = [{"href": way_out, "text": f"Open {way_out[:200]}"}] if way_out else []
+    view: dict[str, Any] = {**error, "links": links, "retry": headers.get("retry-after"), "query": request.url.query}
+    page: str = state.renderer.page("error", is_partial(request), view, _page_request(state, request))
+    return Response(page.encode("utf-8", "backslashreplace"), status, headers, "text/html")
+
+
+def _page_request(state: State, request: Request) -> PageRequest:
+    model = request.scope.get("path_params", {}).get("model")
+    index, models = None, best_lenses(state.library)
+    if model in models:
+        with suppress(LexiscopeError):
+            index = state.library.index(model)
+    live = index is not None and state.live.serves(model)
+    path = request.url.path
+    difference = state.library.two_models(index) if index else None
+    return PageRequest(
+        path, path, origin_of(request, state.settings), index=index, models=models, difference=difference, live=live
+    )
+
+
+def explain(faults: Sequence[Mapping[str, Any]]) -> str:
+    """What pydantic finds wrong with the arguments of an address, in a sentence."""
+    return "; ".join(f"{fault['loc'][-1]} = {str(fault['input'])[:100]!r}: {fault['msg']}" for fault in faults)
+
+
+def _allowed(request: Request) -> list[str]:
+    """What some route takes at this address: a page that is read may also take a form. HEAD is answered as GET."""
+    methods = [method for method in ("GET", "POST") if _routed({**request.scope, "method": method}, request.app.routes)]
+    return ["GET", "HEAD", *methods[1:]] if "GET" in methods else methods
+
+
+def _routed(scope: Scope, routes: Sequence[BaseRoute]) -> bool:
+    return any(route.matches(scope)[0] is Match.FULL for route in routes)
+
+
+def wants_data(request: Request) -> bool:
+    accept = request.headers.get("accept", "")
+    return request.url.path.endswith(DATA_ENDINGS) or ("application/json" in accept and "text/html" not in accept)

@@ -1,0 +1,52 @@
+"""The form of a prompt: a text that is too long for an address as it is goes by POST, and gets an address."""
+
+from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.datastructures import QueryParams
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+
+from lexiscope.app import urls
+from lexiscope.app.pages.prompt.page import PROMPT, PromptAt, PromptQuery
+from lexiscope.app.site.dependencies import Hubs, ServedIndex, SiteSettings
+from lexiscope.app.site.errors import check_names
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.live.wire.errors import TooLarge, VisitorGone
+
+router = APIRouter()
+
+
+@router.post("/{model:name}/prompt", include_in_schema=False)
+async def post_prompt(request: Request, index: ServedIndex, settings: SiteSettings, hubs: Hubs = None) -> Response:
+    """Gives every text an address, and goes there."""
+    arguments = await _form_arguments(request)
+    address = urls.turned(PROMPT.address(index.manifest.model, PromptAt(), arguments), hubs=hubs)
+    if len(address) > settings.url_limit:
+        raise TooLarge(
+            f"a text of {len(arguments.text)} characters: its address would have {len(address)} bytes, and up "
+            f"to {settings.url_limit} are read (the setting url_limit)"
+        )
+    return RedirectResponse(address, 303, {"cache-control": "no-store"})
+
+
+async def _form_arguments(request: Request) -> PromptQuery:
+    """A byte that is no text becomes a mark. The position is that of another text: this one is read from its end."""
+    try:
+        body = await request.body()
+    except ClientDisconnect:
+        raise VisitorGone("the visitor left before the form had arrived") from None
+    fields = QueryParams(body.decode("utf-8", "replace"))
+    check_names(fields.keys(), PromptQuery.model_fields)
+    if not fields.get("text"):
+        raise BadRequest("there is no text: send it as the field text of a form")
+    length = sum(len(value) for name in ("off", "set", "neurons") for value in fields.getlist(name))
+    if length > (limit := request.app.state.settings.url_limit):
+        raise TooLarge(
+            f"the changes to this run (off, set) and its neurons have {length} characters: up to {limit} are read"
+        )
+    several = {name: fields.getlist(name) for name in ("panel", "off", "set", "neurons") if name in fields}
+    try:
+        return PromptQuery.model_validate({**fields, **several, "position": None, "z": None})
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from None

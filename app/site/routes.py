@@ -1,0 +1,136 @@
+"""Makes routes from pages: each page of app/pages gets its two addresses, its formats and its 304."""
+
+from collections.abc import Coroutine, Generator
+from dataclasses import replace
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lexiscope.app.live.client import LiveClient
+from lexiscope.app.pages.page import LensArguments, ModelSite, Moved, Page, Site, TwoModelsSite, find_pages
+from lexiscope.app.site.answer import ModelPage, PageAnswer, PageRoute, SitePage, TwoModelsPage, page
+from lexiscope.app.site.dependencies import AnyLive, LiveOfModel
+from lexiscope.app.site.docs import Responses
+from lexiscope.app.site.errors import shown_error_of, wants_data
+from lexiscope.precompute.errors import LexiscopeError
+from lexiscope.precompute.live.wire.errors import VisitorGone
+
+ANSWERS = {"model": ModelPage, "two models": TwoModelsPage, "site": SitePage}
+
+
+def page_router() -> APIRouter:
+    router = APIRouter(route_class=PageRoute)
+    for declared in find_pages().values():
+        path = {"site": "/"}.get(declared.of, f"/{{model:name}}/{declared.at.pattern}".rstrip("/"))
+        moved: Responses = {303: {"description": declared.leads_to}} if declared.leads_to else {}
+        register = page(
+            router,
+            path,
+            declared.view,
+            data_path="/index" if path == "/" else None,
+            formats=declared.formats,
+            responses=moved,
+            live=declared.is_live,
+            name=declared.name,
+        )
+        register(endpoint(declared))
+    return router
+
+
+def endpoint(declared: Page[Any, Any, Any]) -> Any:
+    """The function that FastAPI calls for a page."""
+
+    async def answer_page(answer: PageAnswer, live: LiveClient, at: Any, ask: Any) -> Response:
+        site, ask = begin(declared, answer, live, at, ask)
+        try:
+            site = await with_answers(declared, site, live, answer.request, at, ask)
+            view = await make(declared, site, at, ask)
+        except Moved as moved:
+            return answer.redirect(moved.address)
+        template = f"_{site.part}" if site.part else declared.template or declared.name
+        return answer.show(template, view, site.error)
+
+    answer_page.__doc__ = declared.make.__doc__
+    answer_page.__annotations__ |= parameters(declared)
+    return answer_page
+
+
+def parameters(declared: Page[Any, Any, Any]) -> dict[str, Any]:
+    """What FastAPI gives the function of a page, by name."""
+    return {
+        "answer": ANSWERS[declared.of],
+        "live": LiveOfModel if declared.is_live else AnyLive,
+        "at": Annotated[declared.at, Path()],
+        "ask": Annotated[declared.arguments, Query()],
+    }
+
+
+def begin(
+    declared: Page[Any, Any, Any], answer: PageAnswer, live: LiveClient, at: Any, ask: Any, format: str = ""
+) -> tuple[Site, Any]:
+    """Say what is asked for, and return what its function may read, and the arguments with their lens. Raises
+    NotModified where the visitor has the page."""
+    state = answer.request.app.state
+    common: dict[str, Any] = {
+        "library": state.library,
+        "hide_hubs": bool(answer.hubs),
+        "format": format or answer.format,
+        "part": declared.part if answer.wants_suggestions else "",
+        "settings": state.settings,
+        "serves": live.serves,
+        "prepare": live.prepare,
+    }
+    site: Site = Site(**common)
+    if declared.of == "model":
+        assert answer.index is not None
+        site = ModelSite(**common, index=answer.index)
+        if isinstance(ask, LensArguments):
+            ask = ask.with_lens(answer.index)
+    if declared.of == "two models":
+        site = TwoModelsSite(**common, model=answer.model, other=at.other)
+    address = declared.address(answer.model, at, ask)
+    formats = declared.formats_of(site, ask) if declared.formats_of else declared.formats
+    of_csv = "".join(f" {getattr(ask, name)}" for name in declared.arguments.of_csv)
+    answer.at(address, formats, also=declared.version(site) + of_csv)
+    return site, ask
+
+
+async def with_answers(
+    declared: Page[Any, Any, Any], site: Site, live: LiveClient, request: Request, at: Any, ask: Any
+) -> Site:
+    """Ask the workers, one ask after the other, and return the site with their answers."""
+    answers: list[Any] = []
+    try:
+        asks: Any = declared.asks(site, at, ask)
+        computes = isinstance(asks, Generator)  # between answers, and reads files for it
+        asks, answer = asks if computes else (asked for asked in asks), None
+        while (asked := await run_in_threadpool(_next, asks, answer) if computes else _next(asks, answer)) is not None:
+            model, of_model = asked if isinstance(asked, tuple) else (request.path_params["model"], asked)
+            answer = await live.ask(model, of_model, request)
+            answers.append(answer)
+    except LexiscopeError as error:
+        if not declared.made_without_answers or isinstance(error, VisitorGone) or wants_data(request):
+            raise
+        return replace(site, error=shown_error_of(error, request))
+    return replace(site, answers=answers)
+
+
+def _next(asks: Generator[Any, Any, None], answer: Any) -> Any:
+    """The next ask, after the answer to the one before; None after the last."""
+    try:
+        return asks.send(answer)
+    except StopIteration:
+        return None
+
+
+def make(declared: Page[Any, Any, Any], site: Site, at: Any, ask: Any) -> Coroutine[Any, Any, Any]:
+    """Make the view: in a thread if it reads much, as all of a list does, which a CSV has."""
+
+    async def here() -> Any:
+        return declared.make(site, at, ask)
+
+    is_slow = declared.is_slow or site.format == "csv"
+    return run_in_threadpool(declared.make, site, at, ask) if is_slow else here()

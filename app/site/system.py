@@ -1,0 +1,120 @@
+"""Addresses that are not about parameters: health, settings, metrics, help, documentation, static files, chance."""
+
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+
+from lexiscope.app import urls
+from lexiscope.app.html.rendering import PageRequest
+from lexiscope.app.metrics import MEDIA_TYPE
+from lexiscope.app.settings import described
+from lexiscope.app.site.answer import VARY, has_etag, is_partial, origin_of
+from lexiscope.app.site.dependencies import AnyLive, SiteLibrary, SiteSettings, best_lenses
+from lexiscope.app.site.docs import example_links
+from lexiscope.app.site.system_types import HealthView, ModelHealth, SettingRow, SettingsView
+
+YEAR = "public, max-age=31536000, immutable"
+ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/heads", "/*/prompt", "/*reading=", "/-/metrics")
+ROBOTS = "User-agent: *\n" + "".join(f"Disallow: {path}\n" for path in ENDLESS)
+
+router = APIRouter(tags=["system"])
+
+
+@router.get("/-/health", operation_id="health")
+async def health(library: SiteLibrary, live: AnyLive, response: Response) -> HealthView:
+    """Whether the server answers, which layers of which models are ready, and how its workers are."""
+    response.headers["cache-control"] = "no-store"
+    models = tuple(
+        ModelHealth(model=card.model, layers_ready=len(card.layers), n_layers=card.n_layers, faults=card.faults)
+        for card in library.cards()
+    )
+    return HealthView(status="ok", models=models, labels=library.label_faults(), workers=live.worker_states())
+
+
+@router.get("/-/settings.json", operation_id="settings")
+async def settings_data(settings: SiteSettings, response: Response) -> SettingsView:
+    """Every setting, its value, its meaning."""
+    response.headers["cache-control"] = "no-cache"
+    return SettingsView(settings=tuple(SettingRow(**row) for row in described(settings)))
+
+
+@router.get("/-/settings", include_in_schema=False)
+async def settings(request: Request, settings: SiteSettings) -> Response:
+    return _page(request, "settings", {"settings": described(settings)}, data="/-/settings.json")
+
+
+@router.get("/-/metrics", operation_id="metrics", response_class=PlainTextResponse)
+async def metrics(request: Request) -> Response:
+    """Requests, their time, and memory, as Prometheus reads them."""
+    return Response(request.app.state.metrics.text(), 200, {"cache-control": "no-store"}, MEDIA_TYPE)
+
+
+@router.get("/-/help", include_in_schema=False)
+async def help_page(request: Request) -> Response:
+    return _page(request, "help", None)
+
+
+@router.get("/help", include_in_schema=False)
+async def short_help() -> Response:
+    return RedirectResponse(urls.help_page(), 303)
+
+
+@router.get("/docs", include_in_schema=False)
+async def docs(request: Request) -> Response:
+    """The OpenAPI document, for people; without script."""
+    document = request.app.openapi()
+    view = {"document": document, "links": example_links(request.app.state, document)}
+    return _page(request, "docs", view, data="/openapi.json")
+
+
+@router.get("/openapi.json", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    return JSONResponse(request.app.openapi())
+
+
+@router.get("/robots.txt", include_in_schema=False)
+async def robots() -> Response:
+    return Response(ROBOTS, 200, media_type="text/plain")
+
+
+@router.get("/static/{name}", include_in_schema=False)
+async def static(name: str, request: Request, v: str = "") -> Response:
+    return _file(request, name, version=v)
+
+
+@router.get("/favicon.ico", include_in_schema=False)
+async def favicon(request: Request) -> Response:
+    return _file(request, "favicon.ico", "favicon.svg")
+
+
+@router.get("/favicon.svg", include_in_schema=False)
+async def favicon_svg(request: Request) -> Response:
+    return _file(request, "favicon.svg")
+
+
+def _page(request: Request, template: str, view: Any, data: str | None = None) -> Response:
+    """A page that is the same for everybody until the server starts anew; `data` is the address of its JSON."""
+    state, path = request.app.state, request.url.path
+    formats, link = {}, f'<{path}>; rel="canonical"'
+    if data:
+        formats = {"json": data}
+        link += f', <{data}>; rel="alternate"; type="application/json"'
+    about = PageRequest(path, path, origin_of(request, state.settings), formats, models=best_lenses(state.library))
+    body = state.renderer.page(template, is_partial(request), view, about)
+    return Response(body, 200, {"cache-control": "no-cache", "vary": VARY, "link": link}, "text/html")
+
+
+def _file(request: Request, *names: str, version: str = "") -> Response:
+    """The first of these files that is there; what a version is asked of does not change."""
+    assets = request.app.state.assets
+    asset = next((assets[name] for name in names if name in assets), None)
+    if asset is None:
+        raise HTTPException(404)
+    etag = f'"{asset.version}"'
+    headers = {"etag": etag, "cache-control": YEAR if version == asset.version else "no-cache"}
+    if has_etag(request, etag):
+        return Response(None, 304, headers)
+    return Response(asset.content, 200, headers, asset.media_type)

@@ -1,0 +1,193 @@
+"""The URL of every page: a path that names what the page shows, and a query without defaults, so that one view has one
+URL; the formats in which a view leaves the site; and long texts, packed for an address."""
+
+import re
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from types import MappingProxyType
+from typing import Any
+from urllib.parse import parse_qsl, quote, quote_plus
+
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.shape import HEAD_KINDS
+
+LONGEST = 1 << 20  # bytes of text; a small address can hold very many
+
+
+def pack(text: str) -> str:
+    deflater = zlib.compressobj(9, wbits=-15)
+    packed = deflater.compress(text.encode()) + deflater.flush()
+    return urlsafe_b64encode(packed).decode().rstrip("=")
+
+
+def unpack(packed: str) -> str:
+    inflater = zlib.decompressobj(wbits=-15)
+    try:
+        text = inflater.decompress(urlsafe_b64decode(packed + "=" * (-len(packed) % 4)), LONGEST)
+        if not inflater.eof and len(text) == LONGEST:
+            raise BadRequest(f"z is a long text, packed: this one has more than {LONGEST} bytes")
+        if not inflater.eof or b"\0" in text:
+            raise ValueError
+        return text.decode()
+    except (ValueError, zlib.error):
+        raise BadRequest("z is a long text, packed: this one is damaged. Copy the whole address") from None
+
+
+FORMATS = {
+    "html": "text/html",
+    "json": "application/json",
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "tex": "application/x-tex",
+}  # and their media types
+DATA_FORMATS = tuple(format for format in FORMATS if format != "html")  # their addresses end in .json and so on
+MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # also of what only some pages have: a figure
+FIGURE_FORMATS = (*DATA_FORMATS, "svg")
+
+DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
+
+# Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
+taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
+
+_SITE_PAGES = ("docs", "index", "static", "help", "openapi.json", "robots.txt", "-", "vs", "labels")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
+    endings = tuple(f".{format}" for format in FIGURE_FORMATS)
+    return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
+
+
+def help_page(anchor: str = "") -> str:
+    return "/-/help" + (f"#{quote(anchor)}" if anchor else "")
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What is known of a page here: enough to write its address and to read one that was pasted."""
+
+    pattern: str  # the path below the model: "ff/{layer:number}/{neuron:number}"
+    left_out: Mapping[str, Any]  # by argument: the value that an address leaves out
+    # For people: "Neuron {neuron} of layer {layer}", or "{MATRIX} of ..." in capitals. An address whose page has no
+    # title is not followed when it is pasted into the search.
+    title: str = ""
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What stands in the braces, in order."""
+        return [name for name, _ in _BRACES.findall(self.pattern)]
+
+    @cached_property
+    def _template(self) -> str:
+        return _BRACES.sub("{}", self.pattern) and "/" + _BRACES.sub("{}", self.pattern)
+
+    def path(self, *values: Any) -> str:
+        """Write the path below the model."""
+        if len(values) != len(self.names):
+            raise TypeError(f"{self.pattern} takes {', '.join(self.names)}")
+        return self._template.format(*(quote(value) if isinstance(value, str) else value for value in values))
+
+    def read(self, path: str) -> dict[str, str] | None:
+        """Read what stands in the braces of a path, or None if it is another page's."""
+        match = _regex(self.pattern).fullmatch(path)
+        return match and match.groupdict()
+
+
+# What may stand in the braces of a pattern. Nine digits hold whatever an index can; Python refuses to read numbers of
+# thousands of digits. A name is as short as can be, because a format may follow.
+SEGMENTS = {"number": r"[0-9]{1,9}", "matrix": r"vo|qk", "head_kind": "|".join(HEAD_KINDS), "name": r"[^/-][^/]*?"}
+_BRACES = re.compile(r"\{(\w+):(\w+)\}")
+DECLARED: dict[str, Declared] = {}
+
+
+@lru_cache(64)
+def _regex(pattern: str) -> re.Pattern[str]:
+    return re.compile(_BRACES.sub(lambda braces: f"(?P<{braces[1]}>{SEGMENTS[braces[2]]})", pattern), re.ASCII)
+
+
+def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
+    """Let `link` write the addresses of a page. app/pages/page.py does so for every page that is declared there."""
+    DECLARED[name] = Declared(pattern, left_out, title)
+
+
+def link(name: str, model: str, *numbers: Any, **query: Any) -> str:
+    """Write the address of a page by its name, with what stands in its path in that order. An argument that the page
+    leaves out, None or empty, is not written."""
+    page = DECLARED[name]
+    return write_query(f"/{_name(model)}{page.path(*numbers)}", query, page.left_out)
+
+
+class Links:
+    """What templates call: `url.neuron(model, layer, neuron, lens=lens)` is `link("neuron", model, ...)`; what is no
+    page is of this module."""
+
+    def __getattr__(self, name: str) -> Any:
+        return partial(link, name) if name in DECLARED else globals()[name]
+
+
+def vector(name: str, vector: Mapping[str, Any], **query: Any) -> str:
+    """The page of a vector of any kind, which says its place (`app/lists/view.py`): its neuron's, its subhead's
+    or its direction's."""
+    layer, head = vector["layer"], vector["head"]
+    if vector["direction"] is not None:
+        return link("direction", name, layer, head, vector["direction"], **query)
+    if vector["subhead"] is not None:
+        return link("subhead", name, layer, head, vector["subhead"], **query)
+    return link("neuron", name, layer, vector["index"], **query)
+
+
+def turned(address: str, **changes: Any) -> str:
+    """The same page with other arguments; None takes one away."""
+    path, query = _split(address)
+    return _url(path, {**query, **changes})
+
+
+def content_type(format: str) -> str:
+    return MEDIA_TYPES[format] if format == "json" else f"{MEDIA_TYPES[format]}; charset=utf-8"
+
+
+def format_address(address: str, format: str) -> str:
+    """The same page in another format: without arguments that only say how a page shows it, and of a CSV, which has
+    all pages of a list, without the page."""
+    if format == "html":
+        return address
+    path, _, query = address.partition("?")
+    left_out = ("group", "map", "page") if format == "csv" else ("group", "map")
+    kept = "&".join([argument for argument in query.split("&") if argument.partition("=")[0] not in left_out])
+    return f"{'/index' if path == '/' else path}.{format}" + (kept and f"?{kept}")
+
+
+def _url(path: str, query: Mapping[str, Any], **defaults: Any) -> str:
+    return write_query(path, query, DEFAULTS | defaults)
+
+
+def write_query(path: str, query: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    """Write a path with its arguments in the order given, then those that the links of this page take along; leave out
+    an argument that is None, empty or its default."""
+    if taken := taken_along.get():
+        query = {**query, **{name: value for name, value in taken.items() if name not in query}}
+    arguments = [
+        f"{name}={_escape(str(value))}"
+        for name, value in query.items()
+        if value is not None and value != "" and value != defaults.get(name)
+    ]
+    return f"{path}?{'&'.join(arguments)}" if arguments else path
+
+
+def _escape(value: str) -> str:
+    """Commas stay readable."""
+    return value if value.isascii() and value.isalnum() else quote_plus(value, ",:*@")
+
+
+_name = lru_cache(256)(quote)  # of the few models there are, in every link of a page
+
+
+@lru_cache(64)
+def _split(address: str) -> tuple[str, Mapping[str, str]]:
+    """Path and arguments; a page changes the arguments of its own address many times."""
+    path, _, query = address.partition("?")
+    return path, dict(parse_qsl(query))

@@ -1,0 +1,57 @@
+"""Finding tokens by text, against looking at every one of them."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lexiscope.app.lists.find_tokens import TokenSearch
+from lexiscope.precompute.index.tokens import TokenTable
+from tests.support.synthetic import raw_tokens
+
+TABLE = TokenTable.of(raw_tokens())
+SEARCH = TokenSearch(TABLE)
+TEXTS = [TABLE.text(token) for token in range(len(TABLE))]
+
+
+def surface(text: str) -> str:
+    return text.strip().lower()
+
+
+def like(text: str, limit: int, texts: list[str]) -> list[tuple[str, str]]:
+    key = surface(text)
+    surfaces = list(dict.fromkeys(surface(text) for text in texts if surface(text)))
+    found = dict.fromkeys((other for other in surfaces if other == key), "exact")
+    for kind, test in (("prefix", str.startswith), ("substring", str.__contains__)):
+        found |= {other: kind for other in surfaces if test(other, key) and other not in found}
+    return list(found.items())[:limit] if key else []
+
+
+@given(st.sampled_from(TEXTS) | st.text(st.sampled_from("dogse c\\x9 <S\n"), max_size=4), st.integers(0, 12))
+def test_like(text: str, limit: int) -> None:
+    assert SEARCH.like(text, limit) == like(text, limit, TEXTS)
+
+
+@given(
+    st.lists(st.text(st.sampled_from("abAB \n\uffff"), max_size=3), max_size=12),
+    st.text(st.sampled_from("abAB "), max_size=2),
+)
+def test_like_in_any_vocabulary(texts: list[str], text: str) -> None:
+    table = TokenTable.of([text.encode() for text in texts])
+    assert TokenSearch(table).like(text, 5) == like(text, 5, texts)
+
+
+def test_the_marks_of_a_wordpiece_vocabulary_do_not_count() -> None:
+    search = TokenSearch(TokenTable.of([b"[CLS]", b"ing", b"##ing", b"##er", b"reader", b"#"]))
+    assert search.tokens("ing") == search.tokens("##ING") == (1, 2)
+    assert search.tokens("##er") == search.tokens("er") == (3,)
+    assert search.variants(1) == (2,)
+    assert [search.is_piece(token) for token in range(6)] == [False, False, True, True, False, False]
+    assert search.like("er", 5) == [("er", "exact"), ("reader", "substring")]
+    assert search.tokens("#") == (5,)
+
+
+@given(st.sampled_from(TEXTS))
+def test_tokens_of_a_text(text: str) -> None:
+    expected = [token for token, other in enumerate(TEXTS) if surface(other) == surface(text) and other]
+    if not surface(text):
+        expected = [token for token, other in enumerate(TEXTS) if other == text and other][:1]
+    assert list(SEARCH.tokens(text)) == expected

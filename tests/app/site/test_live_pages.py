@@ -1,0 +1,235 @@
+"""Live pages over HTTP, with a real worker on a small model: every format, links, addresses, and what is refused."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import pytest
+from starlette.testclient import TestClient
+
+from lexiscope.app.site.security import HEADERS
+from lexiscope.app.urls import DATA_FORMATS, content_type, format_address, unpack
+from tests.support.pages import parsed
+from tests.support.site import GPT2, HEADS, PROMPT, RELATION, SEEDS, TEXT, visit
+
+
+@pytest.mark.parametrize(("path", "format"), [
+    (path, format)
+    for path in (SEEDS, RELATION, HEADS, PROMPT)
+    for format in ("html", *(("json", "csv") if path == PROMPT else DATA_FORMATS))
+])  # fmt: skip
+def test_every_page_in_every_format(live: TestClient, path: str, format: str) -> None:
+    answer = live.get(format_address(path, format))
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == content_type(format)
+    assert HEADERS.items() <= answer.headers.items()
+    assert f'<{path}>; rel="canonical"' in answer.headers["link"]
+    again = live.get(format_address(path, format), headers={"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+    if format == "html":
+        part = live.get(path, headers={"HX-Request": "true", "HX-Request-Type": "partial"})
+        assert part.text.strip().partition("\n")[2] in answer.text
+        assert "<html" not in part.text
+
+
+@pytest.mark.parametrize("name", ["seeds", "relation", "heads", "prompt"])
+def test_a_page_without_words_asks_for_them(live: TestClient, name: str) -> None:
+    page = parsed(live.get(f"/{GPT2}/{name}").text)
+    assert any(element.attributes.get("action") == f"/{GPT2}/{name}" for element in page.all("form"))
+    examples = [link for link in page.links() if link.startswith(f"/{GPT2}/{name}?")]
+    assert examples
+    assert live.get(f"/{GPT2}/{name}.json").status_code == 200
+
+
+@pytest.mark.parametrize(("asked", "canonical"), [
+    ("seeds?words=dog+lion", "seeds?words=dog,lion"),
+    ("seeds?words=+dog%2C%20lion&kind=ff_value&k=50&heads=0", "seeds?words=dog,lion"),
+    ("seeds?words=dog&kind=w_o&kind=ff_key", "seeds?words=dog&kind=ff_key,w_o"),
+    ("seeds?words=dog-%20-2*lion", "seeds?words=dog-+-+2*lion"),
+    ("seeds?words=dog&kind=&k=&heads=", "seeds?words=dog"),
+    ("relation?pairs=dog%3Ecat&pairs=lion%3Ehorse&pairs=", "relation?pairs=dog%3Ecat,lion%3Ehorse"),
+    ("heads?words=dog+lion%2B+horse,dog&layers=2,0-1&head=&end=&k=&lens=", "heads?words=dog,lion%2Bhorse&layers=0-2"),
+    ("heads?words=%23300&layers=0&head=1&end=bottom&k=8", "heads?words=%23300&head=1&end=bottom"),
+    ("prompt?text=a+dog&z=&position=&layer=&neuron=&head=&panel=&set=&convention=&lens=&rows=&k=", "prompt?text=a+dog"),
+    ("relation?pairs=dog+->+cat&lens=dot", "relation?pairs=dog%3Ecat"),
+    ("prompt?text=a+dog&panel=evolution&off=&convention=vocabulary&lens=dot&rows=heads&k=5", "prompt?text=a+dog"),
+    (
+        "prompt?text=a+dog&panel=neurons&panel=evolution&off=L1N3,1.h2",
+        "prompt?text=a+dog&panel=evolution,neurons&off=1.3,1.h2",
+    ),
+    ("prompt?text=a%0D%0Adog&set=1.3:2.50", "prompt?text=a%0Adog&set=1.3:2.5"),
+])  # fmt: skip
+def test_one_view_has_one_address(live: TestClient, asked: str, canonical: str) -> None:
+    answer = live.get(f"/{GPT2}/{asked}")
+    assert answer.status_code == 200, answer.text
+    assert f'</{GPT2}/{canonical}>; rel="canonical"' in answer.headers["link"]
+    assert live.get(f"/{GPT2}/{canonical}").headers["etag"] == answer.headers["etag"]
+
+
+def test_a_text_by_post_gets_an_address_that_opens_cold(live: TestClient) -> None:
+    short = _post(live, text=TEXT, panel="neurons", off="")
+    assert (short.status_code, short.headers["location"]) == (303, PROMPT + "&panel=neurons")
+    long = " ".join(["the dog and the lion\r\n"] * 60)
+    answer = _post(live, text=long)
+    assert answer.status_code == 303
+    where = urlsplit(answer.headers["location"])
+    assert unpack(parse_qs(where.query)["z"][0]) == long.replace("\r\n", "\n")
+    opened = live.get(answer.headers["location"])
+    assert opened.status_code in (200, 413)  # 413: more tokens than a run may have
+    assert (
+        f'<{answer.headers["location"]}>; rel="canonical"' in opened.headers.get("link", "") or "tokens" in opened.text
+    )
+
+
+@pytest.mark.parametrize(("fields", "status", "said"), [
+    ({"panel": "neurons"}, 422, "there is no text"),
+    ({"text": "".join(chr(0x4E00 + n * 7919 % 20000) for n in range(9000))}, 413, "url_limit"),
+    ({"text": "x" * (1 << 20)}, 413, "form"),
+    ({"text": TEXT, "off": "nobody"}, 422, "a neuron is layer.neuron"),
+    ({"text": "a\0b"}, 422, "NUL"),
+])  # fmt: skip
+def test_a_post_that_cannot_have_an_address(live: TestClient, fields: dict[str, str], status: int, said: str) -> None:
+    answer = _post(live, **fields)
+    assert (answer.status_code, said in answer.text) == (status, True), answer.text[-600:]
+
+
+def test_who_leaves_while_sending_a_form_is_no_fault(live: TestClient) -> None:
+    arriving = iter([{"type": "http.request", "body": b"text=ab", "more_body": True}, {"type": "http.disconnect"}])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return next(arriving)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    path = f"/{GPT2}/prompt"
+    scope = {
+        "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
+        "headers": [(b"host", b"x")], "scheme": "http", "root_path": "", "http_version": "1.1",
+    }  # fmt: skip
+    asyncio.run(live.app(scope, receive, send))  # type: ignore[arg-type]
+    assert sent[0]["status"] == 499
+
+
+def test_changes_in_a_form_are_bounded(live: TestClient) -> None:
+    answer = _post(live, text=TEXT, off=",".join(["0.1"] * 5000))
+    assert (answer.status_code, "(off, set)" in answer.text) == (413, True)
+
+
+def _post(client: TestClient, **fields: str) -> Any:
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    return client.post(f"/{GPT2}/prompt", content=urlencode(fields), headers=headers)
+
+
+@pytest.mark.parametrize(("path", "status", "said"), [
+    ("seeds?words=dog+-", 422, "a word is missing"),
+    ("seeds?words=dog&kind=ff_valu", 422, "ff_value"),
+    ("seeds?words=dog&kind=ff_up", 404, "ff_up"), ("seeds?words=dog&k=1001", 422, "1000"),
+    ("seeds?words=" + ",".join(["dog"] * 65), 413, "64"),
+    ("seeds?words=dog&heads=all", 422, "heads = 'all': write 1 for all heads, or 0 for none"),
+    ("seeds?words=dog&heads=2", 422, "heads = '2': write 1 for all heads, or 0 for none"),
+    ("relation?pairs=dog", 422, "two words"),
+    ("heads?words=dog%2B", 422, "a word is missing after +"),
+    ("heads?words=dog+-+lion", 422, "joined, as in horse+lion"),
+    ("heads?words=dog&layers=3", 404, "tiny-gpt2 has layers 0 to 2"),
+    ("heads?words=dog&layers=2-1", 422, "write layers such as 0-3"),
+    ("heads?words=dog&head=4", 404, "head 4 does not exist here: 0 to 3 do"),
+    ("heads?words=%23999999", 404, "token 999999 does not exist"), ("heads?words=dog&k=51", 422, "50"),
+    ("heads?words=dog&end=middle", 422, "bottom"),
+    ("heads?words=" + "%2B".join(["dog"] * 65), 413, "64"),
+    ("heads?layers=all&words=" + ",".join(f"a{n}" for n in range(43)), 413, "through 12 heads are 516: up to 512"),
+    ("prompt?text=dog&panel=evolutio", 422, "evolution"),
+    ("prompt?text=dog&off=9.1", 404, "0 to 2"),
+    ("prompt?text=dog&position=9", 404, "position"),
+    ("prompt?text=dog&layer=9", 404, "layer"), ("prompt?text=dog&neuron=-1", 422, "greater"),
+    ("prompt?text=dog&neuron=99999999999999999999", 422, "less"),
+    ("prompt?text=dog&panel=neurons&neuron=128", 404, "neuron 128 does not exist here: 0 to 127"),
+    ("prompt?text=dog&head=x", 422, "integer"), ("head/1/2/vo?reading=other", 422, "mlp"),
+    ("head/1/2/vo.events?reading=other", 422, "mlp"),
+    ("head/1/2/vo.events?reading=norm&k=61", 422, "60"),
+    ("head/0/2/vo?reading=norm", 404, "layer 0"),
+    ("prompt?text=dog&convention=other", 422, "exact"),
+    ("prompt?z=damaged", 422, "damaged"),
+    ("prompt?text=" + "dog+" * 300, 413, "up to 64 are read"),
+    ("prompt.md?text=dog", 404, "add panel=patterns. There is .json and .csv"),
+    ("prompt.events", 422, "no text"), ("prompt.events?text=dog&k=0", 422, "greater"),
+])  # fmt: skip
+def test_what_cannot_be_answered_says_why(live: TestClient, path: str, status: int, said: str) -> None:
+    answer = live.get(f"/{GPT2}/{path}", headers={"accept": "application/json"})
+    assert (answer.status_code, answer.json()["error"]["status"]) == (status, status), answer.text
+    assert said in answer.json()["error"]["detail"]
+
+
+def test_text_is_text(live: TestClient) -> None:
+    for path in (
+        "seeds?words=%3Cscript%3E",
+        "heads?words=%3Cscript%3E",
+        "relation?pairs=%3Cscript>dog",
+        "prompt?text=%3C/textarea%3E%3Cscript%3E",
+    ):
+        page = live.get(f"/{GPT2}/{path}")
+        assert page.status_code in (200, 404, 422)
+        assert "<script>" not in page.text
+        assert page.text.count("</textarea>") <= 1
+
+
+def test_stored_pages_lead_to_live_ones(live: TestClient) -> None:
+    for path, wanted in {
+        "": "seeds", "/ff/1/5": "prompt?layer=1&neuron=5&panel=neurons", "/head/1/2": "prompt?off=1.h2",
+        "/head/1/2/vo": "prompt?layer=1&head=2&panel=attention,patterns", "/search?q=dog": "seeds?words=dog",
+        "/head/1/2/sub/3": "prompt?layer=1&head=2&panel=attention,patterns",
+        "/token/300": "heads?words=%23300&layers=0-2",
+        "?lens=cosine": "heads?words=couch,dog,run,happy&layers=0-2&lens=cosine",
+        "/seeds?words=dog,lion": "heads?words=dog,lion&layers=0-2",
+    }.items():  # fmt: skip
+        assert f"/{GPT2}/{wanted}" in parsed(live.get(f"/{GPT2}{path}").text).links(), path
+
+
+def test_without_a_worker_there_are_no_live_links(site_data: Path) -> None:
+    with visit(site_data, worker="off") as visitor:
+        for path in ("", "/ff/1/5", "/head/1/2", "/head/1/2/sub/0", "/token/300", "/search?q=dog"):
+            links = parsed(visitor.get(f"/{GPT2}{path}").text).links()
+            assert not [
+                link for link in links if urlsplit(link).path.endswith(("/seeds", "/relation", "/heads", "/prompt"))
+            ]
+            assert not [link for link in links if "reading=" in link]
+        for path in (
+            "seeds",
+            "seeds?words=dog",
+            "relation",
+            "heads",
+            "prompt",
+            "prompt?text=dog",
+            "prompt.events?text=dog",
+            "ff/1/5?reading=mlp",
+            "head/1/2/vo?reading=mlp",
+            "head/1/2/vo.events?reading=mlp",
+        ):
+            answer = visitor.get(f"/{GPT2}/{path}")
+            assert answer.status_code == 404
+            assert "LEXISCOPE_WORKER=auto" in answer.text
+
+
+def test_a_pair_in_the_search_box_goes_to_pairs_to_heads(live: TestClient, site_data: Path) -> None:
+    path = f"/{GPT2}/search?q=dog+%3E+lion"
+    relation = f"/{GPT2}/relation?pairs=dog%3Elion"
+    answer = live.get(path)
+    assert (answer.status_code, answer.headers["location"]) == (303, relation)
+    assert live.get(path.replace("?", ".json?")).json()["jump"] == relation
+    assert relation in parsed(live.get(f"/{GPT2}/search?q=dog+lion").text).links()
+    with visit(site_data, worker="off") as visitor:
+        answer = visitor.get(path)
+        assert answer.status_code == 200
+        assert visitor.get(path.replace("?", ".json?")).json()["jump"] is None
+        assert "needs a" in answer.text
+        assert relation in parsed(answer.text).links()
+        assert "LEXISCOPE_WORKER" in visitor.get(relation).text
+
+
+@pytest.mark.parametrize("q", ["dog lion", "zebra lion"])
+def test_a_pair_that_is_not_stored_is_offered(live: TestClient, q: str) -> None:
+    page = live.get(f"/{GPT2}/search", params={"q": q}).text
+    assert "No stored pair" not in page
+    assert "Pairs to heads" in page
