@@ -3,7 +3,7 @@
 A column is an array, a `Named` (texts by their numbers) or a list of plain values; names of few sorts, such as lenses,
 become categories, tokens plain strings: whoever compares or joins them need not know of categories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -107,8 +107,9 @@ def to_arrow(columns: FrameColumns) -> "pyarrow.Table":
     return pa.table({name: array(column) for name, column in columns.items()})
 
 
-def rows_as_columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, FrameColumn]:
-    """Of a page's table, which is short."""
+def rows_as_columns(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dict[str, FrameColumn]:
+    """Turn the rows of a page's table, which is short, into columns."""
+    rows = list(rows)
     return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
 

@@ -183,8 +183,9 @@ class HeadView(ViewOfModel):
         def link_to(row: DirectionRow) -> str:
             return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
 
+        sides = [_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None]
         first, *others = (
-            *(_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None),
+            *sides,
             Column("coherence", "ratio", tip="direction-coherence"),
             Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"),
         )

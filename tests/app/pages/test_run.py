@@ -36,7 +36,7 @@ def page_of(index: Index, layer: int, neuron: int) -> PromptView:
         neuron=chosen,
     )
     asked = {"text": "a text", "layer": layer, "neuron": neuron, "panel": "neurons"}
-    view: PromptView = make_view(index, "prompt", {}, answers=[answer], **asked)
+    view: PromptView = make_view(index, "prompt", {}, {"answers": [answer]}, **asked)
     return view
 
 

@@ -38,7 +38,9 @@ def test_as_many_remain_as_were_asked_for(
 ) -> None:
     assert {DOG, BYTE} <= index.hubs("dot")
     for hide_hubs, expected in ((False, shown), (True, kept)):
-        view = make_view(index, "prompt", {}, hide_hubs, answers=[answer()], text="a", panel="patterns", k=k)
+        view = make_view(
+            index, "prompt", {}, {"hide_hubs": hide_hubs, "answers": [answer()]}, text="a", panel="patterns", k=k
+        )
         if hide_hubs:
             view = without_hubs(index, view)
             assert view.hubs_hidden == 7 * left_out
