@@ -30,9 +30,9 @@ from lexiscope.app.html.assets import folder
 from lexiscope.app.library.model_labels import ModelLabels
 from lexiscope.app.library.two_models import TwoModels
 from lexiscope.app.views import difference, lengths, parse_address, through_heads
-from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
+from lexiscope.app.views.labels import SHOWN, page_of
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
@@ -143,6 +143,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "visible": visible,
     }
     jinja.globals |= {
+        "LABELS_SHOWN": SHOWN,
         "PRESETS": PRESETS,
         "charts": charts,
         "citation": citation,
@@ -151,7 +152,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "hubs": hubs,
         "as_label": as_label,
         "is_direction": DIRECTION_KINDS.__contains__,
-        "label_pages": label_pages,
         "lengths": lengths,
         "line_chart": line_chart,
         "links": parameter_links,
@@ -161,6 +161,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
+        "page_of_label": page_of,
         "paper_lists": lists_of,
         "parse_address": parse_address,
         "printed_number": printed_number,
