@@ -30,9 +30,8 @@ from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
 from lexiscope.app.lists import checks as lengths
 from lexiscope.app.lists import difference
-from lexiscope.app.lists import labels as label_pages
 from lexiscope.app.lists.example_texts import example_texts
-from lexiscope.app.lists.labels import as_label
+from lexiscope.app.lists.labels import SHOWN, as_label, page_of
 from lexiscope.app.lists.view import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
@@ -143,6 +142,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "visible": visible,
     }
     jinja.globals |= {
+        "LABELS_SHOWN": SHOWN,
         "PRESETS": PRESETS,
         "charts": charts,
         "citation": citation,
@@ -152,7 +152,6 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "hubs": hubs,
         "as_label": as_label,
         "is_direction": DIRECTION_KINDS.__contains__,
-        "label_pages": label_pages,
         "lengths": lengths,
         "line_chart": line_chart,
         "links": parameter_links,
@@ -163,6 +162,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
+        "page_of_label": page_of,
         "paper_lists": lists_of,
         "printed_number": printed_number,
         "ranges": ranges,
