@@ -2,6 +2,7 @@
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,7 @@ def page_of(index: Index, layer: int, neuron: int) -> PromptView:
         lists=[],
         neuron=chosen,
     )
-    asked = {"text": "a text", "layer": layer, "neuron": neuron, "panel": "neurons"}
+    asked: dict[str, Any] = {"text": "a text", "layer": layer, "neuron": neuron, "panel": "neurons"}
     view: PromptView = make_view(index, "prompt", {}, answers=[answer], **asked)
     return view
 
