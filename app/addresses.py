@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus
 
 from lexiscope.precompute.shape import HEAD_KINDS
@@ -24,7 +24,6 @@ MEDIA_TYPES = {**FORMATS, "svg": "image/svg+xml"}  # also of what only some page
 FIGURE_FORMATS = (*DATA_FORMATS, "svg")
 
 DEFAULTS = {"lens": "dot", "preset": "all", "page": 1, "sort": "neuron"}
-MAP: Literal["readability"] = "readability"  # what colours the maps of heads, unless map says otherwise
 
 # Arguments that every link of the page being made takes along, as its visitor expects: hubs=hide. Set by rendering.
 taken_along: ContextVar[Mapping[str, str]] = ContextVar("taken_along", default=MappingProxyType({}))
@@ -36,10 +35,6 @@ def is_reserved(name: str) -> bool:
     """Whether a page of the explorer has this address already, so that a model of this name could not be seen."""
     endings = tuple(f".{format}" for format in FIGURE_FORMATS)
     return name in _SITE_PAGES or name.startswith("favicon.") or name.endswith(endings)
-
-
-def home() -> str:
-    return "/"
 
 
 def help_page(anchor: str = "") -> str:
@@ -92,12 +87,6 @@ def _regex(pattern: str) -> re.Pattern[str]:
 def declare(name: str, pattern: str, title: str = "", **left_out: Any) -> None:
     """Let `link` write the addresses of a page. app/pages/page.py does so for every page that is declared there."""
     DECLARED[name] = Declared(pattern, left_out, title)
-
-
-declare("model", "", "Layers and heads", lens="dot", preset="all", map=MAP)
-declare("layer", "layer/{layer:number}", "Layer {layer}", lens="dot", sort="neuron", token=None, page=1)
-declare("search", "search", "Search", q="", lens="dot", kind=None, page=1)
-declare("random", "random")  # without a lens it leads to the one that reads best, so that any lens is said
 
 
 def link(name: str, model: str, *numbers: Any, **query: Any) -> str:

@@ -53,11 +53,10 @@ def print_view(console: Console, view: View, rows: int | None = None) -> None:
 
 def _print_tables(console: Console, view: View, rows: int | None = None) -> None:
     """Print the tables of a view that are for people."""
-    from lexiscope.app.formats.tables import tables
 
     if isinstance(view, ViewOfModel):
         _print_difference(console, view)
-    shown = [table for table in tables(view) if table.audience != "programs"]
+    shown = [table for table in view.tables() if table.audience != "programs"]
     print_tables(console, [replace(table, rows=islice(table.rows, rows)) for table in shown])
 
 
@@ -238,9 +237,11 @@ def _pairs_table(matrix: str, pairs: Sequence[Row]) -> RichTable:
 
 
 def _table(columns: Sequence[Column], rows: Iterable[Row]) -> RichTable:
-    table = _blank_table()
+    table, rows = _blank_table(), list(rows)
     for column in columns:
-        number = column.kind == "number"
+        number = column.kind in ("number", "rank", "score", "change")
+        if column.kind == "address":
+            number = all(isinstance(column.value(row), int) for row in rows)
         table.add_column(Text(column.title), justify="right" if number else "left", no_wrap=number, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_text(column, row), "cyan" if column.kind == "token" else "") for column in columns))
@@ -255,7 +256,7 @@ def _text(column: Column, row: Row) -> str:
     value = column.value(row)
     if value is None:
         return ""
-    if column.kind in ("text", "number", "ratio"):
+    if not column.holds_tokens:
         return f"{value:.3f}" if isinstance(value, float) else str(value)
     return "  ".join(" → ".join(map(isolated, group)) for group in token_texts(column, value))
 

@@ -127,10 +127,16 @@ def build(checkpoint: Path, data: Path, share: int) -> None:
     start = Projector.start
     measured: list[float] = []
 
-    def start_few(self: Projector, n: int, read: Callable[[slice], torch.Tensor], pool: Executor) -> PendingLists:
-        if share == 0 and n != D_VOCAB:  # nearest tokens are as much work as two layers, so a few stand for all
-            return start(self, n, read, pool)
-        few = start(self, min(n, share or SHARE), read, pool)
+    def start_few(
+        self: Projector,
+        n: int,
+        read: Callable[[slice], torch.Tensor],
+        pool: Executor,
+        see: vectors.See | None = None,
+    ) -> PendingLists:
+        if share == 0 and n != D_VOCAB:  # of the nearest tokens always a few: they are the work of two layers
+            return start(self, n, read, pool, see)
+        few = start(self, min(n, share or SHARE), read, pool, see)
         measured.extend(block.result() for block in few.blocks)
         return Repeated(few.lists, few.blocks, n)
 

@@ -17,7 +17,7 @@ def pick_device(asked: str) -> torch.device:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory ran out; most of torch's errors say so in their text alone."""
+    """Return True if memory ran out; most errors of torch say so in their text alone."""
     text = str(error)
     known = isinstance(error, MemoryError | torch.OutOfMemoryError)
     return known or "not enough memory" in text or "can't allocate memory" in text or "out of memory" in text

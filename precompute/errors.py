@@ -39,7 +39,7 @@ class LexiscopeError(Exception):
     """Something the user can act on; its text is shown as it is, without a traceback."""
 
     def bare(self) -> Self:
-        """This error to be kept: without its traceback and causes, whose frames would keep files open."""
+        """Return this error without its traceback and causes, whose frames would keep files open."""
         return type(self)(str(self))
 
 
@@ -160,5 +160,6 @@ class NotStored(NotFound):
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, for a message of ours: others write tracebacks and pages of advice below it."""
+    """Return the first line of an error's text, for a message of ours: others write tracebacks and pages of advice
+    below."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

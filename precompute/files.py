@@ -71,8 +71,8 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def stamp_of(path: str | Path | int) -> Stamp | None:
-    """Changes whenever a file is written to; of an open descriptor also when its file was replaced or removed. None if
-    there is no file."""
+    """Return a stamp that changes whenever a file is written to; that of an open descriptor changes also when its file
+    is replaced or removed. Return None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:
@@ -81,7 +81,8 @@ def stamp_of(path: str | Path | int) -> Stamp | None:
 
 
 def read_stamped(path: Path, most_bytes: int, if_missing: str) -> tuple[bytes, Stamp | None]:
-    """A manifest or record, and the stamp of the very file it was read from; ValueError if it is longer."""
+    """Read a manifest or record, and the stamp of the very file it was read from; raise ValueError if it is too
+    long."""
     try:
         with open_regular(path) as file:
             stamp = stamp_of(file.fileno())
@@ -120,12 +121,13 @@ def strict_json(text: bytes) -> Any:
 
 
 def canonical_json(value: Any) -> bytes:
-    """The one way to write a value, so that equal values are equal bytes."""
+    """Write a value in the one way that makes equal values equal bytes."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
 def damaged(path: Path, what: str) -> ShardDamaged:
-    """`what` completes the sentence "PATH ..."; the folder of an index has the name of its model."""
+    """Make the error for a damaged file. `what` completes the sentence "PATH ..."; the folder of an index has the name
+    of its model."""
     folder = path.parent
     verify = "" if is_comparison(folder) else f"; `lexiscope verify {folder.name}` checks the rest of the index"
     return ShardDamaged(f"{path} {what}. Delete this file and run `{rebuild_command_for(folder)}` again{verify}")

@@ -9,7 +9,7 @@ _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def plain(text: str) -> str:
-    """The text on one line, with characters that a terminal obeys rather than shows as escapes."""
+    """Return the text on one line, with escapes for characters that a terminal obeys rather than shows."""
     return text if text.isascii() and text.isprintable() else "".join(map(_plain, text))
 
 
@@ -20,13 +20,13 @@ def _plain(character: str) -> str:
 
 
 def escaped(character: str) -> str:
-    """\\xNN from 80 on would look like a byte that is no character, as TokenTable writes it."""
+    """Escape a character. \\xNN from 80 on would look like a byte that is no character, as TokenTable writes it."""
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def file_size(n_bytes: float) -> str:
-    """1234567 -> "1.23 MB"."""
+    """Write a number of bytes for people: 1234567 -> "1.23 MB"."""
     for unit in ("B", "kB", "MB", "GB"):
         if n_bytes < 999.5:
             return f"{n_bytes:.3g} {unit}"

@@ -15,12 +15,13 @@ HALF_NAME = 44  # characters: two of them with "-minus-" between stay below the 
 
 
 def difference_name(tuned: str, base: str) -> str:
-    """What the index of tuned - base is called unless its user says otherwise."""
+    """Return the name of the index of tuned - base, unless its user gives another."""
     return f"{tuned[:HALF_NAME]}-minus-{base[:HALF_NAME]}"
 
 
 def rebuild_command(source: str, minus: str = "", name: str = "") -> str:
-    """For example `lexiscope precompute demo`, or of a difference `lexiscope precompute tuned --minus base`."""
+    """Return, for example, `lexiscope precompute demo`, or for a difference `lexiscope precompute tuned --minus
+    base`."""
     options = (f" --minus {_word(minus)}" if minus else "") + (f" --name {_word(name)}" if name else "")
     return f"lexiscope precompute {_word(source)}{options}"
 
@@ -30,7 +31,8 @@ def unless_running(command: str) -> str:
 
 
 def rebuild_command_for(folder: Path) -> str:
-    """The command for an index that may be damaged; the name of its folder is used if its manifest does not tell."""
+    """Return the command for an index that may be damaged; the name of its folder is used if its manifest does not
+    tell."""
     if is_comparison(folder):
         return compare_command_for(folder)
     fields = _fields(folder / MANIFEST)
@@ -46,7 +48,7 @@ def is_comparison(folder: Path) -> bool:
 
 
 def compare_command_for(folder: Path) -> str:
-    """For example `lexiscope compare demo minilm`, of a comparison that may be damaged or absent."""
+    """Return, for example, `lexiscope compare demo minilm`, for a comparison that may be damaged or absent."""
     fields, words = _fields(folder / COMPARISON), []
     for side, name in (("a", folder.parent.name), ("b", folder.name)):
         model = fields.get(side)

@@ -68,41 +68,43 @@ class Shape:
 
     @cached_property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of vectors a layer has, in the order in which a shard numbers them."""
+        """Return the kinds of vectors a layer has, in the order in which a shard numbers them."""
         return tuple(kind for kind in SIDES if kind != "ff_up" or self.gated)
 
     @cached_property
     def weight_kinds(self) -> tuple[str, ...]:
-        """Those of the kinds that are rows or columns of weights: all but directions."""
+        """Return the kinds that are rows or columns of weights: all but directions."""
         return tuple(kind for kind in self.kinds if kind not in DIRECTION_KINDS)
 
     def identity(self) -> dict[str, object]:
-        """The fields that decide what lists hold; one that has its default is left out, and what is for people."""
+        """Return the fields that decide what lists hold, without those that have their default and those that are for
+        people."""
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         for_people = ("name", "left_out", "left_out_writing", "d_rotary", "predicts")
         return {name: value for name, (value, default) in values.items() if value != default and name not in for_people}
 
     def count(self, kind: str) -> int:
-        """How many vectors of a kind one layer has."""
+        """Return how many vectors of a kind one layer has."""
         if kind.startswith("ff_"):
             return self.d_mlp
         heads = self.n_kv_heads if kind in GROUPED_KINDS else self.n_heads
         return heads * self.d_head
 
     def row(self, kind: str, head: int, subhead: int) -> int:
-        """Where subhead j of a head stands among the vectors of its kind; grouped heads share w_k and w_v."""
+        """Return the number of subhead j of a head among the vectors of its kind; grouped heads share w_k and w_v."""
         if kind in GROUPED_KINDS:
             head = head * self.n_kv_heads // self.n_heads
         return head * self.d_head + subhead
 
     def rows(self, kind: str) -> list[int]:
-        """Where the vectors of all neurons, or of all subheads head after head, stand among those of their kind."""
+        """Return the numbers of the vectors of all neurons, or of all subheads head after head, among those of their
+        kind."""
         if kind.startswith("ff_"):
             return [*range(self.d_mlp)]
         return [self.row(kind, head, subhead) for head in range(self.n_heads) for subhead in range(self.d_head)]
 
     def head_and_subhead(self, kind: str, row: int) -> tuple[int, int]:
-        """The way back from `row`; of heads that share w_k and w_v, the first."""
+        """Return the head and subhead of a row; of heads that share w_k and w_v, the first."""
         head, subhead = divmod(row, self.d_head)
         if kind in GROUPED_KINDS:
             head *= self.n_heads // self.n_kv_heads

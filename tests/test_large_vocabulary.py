@@ -9,7 +9,6 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from lexiscope.app.views.search import search_view
 from lexiscope.precompute.build.layer import BuildContext, make_layer
 from lexiscope.precompute.build.options import BuildOptions, identify
 from lexiscope.precompute.build.shard_writer import write_piece
@@ -23,7 +22,7 @@ from lexiscope.precompute.verify.sample import check_sample
 from lexiscope.precompute.weights.architectures import describe
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.models import tiny_gpt2
-from tests.support.views import token_view
+from tests.support.views import search_view, token_view
 
 pytestmark = pytest.mark.slow
 

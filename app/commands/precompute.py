@@ -14,9 +14,11 @@ from lexiscope.app.commands.command import (
     command,
     exit_on_signals,
     option,
+    some_of,
     stopping,
 )
 from lexiscope.precompute.errors import BuildError, LexiscopeError
+from lexiscope.precompute.index.layout import PARTS
 from lexiscope.precompute.plain_text import plain
 
 if TYPE_CHECKING:
@@ -38,6 +40,12 @@ def ray_address(text: str) -> str:
     "Build the index of a model, or of what a fine-tune changed in it, or go on with a build that was stopped.",
     option("models", "a Hub id, a folder in Hub format, a .gguf file, `demo` or `minilm`", nargs="+", metavar="MODEL"),
     *BUILD,
+    option(
+        "--parts",
+        f"only these, of {', '.join(PARTS)} (default: all that are missing)",
+        some_of(tuple(PARTS)),
+        metavar="PART,...",
+    ),
     option("--revision", "a branch, tag or commit on the Hub (default: as built, else main)"),
     option(
         "--minus", "build the difference MODEL - BASE of two models with the same shapes and tokens", metavar="BASE"
@@ -114,4 +122,6 @@ def _find(model: str, args: argparse.Namespace) -> "Checkpoint | Difference":
 def _options(args: argparse.Namespace) -> "BuildOptions":
     from lexiscope.precompute.build.options import BuildOptions
 
-    return BuildOptions(args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads)
+    return BuildOptions(
+        args.k, args.pairs, args.kinds, args.lenses, args.layers, args.force, args.device, args.threads, args.parts
+    )

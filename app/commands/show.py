@@ -22,6 +22,10 @@ ADDRESSES = {
     "layer": ("LAYER",),
     "token": ("WORD",),
 }
+PAGES = {
+    "ff": "neuron", "head": "head", "vo": "pairs", "qk": "pairs", "sub": "subhead", "svd": "direction",
+    "layer": "layer", "token": "token",
+}  # fmt: skip
 KINDS = "; ".join(f"{kind} {' '.join(names)}" for kind, names in ADDRESSES.items())
 WITH_PRESET = (*MATRICES, "head", "token")
 ROWS = 20  # in the terminal, unless --k says otherwise
@@ -63,11 +67,12 @@ def run(args: argparse.Namespace) -> None:
     if args.what[0] in ADDRESSES:
         _check_numbers(args, *args.what)
     index = open_model(args.data, args.model)
-    kind, numbers, query = _named(args, index)
+    kind, path, query = _named(args, index)
     if args.preset and kind not in WITH_PRESET:
         args.usage_error(f"--preset is for {', '.join(WITH_PRESET)}, not for {kind}")
     k = args.k or (int(query["k"]) if "k" in query else None if args.json else ROWS)
-    view = _view(index, kind, numbers, query | {"lens": args.lens or query.get("lens", "dot")}, args.preset, k)
+    query |= {"lens": args.lens or query.get("lens", "dot"), "preset": args.preset or query.get("preset")}
+    view = _view(index, kind, path, query, k)
     if args.json:
         from lexiscope.app.formats.json_format import ascii_json
 
@@ -100,55 +105,43 @@ def _check_numbers(args: argparse.Namespace, kind: str, *words: str) -> None:
             args.usage_error(f"invalid int value: {word!r}")
 
 
-def _named(args: argparse.Namespace, index: "Index") -> tuple[str, list[int], dict[str, Any]]:
-    """Return the kind of what is asked for, its numbers, and the arguments of a link."""
+def _named(args: argparse.Namespace, index: "Index") -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return the kind of what is asked for, what stands in the path of its page, and the arguments of a link."""
     from urllib.parse import parse_qsl
 
-    from lexiscope.app.views.layer import token_named
-    from lexiscope.app.views.parse_address import examples, out_of_range, parse_address, pasted_model
+    from lexiscope.app.pages.find import page_at, page_of_text, pasted_model
+    from lexiscope.app.pages.page import find_pages
+    from lexiscope.app.views.token_search import token_named
+    from lexiscope.precompute.index.parameter_names import example_names, out_of_range
 
     first, *words = args.what
-    if first == "token":
-        return first, [token_named(index, " ".join(words))], {}
     if first in ADDRESSES:
-        return first, [int(word) for word in words], {}
+        numbers = [token_named(index, " ".join(words))] if first == "token" else [int(word) for word in words]
+        return first, dict(zip(find_pages()[PAGES[first]].at.model_fields, [*numbers, first], strict=False)), {}
     model, text = index.manifest.model, " ".join(args.what)
-    path, _, query = (parse_address(model, index.shape, text) or "").partition("?")
-    match path.split("/")[2:]:
-        case ["head", layer, head, matrix]:
-            return matrix, [int(layer), int(head)], dict(parse_qsl(query))
-        case ["head", layer, head, ("sub" | "svd") as kind, number]:
-            return kind, [int(layer), int(head), int(number)], dict(parse_qsl(query))
-        case [kind, *numbers] if kind in ADDRESSES:
-            return kind, [int(number) for number in numbers], dict(parse_qsl(query))
+    address = page_of_text(model, index.shape, text) or ""
+    page, path = page_at(address)
+    if page in PAGES.values():
+        kind = path.get("matrix") or next(kind for kind, of_kind in PAGES.items() if of_kind == page)
+        return kind, path, dict(parse_qsl(address.partition("?")[2]))
     linked = pasted_model(text)
     if linked and linked != model:
         args.usage_error(f"this link is of {linked}, not of {model}: lexiscope show {linked} ...")
     known = out_of_range(model, index.shape, text)
-    like = ", ".join(examples(index.shape).values())
+    like = ", ".join(example_names(index.shape).values())
     args.usage_error(f"{text[:100]!r} is nothing to show: " + (known or f"write {', '.join(ADDRESSES)} or {like}"))
     raise AssertionError  # usage_error ends the program
 
 
-def _view(
-    index: "Index", kind: str, numbers: list[int], query: dict[str, Any], preset: str | None, k: int | None
-) -> "View":
+def _view(index: "Index", kind: str, path: dict[str, Any], query: dict[str, Any], k: int | None) -> "View":
     from lexiscope.app.library.library import Library
     from lexiscope.app.pages.page import ModelSite, find_pages
 
-    if kind == "layer":
-        from lexiscope.app.views.layer import layer_view
-
-        token = query.get("token")
-        sort = query.get("sort", "neuron")
-        return layer_view(index, numbers[0], query["lens"], sort, None if token is None else int(token), size=k)
-    names = {"ff": "neuron", "sub": "subhead", "svd": "direction", "vo": "pairs", "qk": "pairs"}
-    page = find_pages()[names.get(kind, kind)]
-    at = page.at.model_validate(dict(zip(page.at.model_fields, [*numbers, kind], strict=False)))
+    page = find_pages()[PAGES[kind]]
     asked = {name: value for name, value in query.items() if name not in ("k", "page")}
     if "k" in page.arguments.left_out():  # how long a list is; otherwise it is how many rows a table has
         stored = index.manifest.pairs if kind in MATRICES else index.manifest.k
         asked["k"] = min(k or stored, stored) or None
     site = ModelSite(index=index, library=Library(index.folder.parent), rows=k or "all")
-    view: View = page.view_of(site, at, asked | {"preset": preset or query.get("preset")})
+    view: View = page.view_of(site, page.at.model_validate(path), asked)
     return view

@@ -1,4 +1,4 @@
-"""`lexiscope stitch`: runs one model up to each of its layers and goes on with the last layers of another."""
+"""`lexiscope stitch`: run one model up to each of its layers and go on with the last layers of another."""
 
 import argparse
 from pathlib import Path

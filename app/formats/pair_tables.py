@@ -9,7 +9,27 @@ from lexiscope.app.views.tokens import TokenPair
 
 def pair_columns(matrix: str) -> tuple[Column, ...]:
     first, second = COLUMNS[matrix]
-    return RANK, Column("from", "token", heading=first), Column("to", "token", heading=second), SCORE
+    from_token = Column("from", "token", heading=first, page_heading=f"{first} →")
+    return RANK, from_token, Column("to", "token", heading=second), SCORE
+
+
+def pair_list(pairs: Iterable[TokenPair], matrix: str) -> Table:
+    """A list of pairs with their scores, for a page."""
+    return Table("", pair_columns(matrix), ranked(pairs), key=lambda row: (row["from"]["id"], row["to"]["id"]))
+
+
+def pair_groups(pairs: Iterable[TokenPair], matrix: str) -> Table:
+    """Pairs in groups that share their first token, in the order of the best of each, for a page."""
+    groups: dict[int, list[TokenPair]] = {}
+    for pair in pairs:
+        groups.setdefault(pair["from"]["id"], []).append(pair)
+    first, second = COLUMNS[matrix]
+    columns = (
+        Column("from", "token", get=lambda group: group[0]["from"], page_heading=f"{first} →"),
+        Column("to", "tokens", get=lambda group: [pair["to"] for pair in group], heading=second, css="many"),
+        Column("score", "number", get=lambda group: group[0]["score"], heading="best score", tip="score"),
+    )
+    return Table("", columns, groups.values())
 
 
 def pair_tables(

@@ -6,7 +6,7 @@ page: a new column is one line there."""
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from lexiscope.app.views.tokens import Token, TokenPair
 
@@ -15,7 +15,11 @@ Row = Any  # whatever the columns of its table can read: mostly a dict of a view
 Kind = Literal[
     "text",
     "number",
+    "rank",
+    "score",  # a number that a page shows as a bar, too
     "ratio",  # a number from 0 to 1 that a page shows as heat, too
+    "change",  # of a vector, in per cent on a page
+    "address",  # what a row is called, which links to its page
     "token",  # a Token: a chip on a page, its visible text for people elsewhere, two columns `x` and `x_id` in CSV
     "tokens",  # several: in CSV `x_1`, `x_1_id`, `x_2`, ...
     "words",  # several, set as plain text
@@ -35,12 +39,21 @@ class Column:
     audience: Audience = "everybody"
     count: int = 0  # of the tokens, as columns of CSV
     page_heading: str = ""  # on a page of the site, if it has more to say
-    tip: str = ""  # the word of the glossary that explains it on a page
+    tip: str = ""  # the word of the glossary that explains it on a page, or a sentence that does
     sort: str = ""  # what `sort` is called in an address that sorts by it
     digits: int = 3  # after the point, on a page
+    css: str = ""  # the class of its cells on a page
+    format: str = ""  # of a number on a page, as Python writes it
+    link: Callable[[Row], str] | None = None  # of an address on a page
+    # What stands on a page in place of this column and those after it; "" where a row has them.
+    instead: Callable[[Row], str | None] | None = None
 
     def value(self, row: Row) -> Any:
         return self.get(row) if self.get else row[self.name]
+
+    @property
+    def holds_tokens(self) -> bool:
+        return self.kind in ("token", "tokens", "words", "pairs")
 
     @property
     def title(self) -> str:
@@ -51,7 +64,7 @@ class Column:
         return self.page_heading or self.title
 
 
-RANK, SCORE = Column("rank", "number", heading="#"), Column("score", "number")
+RANK, SCORE = Column("rank", "rank", heading="#", tip="rank"), Column("score", "score", tip="score")
 TOKEN_COLUMNS = (RANK, Column("token", "token", get=lambda entry: entry), SCORE)
 MATRIX, CHANGE = Column("matrix"), Column("change", "number")
 
@@ -63,6 +76,7 @@ class Table:
     rows: Iterable[Row]
     audience: Audience = "everybody"
     says_nothing_of: tuple[str, ...] = ()  # what CSV leaves blank of the columns that say what the file is about
+    key: Callable[[Row], Any] | None = None  # what tells rows apart on a page, and in links to them
 
     def __post_init__(self) -> None:
         """A title may quote a search: it stays on its line, and no control gets out of a terminal's hand."""
@@ -77,6 +91,22 @@ def constant(name: str, value: Any) -> Column:
     return Column(name, get=lambda _: value, audience="programs")
 
 
+class Changed(Protocol):
+    """A vector or a matrix of a difference."""
+
+    @property
+    def norm(self) -> float | None: ...
+    @property
+    def base_norm(self) -> float | None: ...
+    @property
+    def change(self) -> float | None: ...
+
+
+def change_columns(of: Changed) -> list[Column]:
+    """Return the columns in which CSV says how much a vector or a head's matrix changed."""
+    return [constant("norm", of.norm), constant("base_norm", of.base_norm), constant("change", of.change)]
+
+
 def csv_order(*columns: Column | str) -> Table:
     """A table without rows, which comes first: its columns are the first of the CSV, in this order."""
     declared = tuple(Column(column) if isinstance(column, str) else column for column in columns)
@@ -86,6 +116,11 @@ def csv_order(*columns: Column | str) -> Table:
 def ranked(entries: Iterable[Any]) -> list[dict[str, Any]]:
     """Entries of a list as rows that know their rank, from 1; those of a list without its hubs know it already."""
     return [{"rank": rank, **entry} for rank, entry in enumerate(entries, 1)]
+
+
+def token_list(entries: Iterable[Any]) -> Table:
+    """A list of tokens with their scores, for a page."""
+    return Table("", TOKEN_COLUMNS, ranked(entries), key=lambda row: row["id"])
 
 
 def beside(columns: Sequence[Column], top: Sequence[Any], bottom: Sequence[Any]) -> tuple[tuple[Column, ...], Any]:

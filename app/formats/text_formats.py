@@ -49,7 +49,7 @@ def cells(table: Table) -> list[list[Cell]]:
 
 def _cell(column: Column, row: Row) -> Cell:
     value: Any = column.value(row)
-    if column.kind in ("text", "number", "ratio") or value is None:
+    if not column.holds_tokens or value is None:
         cell: Cell = value
         return cell
     groups = tuple(tuple(map(visible, group)) for group in token_texts(column, value))

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import floor, log, log10
 from typing import Any, Literal
 
-from lexiscope.app.views.model import LayerRow
 from lexiscope.app.views.similarity import TELLING
 from lexiscope.app.views.tokens import ScoredToken, TokenPair
 
@@ -94,17 +93,6 @@ def bar(value: float, peak: float) -> int:
 def heat(value: float | None, hottest: float = 1.0) -> int:
     """The strength of a colour (data-heat); 0 is also what has no number."""
     return 0 if value is None else round(HEAT_STEPS * min(1.0, max(0.0, value) / hottest))
-
-
-def hottest(rows: Iterable[LayerRow], number: Literal["readability", "coherence", "change"]) -> float:
-    """The largest number in the maps: what their darkest cells stand for."""
-    numbers = [cell.get(number) for row in rows for cell in (*row.vo, *row.qk)]
-    return max((value for value in numbers if value), default=1.0)
-
-
-def largest_change(rows: Iterable[LayerRow]) -> float:
-    """Of the vectors of a kind in a layer."""
-    return max((value for row in rows for value in (row.change or {}).values() if value), default=1.0)
 
 
 def heat_steps(hottest: float) -> list[tuple[int, float]]:

@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from lexiscope.app import addresses
-from lexiscope.app.formats import stored_tables
+from lexiscope.app.formats.pair_tables import pair_groups, pair_list
+from lexiscope.app.formats.table import token_list
 from lexiscope.app.html import (
     charts,
     citation,
@@ -21,18 +22,20 @@ from lexiscope.app.html import (
     numbers,
     openapi_text,
     parameter_links,
+    tables,
     tokens,
 )
 from lexiscope.app.html.assets import folder
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import TwoModels
-from lexiscope.app.views import difference, lengths, parse_address
+from lexiscope.app.views import difference, lengths
 from lexiscope.app.views import labels as label_pages
 from lexiscope.app.views.example_texts import example_texts
 from lexiscope.app.views.label_copy import as_label
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index import not_stored
 from lexiscope.precompute.index.index import Index, ranges
+from lexiscope.precompute.index.parameter_names import example_names, matched_name, vector_name
 from lexiscope.precompute.live.wire import grammar
 from lexiscope.precompute.paper.lists import lists_of, printed_number
 from lexiscope.precompute.plain_text import file_size
@@ -110,15 +113,17 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "around_rank": tokens.around_rank,
         "asset": assets.__getitem__,
         "bar": numbers.bar,
-        "by_first_token": tokens.by_first_token,
         "chip": tokens.chip,
         "chip_text": tokens.chip_text,
         "change": difference.change_text,
         "chips": tokens.chips,
         "heat": numbers.heat,
         "help": addresses.help_page,
+        "html": tables.html,
         "largest": numbers.largest,
         "number": numbers.number,
+        "pair_groups": pair_groups,
+        "pair_list": pair_list,
         "percent": numbers.percent,
         "percentage": difference.percentage,
         "plain": tokens.plain,
@@ -132,6 +137,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "size": file_size,
         "thousands": numbers.thousands,
         "tip": glossary.tip,
+        "token_list": token_list,
         "unless_hidden": hubs.unless_hidden,
         "visible": visible,
     }
@@ -139,6 +145,7 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "PRESETS": PRESETS,
         "charts": charts,
         "citation": citation,
+        "example_names": example_names,
         "example_texts": example_texts,
         "glossary": glossary,
         "hubs": hubs,
@@ -150,16 +157,16 @@ def environment(templates: Path, assets: Mapping[str, str]) -> Environment:
         "links": parameter_links,
         "grammar": grammar,
         "listings": listings,
+        "matched_name": matched_name,
         "no_run": difference.no_run,
         "not_stored": not_stored,
         "numbers": numbers,
         "openapi": openapi_text,
         "paper_lists": lists_of,
-        "parse_address": parse_address,
         "printed_number": printed_number,
         "ranges": ranges,
-        "stored_tables": stored_tables,
         "turned": addresses.turned,
+        "vector_name": vector_name,
         "url": addresses.Links(),
     }
     return jinja

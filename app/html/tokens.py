@@ -75,14 +75,6 @@ def plain_pairs(pairs: Iterable[TokenPair]) -> str:
     return ", ".join([f"{plain([pair['from']])} → {plain([pair['to']])}" for pair in pairs])
 
 
-def by_first_token(pairs: Iterable[TokenPair]) -> list[tuple[Token, list[TokenPair]]]:
-    """Pairs in groups that share their first token, in the order of the best of each."""
-    groups: dict[int, list[TokenPair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair["from"]["id"], []).append(pair)
-    return [(group[0]["from"], group) for group in groups.values()]
-
-
 def around_rank(
     entries: Sequence[ScoredToken], rank: int
 ) -> tuple[list[ScoredToken], list[ScoredToken], list[ScoredToken]]:

@@ -8,9 +8,9 @@ from lexiscope.app.notebook import arguments
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.source import AskedLens, Source
+from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.token_text import visible
 from lexiscope.precompute.index.index import ranges
 from lexiscope.precompute.shape import Preset

@@ -29,11 +29,11 @@ from lexiscope.app.pages.parameter import (
 )
 from lexiscope.app.pages.prompt.page import PromptAt, PromptView, prompt
 from lexiscope.app.pages.prompt.page import asks as asks_of_prompt
+from lexiscope.app.pages.search import SEARCH, SearchAt, SearchView
 from lexiscope.app.pages.seeds import SEEDS, SeedsAt, SeedsView
 from lexiscope.app.pages.token import TOKEN, TokenAt, TokenView
-from lexiscope.app.views.hubs import hubs_of, without_hubs
-from lexiscope.app.views.layer import token_named
-from lexiscope.app.views.search import SearchView, search_view, with_labels
+from lexiscope.app.views.hubs import without_hubs
+from lexiscope.app.views.token_search import token_named
 from lexiscope.app.views.tokens import Token, token_of
 from lexiscope.precompute.errors import BadRequest, IndexFault, LexiscopeError
 from lexiscope.precompute.index.index import Index
@@ -101,7 +101,7 @@ class LocalSource:
         at = DirectionAt(layer=layer, head=head, direction=direction)
         return self._page(DIRECTION, at, hide_hubs, lens=lens, k=k)
 
-    def _page(self, page: Page[A, Q, V], at: A, hide_hubs: bool, **asked: Any) -> V:
+    def _page(self, page: Page[A, Q, V], at: A, hide_hubs: bool, /, **asked: Any) -> V:
         """Make the view of a page, by the function that its route calls."""
 
         def make(index: Index) -> V:
@@ -127,14 +127,7 @@ class LocalSource:
         return self._page(TOKEN, TokenAt(token=token), hide_hubs, lens=lens, preset=preset, kind=kind, page=page)
 
     def search(self, q: str, lens: AskedLens, kind: str | None, page: int, hide_hubs: bool) -> SearchView:
-        def make(index: Index) -> SearchView:
-            chosen = lens or index.stored.lens
-            hubs = hubs_of(index, chosen) if hide_hubs else frozenset()
-            tokenizer = self._library.tokenizer(self.name) if q else None
-            view = search_view(index, q, chosen, kind, page, tokenizer=tokenizer, hubs=hubs)
-            return with_labels(index, view, self._library.labels(index))
-
-        return self._view(make, hide_hubs)
+        return self._page(SEARCH, SearchAt(), hide_hubs, q=q, lens=lens, kind=kind, page=page)
 
     def seeds(
         self, words: str, kinds: Sequence[str], lens: Lens, k: int, exact: bool | None

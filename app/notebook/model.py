@@ -14,7 +14,7 @@ from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.signatures import takes_fields_of
 from lexiscope.app.notebook.slices import Lists, pair_lists, vector_lists
 from lexiscope.app.notebook.source import AskedLens, Source
-from lexiscope.app.views.layer import TOKEN_ID
+from lexiscope.app.views.token_search import TOKEN_ID
 from lexiscope.precompute.errors import BadRequest
 from lexiscope.precompute.live.wire.answers import PanelName
 from lexiscope.precompute.live.wire.asks import SEED_RESULTS, PromptArguments

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, overload
 
-from lexiscope.app.formats.stored_tables import models_table
 from lexiscope.app.formats.table import Table
 from lexiscope.app.library.library import ModelCard
 from lexiscope.app.notebook.local import LocalSource, library_of
@@ -17,6 +16,7 @@ from lexiscope.app.notebook.server import ServerSource
 from lexiscope.app.notebook.show import Shown
 from lexiscope.app.notebook.signatures import takes_arguments_of
 from lexiscope.app.notebook.site import Site, is_address, split_address
+from lexiscope.app.pages.home import models_table
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.data_folder import open_model as open_index
 from lexiscope.precompute.index.manifest import has_manifest

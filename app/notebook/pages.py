@@ -10,7 +10,7 @@ import orjson
 from lexiscope.app.formats.csv_format import table_rows
 from lexiscope.app.formats.json_format import json_bytes
 from lexiscope.app.formats.table import Table
-from lexiscope.app.formats.tables import about, tables
+from lexiscope.app.formats.tables import about
 from lexiscope.app.notebook import arguments, frames
 from lexiscope.app.notebook.arguments import at, count_or_none
 from lexiscope.app.notebook.show import Shown, as_text, view_text
@@ -53,11 +53,11 @@ class Page(Shown, Generic[V]):
         return frames.to_polars(self._columns())
 
     def _columns(self) -> frames.FrameColumns:
-        names, rows = table_rows(tables(self.view), about(self.view))
+        names, rows = table_rows(self.view.tables(), about(self.view))
         return frames.rows_as_columns(names, [*rows])
 
     def _tables(self) -> Sequence[Table]:
-        return tables(self.view)
+        return self.view.tables()
 
     def __str__(self) -> str:
         return view_text(self.view, self._notes())
@@ -179,7 +179,7 @@ class Head(Page[HeadView]):
 
     def _tables(self) -> Sequence[Table]:
         """Its pairs: subheads and directions are many, and have objects of their own."""
-        glance = tables(replace(self.view, subheads=None, directions=None))
+        glance = replace(self.view, subheads=None, directions=None).tables()
         return [table for table in glance if table.audience != "programs" and [*table.rows]]
 
     def _notes(self) -> Sequence[str]:

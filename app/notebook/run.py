@@ -6,7 +6,7 @@ from typing import Any
 
 from lexiscope.app.formats.csv_format import table_rows
 from lexiscope.app.formats.table import Table
-from lexiscope.app.formats.tables import about, tables
+from lexiscope.app.formats.tables import about
 from lexiscope.app.notebook import frames
 from lexiscope.app.notebook.pages import Page
 from lexiscope.app.notebook.show import as_text
@@ -74,7 +74,7 @@ class Run(Page[PromptView]):
         return PanelOfRun(self.view, name)
 
     def _columns(self) -> frames.FrameColumns:
-        return _columns(self.view, tables(self.view))
+        return _columns(self.view, self.view.tables())
 
     def _tables(self) -> Sequence[Table]:
         """The prediction, and the evolution if it was asked for; the other panels show themselves."""

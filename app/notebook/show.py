@@ -102,8 +102,12 @@ def _template() -> Template:
 def _cell(column: Column, row: Row) -> dict[str, Any]:
     """Tokens, as groups that belong together, or a text."""
     value = column.value(row)
-    if column.kind in ("text", "number", "ratio"):
+    if not column.holds_tokens:
         text = "" if value is None else number(value) if isinstance(value, float) else str(value)
-        return {"text": text, "is_number": column.kind != "text" or isinstance(value, int | float), "groups": ()}
+        return {
+            "text": text,
+            "is_number": column.kind not in ("text", "address") or isinstance(value, int | float),
+            "groups": (),
+        }
     groups = [[visible(text) for text in group] for group in token_texts(column, value)]
     return {"text": "", "is_number": False, "groups": groups}

@@ -8,9 +8,9 @@ from lexiscope.app.pages.head import HeadView
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
 from lexiscope.app.pages.prompt.page import PromptView
+from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.seeds import SeedsView
 from lexiscope.app.pages.token import TokenView
-from lexiscope.app.views.search import SearchView
 from lexiscope.app.views.tokens import Token
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.asks import PromptArguments

@@ -1,16 +1,18 @@
 """A head's page: its two matrices as pairs that people can read, the paper's list beside them, its subheads, and its
 singular directions: which of them read best, and whether they read better than the subheads."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any, NotRequired
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, NotRequired
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lexiscope.app.addresses import link
 from lexiscope.app.formats.pair_tables import pair_tables
 from lexiscope.app.formats.table import CHANGE, MATRIX, Column, Table, constant
+from lexiscope.app.html.numbers import percent
 from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import check_number, finite
 from lexiscope.app.views.difference import Change, matrix_change, minus_of, vector_changes
@@ -175,6 +177,48 @@ class HeadView(ViewOfModel):
             if of
         ]
         return entries or [LabelEntry(f"head/{self.layer}/{self.head}", self.lens)]
+
+    def direction_table(self, matrix: str, rows: Sequence[DirectionRow]) -> Table:
+        """Some directions of a matrix, for the page."""
+
+        def link_to(row: DirectionRow) -> str:
+            return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
+
+        first, *others = (
+            *(_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None),
+            Column("coherence", "ratio", tip="direction-coherence"),
+            Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"),
+        )
+        columns = (
+            Column("direction", "address", link=link_to),
+            Column("singular", "number", heading="σ", tip="singular", format=".3g"),
+            replace(first, instead=lambda row: "" if row["singular"] else "no direction"),
+            *others,
+        )
+        return Table("", columns, rows)
+
+    def subhead_table(self) -> Table:
+        """The subheads, for the page."""
+        rows = self.subheads or []
+
+        def link_to(row: SubheadRow) -> str:
+            return link("subhead", self.model, self.layer, self.head, row["subhead"], lens=self.lens)
+
+        def similarity(matrix: Literal["vo", "qk"], heading: str) -> Column:
+            def larger(row: SubheadRow) -> float:
+                of = row["similarity"][matrix]
+                return max(of["top"], of["bottom"]) if of else 0.0
+
+            return Column(matrix, "ratio", get=larger, heading=heading, tip="similarity")
+
+        vectors = [
+            Column(name, "tokens", heading=f"{name} {'writes' if name == 'o' else 'reads'}", tip=kind)
+            for name, kind in SUBHEAD_KINDS.items()
+            if rows[0][name] is not None  # type: ignore[literal-required]
+        ]
+        compared = [("vo", "v and o"), ("qk", "q and k")]
+        numbers = [similarity(matrix, what) for matrix, what in compared if self.shuffled[matrix]]  # type: ignore
+        return Table("", (Column("subhead", "address", link=link_to), *vectors, *numbers), rows)
 
     def about(self) -> dict[str, Any]:
         of_head = {"layer": self.layer, "head": self.head}
@@ -459,9 +503,14 @@ def _reads(of: MatrixDirections) -> str:
     return f"; coherence of the ten best {of.reads:.2f}{beside}"
 
 
+SIDES = {kind: side for side, kind in SIDE_KINDS.items()}
+ON_PAGE = {"in": "in reads", "out": "out writes"}  # headings of sides
+
+
 def _side(kind: str) -> Column:
-    side = kind.partition("_")[2]
-    return Column(side, "tokens", get=lambda row: row["tokens"][side], count=TOKENS)
+    side = SIDES[kind]
+    heading = ON_PAGE.get(side, side)
+    return Column(side, "tokens", get=lambda row: row["tokens"][side], count=TOKENS, page_heading=heading, tip=kind)
 
 
 def _by_token(matrix: str, of: MatrixDirections) -> Iterator[dict[str, Any]]:

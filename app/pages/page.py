@@ -49,6 +49,7 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)  # FastAPI hands over the whole query
     usual: ClassVar[Mapping[str, Any]] = {}  # values that an address leaves out, besides defaults
+    of_csv: ClassVar[tuple[str, ...]] = ()  # what only a CSV takes, so that the address of its page is without
 
     @model_validator(mode="before")
     @classmethod
@@ -58,12 +59,16 @@ class Arguments(BaseModel):
 
     def query(self) -> dict[str, Any]:
         """The arguments as an address has them."""
-        return self.model_dump(by_alias=True)
+        return self.model_dump(by_alias=True, exclude={*self.of_csv})
 
     @classmethod
     def left_out(cls) -> dict[str, Any]:
         """The value of each argument that an address does not say."""
-        return {field.alias or name: cls.usual.get(name, field.default) for name, field in cls.model_fields.items()}
+        return {
+            field.alias or name: cls.usual.get(name, field.default)
+            for name, field in cls.model_fields.items()
+            if name not in cls.of_csv
+        }
 
 
 class LensArguments(Arguments):
@@ -110,6 +115,7 @@ class Site:
     library: Library
     hide_hubs: bool = False
     format: str = "json"  # in which the view will leave; "events" if its progress is followed
+    part: str = ""  # the page's part, if the browser asks for that alone
     settings: Settings = field(default_factory=Settings.model_construct)
     serves: Callable[[str], bool] = lambda _: False  # tells whether a worker answers for a model
     rows: int | Literal["all"] | None = None  # of a page of a list, if it is not for the settings to say
@@ -168,6 +174,7 @@ class Page(Generic[A, Q, V]):
     # If some arguments have fewer; NotFound if the site is asked for another format.
     formats_of: Callable[[Any, Q], tuple[str, ...]] | None = None
     template: str = ""  # if it has another name
+    part: str = ""  # "suggestions", if the page has them: the browser may ask for them alone, and `_{part}` shows them
     of: Literal["model", "two models", "site"] = "model"  # its function gets a ModelSite, TwoModelsSite or Site
     is_live: bool = False  # there is no such page of a model without a worker
     has_events: bool = False  # its progress can be followed at `path.events`
@@ -197,12 +204,13 @@ _PAGES: dict[str, Page[Any, Any, Any]] = {}
 
 @cache
 def find_pages() -> Mapping[str, Page[Any, Any, Any]]:
-    """All pages by their names, longest patterns first: of two that fit a path, the longer one is meant."""
+    """All pages by their names: those of the site, then the longest patterns first. Of two that fit a path, the first
+    is meant."""
     package = import_module("lexiscope.app.pages")
     for module in walk_packages(package.__path__, f"{package.__name__}."):
         import_module(module.name)
 
-    def words(page: Page[Any, Any, Any]) -> int:
-        return len(list(filter(None, page.at.pattern.split("/"))))
+    def order(page: Page[Any, Any, Any]) -> tuple[bool, int]:
+        return page.of != "site", -len(list(filter(None, page.at.pattern.split("/"))))
 
-    return dict(sorted(_PAGES.items(), key=lambda item: words(item[1]), reverse=True))
+    return dict(sorted(_PAGES.items(), key=lambda item: order(item[1])))

@@ -6,9 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from lexiscope.app.formats.difference_tables import change_columns
 from lexiscope.app.formats.pair_tables import pair_tables
-from lexiscope.app.formats.table import Table, constant
+from lexiscope.app.formats.table import Table, change_columns, constant
 from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import list_length
 from lexiscope.app.views.difference import check_can_run, minus_of, size_text

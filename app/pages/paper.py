@@ -40,6 +40,9 @@ AMONG: Any = Field(description="How many of our first entries there are to compa
 BY_CHANCE: Any = Field(description="Of words: how many there would be if our lists held as many random tokens")
 RANK: Any = Field(description="In our list, up to the leading space; null: it is not there")
 
+READ = "Printed entries that could be read beyond doubt: found counts these alone"
+CHANCE = "As many as there would be if our lists held random tokens"
+
 
 class PaperAt(Address):
     pattern = "paper"
@@ -122,6 +125,35 @@ class PaperView(ViewOfModel):
         columns = tuple(column for column in LIST_COLUMNS if column.name != "by_chance" or self.lists == lists.BASE)
         tables: list[tuple[str, Any, Any]] = [("list", columns, self.printed), ("entry", ENTRY_COLUMNS, self.entries)]
         return [Table(title, (constant("what", what), *shown), rows) for what, shown, rows in tables if rows]
+
+    def list_table(self) -> Table:
+        """The printed lists, for the page. Of words, it says what chance gives, and how many vectors were compared."""
+        words = self.printed[0].column == "words"
+        by_chance = [
+            Column(
+                "by_chance", "number", get=lambda row: row.by_chance, heading="by chance", tip=CHANCE, format=".1f"
+            )
+        ]  # fmt: skip
+        columns = (
+            Column("address", "address", get=lambda row: row.address, heading="list"),
+            Column("section", get=lambda row: row.section, heading="in the paper"),
+            Column("printed", "number", get=lambda row: row.printed),
+            Column("found", "number", get=lambda row: row.found, instead=lambda row: row.why_not),
+            Column("of", "number", get=lambda row: row.of, tip=READ),
+            *(by_chance if words else ()),
+            Column("among", "number", get=lambda row: row.among, heading="vectors" if words else "among our first"),
+            Column("ours", get=lambda row: row.ours, heading="our list"),
+        )
+        return Table("", columns, self.printed)
+
+    def entry_table(self) -> Table:
+        """The entries of the one list, for the page."""
+        columns = (
+            Column("at", "number", get=lambda row: row[0], heading="#"),
+            Column("printed", get=lambda row: row[1]),
+            Column("rank", "number", get=lambda row: row[1].rank, heading="our rank"),
+        )
+        return Table("", columns, [*enumerate(self.entries, 1)])
 
 
 class _Listed(NamedTuple):

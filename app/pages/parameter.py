@@ -12,8 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from lexiscope.app.formats.difference_tables import change_columns
-from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, constant, ranked
+from lexiscope.app.formats.table import TOKEN_COLUMNS, Column, Table, beside, change_columns, constant, ranked
 from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Page
 from lexiscope.app.views.checks import check_number, list_length
 from lexiscope.app.views.difference import check_can_run, minus_of, size_text

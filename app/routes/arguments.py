@@ -1,22 +1,18 @@
 """The arguments in addresses of stored pages, each with its meaning, for FastAPI to check and to document; and the
 convertors that paths are made of."""
 
-import re
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BeforeValidator
 from starlette.convertors import Convertor, register_url_convertor
 
-from lexiscope.app.addresses import FIGURE_FORMATS, MAP, SEGMENTS
+from lexiscope.app.addresses import FIGURE_FORMATS, SEGMENTS
 from lexiscope.app.html.glossary import tip
 from lexiscope.app.views.lengths import PAIR_ENTRIES, VECTOR_ENTRIES
 from lexiscope.precompute.live.wire.fields import empty_is
 from lexiscope.precompute.shape import PRESETS
 from lexiscope.precompute.shape import Preset as PresetName
-
-_NUMBER = re.compile(r"[0-9]{1,9}")
-
 
 Model = Annotated[str, Path(description="A model's name, as on the home page", examples=["smollm2-135m"])]
 ComparedModel = Annotated[str, Path(description="One of two models that are compared", examples=["minilm"])]
@@ -55,14 +51,6 @@ Preset = Annotated[
     Query(description="Which pairs compete. " + " ".join(f"`{preset}`: {tip(preset)}" for preset in PRESETS)),
     empty_is("all"),
 ]
-HeadMap = Annotated[
-    Literal["readability", "coherence", "change"],
-    Query(
-        alias="map",
-        description="In the page for people: what colours the maps of heads; `change` is of differences only",
-    ),
-    empty_is(MAP),
-]
 Entries = Annotated[
     int | None,
     Query(
@@ -70,47 +58,8 @@ Entries = Annotated[
     ),
     empty_is(None),
 ]
-CsvEntries = Annotated[
-    int | None,
-    Query(
-        ge=1,
-        description="In `.csv`: all lists of the neurons, token by token, this many of each; all that is stored",
-    ),
-    empty_is(None),
-]
-CsvEnds = Annotated[
-    Literal["top", "bottom", "both"] | None,
-    Query(description="In `.csv`: all lists of the neurons, token by token, of these ends; of both"),
-    empty_is(None),
-]
 PageNumber = Annotated[
     int, Query(ge=1, description="Which page of a long list, from 1; a `.csv` has all of them"), empty_is(1)
-]
-Sort = Annotated[
-    Literal[
-        "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",
-        "change", "-change",
-    ],
-    Query(
-        description="By what: numbers go from large to small, and `-` turns the order round. Only the neurons of a "
-        "difference of two models have a `change`"
-    ),
-    empty_is("neuron"),
-]  # fmt: skip
-TokenFilter = Annotated[
-    int | str | None,
-    BeforeValidator(lambda value: int(value) if _NUMBER.fullmatch(str(value)) else value),
-    Query(
-        description="Only neurons whose key or value lists this token id; with a word, or an id after #, the answer is "
-        "the address with its id"
-    ),
-    empty_is(None),
-]
-ListingKind: TypeAlias = Literal[
-    "ff_key", "ff_up", "ff_value", "w_q", "w_k", "w_v", "w_o", "vo_in", "vo_out", "qk_query", "qk_key", "vo", "qk"
-]  # fmt: skip
-MatchKind = Annotated[
-    ListingKind | None, Query(description="Only vectors of this kind, or pairs of this matrix"), empty_is(None)
 ]
 Group = Annotated[
     Literal["from"] | None, Query(description="In the page for people: pairs grouped by first token"), empty_is(None)
@@ -119,14 +68,6 @@ Reading = Annotated[
     Literal["norm", "mlp"] | None,
     Query(description="Beside the stored lists, the worker's: norms folded in, or tokens after the first MLP"),
     empty_is(None),
-]
-Words = Annotated[
-    str,
-    Query(
-        description='Words, "quoted phrases", token ids such as #3290, an address such as L10N2361, or a pair such as '
-        "king > queen",
-        examples=["dog", "L10N2361"],
-    ),
 ]
 
 

@@ -18,11 +18,11 @@ from lexiscope.app.formats.tables import view_csv, view_text
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.library.labels import ModelLabels
 from lexiscope.app.library.library import Library
+from lexiscope.app.pages.home import HomeView
 from lexiscope.app.routes.api_docs import Responses, data_responses, page_responses
 from lexiscope.app.routes.arguments import ComparedModel, Hubs
 from lexiscope.app.routes.dependencies import ServedIndex, SiteLibrary, best_lenses
 from lexiscope.app.routes.requests import VARY, has_etag, is_partial, origin_of, wants_suggestions
-from lexiscope.app.views.home import HomeView
 from lexiscope.app.views.hubs import hubs_of, without_hubs
 from lexiscope.app.views.tokens import View
 from lexiscope.app.views.trouble import Trouble
@@ -74,16 +74,17 @@ def page(
     def register(endpoint: E) -> E:
         page_name = name or endpoint.__name__
         common: dict[str, Any] = {"name": page_name, "response_model": None}
-        router.add_api_route(
-            f"{data_path or path}.{{format:format}}",
-            endpoint,
-            operation_id=f"{page_name}_data",
-            summary=f"{page_name.capitalize()} as data",
-            tags=["live pages" if live else "pages"],
-            responses=data_responses(view, formats, live) | (responses or {}),
-            dependencies=[_one_of(formats)],
-            **common,
-        )
+        if formats:
+            router.add_api_route(
+                f"{data_path or path}.{{format:format}}",
+                endpoint,
+                operation_id=f"{page_name}_data",
+                summary=f"{page_name.capitalize()} as data",
+                tags=["live pages" if live else "pages"],
+                responses=data_responses(view, formats, live) | (responses or {}),
+                dependencies=[_one_of(formats)],
+                **common,
+            )
         router.add_api_route(
             path,
             endpoint,

@@ -50,7 +50,8 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
             view = await make(declared, site, at, ask)
         except Moved as moved:
             return answer.redirect(moved.address)
-        return answer.show(declared.template or declared.name, view, site.error)
+        template = f"_{site.part}" if site.part else declared.template or declared.name
+        return answer.show(template, view, site.error)
 
     answer_page.__doc__ = declared.make.__doc__
     answer_page.__annotations__ |= parameters(declared)
@@ -77,6 +78,7 @@ def begin(
         "library": state.library,
         "hide_hubs": bool(answer.hubs),
         "format": format or answer.format,
+        "part": declared.part if answer.wants_suggestions else "",
         "settings": state.settings,
         "serves": live.serves,
         "prepare": live.prepare,
@@ -91,7 +93,8 @@ def begin(
         site = TwoModelsSite(**common, model=answer.model, other=at.other)
     address = declared.address(answer.model, at, ask)
     formats = declared.formats_of(site, ask) if declared.formats_of else declared.formats
-    answer.at(address, formats, also=declared.version(site))
+    of_csv = "".join(f" {getattr(ask, name)}" for name in declared.arguments.of_csv)
+    answer.at(address, formats, also=declared.version(site) + of_csv)
     return site, ask
 
 
@@ -101,7 +104,7 @@ async def with_answers(
     """Ask the workers, one ask after the other, and return the site with their answers."""
     answers: list[Any] = []
     try:
-        asks = declared.asks(site, at, ask)
+        asks: Any = declared.asks(site, at, ask)
         computes = isinstance(asks, Generator)  # between answers, and reads files for it
         asks, answer = asks if computes else (asked for asked in asks), None
         while (asked := await run_in_threadpool(_next, asks, answer) if computes else _next(asks, answer)) is not None:

@@ -10,14 +10,11 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from lexiscope.app import addresses
 from lexiscope.app.html.rendering import PageRequest
 from lexiscope.app.metrics import MEDIA_TYPE
-from lexiscope.app.routes.api_docs import page_responses
-from lexiscope.app.routes.arguments import AskedLens, Hubs
-from lexiscope.app.routes.dependencies import AnyLive, ServedIndex, SiteLibrary, SiteSettings, best_lenses
+from lexiscope.app.routes.dependencies import AnyLive, SiteLibrary, SiteSettings, best_lenses
 from lexiscope.app.routes.example_links import example_links
 from lexiscope.app.routes.requests import VARY, has_etag, is_partial, origin_of
 from lexiscope.app.settings import described
 from lexiscope.app.system_types import HealthView, ModelHealth, SettingRow, SettingsView
-from lexiscope.app.views.model import random_neuron
 
 YEAR = "public, max-age=31536000, immutable"
 ENDLESS = ("/*/random", "/*/search", "/*/seeds", "/*/relation", "/*/heads", "/*/prompt", "/*reading=", "/-/metrics")
@@ -96,18 +93,6 @@ async def favicon(request: Request) -> Response:
 @router.get("/favicon.svg", include_in_schema=False)
 async def favicon_svg(request: Request) -> Response:
     return _file(request, "favicon.svg")
-
-
-@router.get(
-    "/{model:name}/random", operation_id="random", response_class=RedirectResponse, status_code=303,
-    responses=page_responses(),
-)  # fmt: skip
-async def random(index: ServedIndex, library: SiteLibrary, lens: AskedLens = None, hubs: Hubs = None) -> Response:
-    """Goes to the page of a random neuron; if no lens is given, under the one that reads best."""
-    name = index.manifest.model
-    best_lens = best_lenses(library).get(name)
-    address = addresses.link("neuron", name, *random_neuron(index), lens=lens or best_lens, hubs=hubs)
-    return RedirectResponse(address, 303, {"cache-control": "no-store"})
 
 
 def _page(request: Request, template: str, view: Any, data: str | None = None) -> Response:

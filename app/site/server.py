@@ -17,7 +17,6 @@ from lexiscope.app.library.library import Library
 from lexiscope.app.live.client import LiveClient
 from lexiscope.app.metrics import Metrics
 from lexiscope.app.routes import (
-    pages,
     prompt_form,
     system,
 )
@@ -33,11 +32,10 @@ from lexiscope.app.site.security import AddressCheck, HeadAsGet, SecurityHeaders
 
 def create_app(settings: Settings) -> ASGIApp:
     app = app_without_routes(settings)
-    for room in (system, pages, prompt_form):
+    for room in (system, prompt_form):
         app.include_router(room.router)
     app.include_router(events_router())
     app.include_router(page_router())
-    app.include_router(pages.model_router)
     return with_middleware(app)
 
 

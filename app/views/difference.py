@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field
@@ -15,6 +15,11 @@ from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Floats
 from lexiscope.precompute.shape import MATRICES
+
+LAYER_CHANGE: Any = Field(
+    exclude_if=lambda value: value is None,
+    description="Only of a difference: by kind, |Δ| / |base| of all its vectors together; null where the base is 0",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

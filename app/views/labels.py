@@ -1,6 +1,6 @@
 """What people said of a model's parameters: a label as pages show it, and the page of what it is about."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any
@@ -103,15 +103,10 @@ def parameter_name(about: LabelAddress) -> str:
 
 
 def page_of(about: LabelAddress, lens: str | None = None) -> str:
-    """The address of the page where a label is shown."""
-    model, layer, index, sub = about.model, about.layer or 0, about.index or 0, about.sub or 0
-    pages: dict[str, Callable[[], str]] = {
-        "": lambda: addresses.link("labels", model),
-        "neuron": lambda: addresses.link("neuron", model, layer, index, lens=lens),
-        "head": lambda: addresses.link("head", model, layer, index, lens=lens),
-        "subhead": lambda: addresses.link("subhead", model, layer, index, sub, lens=lens),
-        "direction": lambda: addresses.link("direction", model, layer, index, sub, lens=lens),
-    }
+    """The address of the page of a parameter, where its labels are shown."""
+    if not about.kind:
+        return addresses.link("labels", about.model)
+    numbers = [number for number in (about.layer, about.index, about.sub) if number is not None]
     if about.kind in ("vo", "qk"):
-        return addresses.link("pairs", model, layer, index, about.kind, lens=lens)
-    return pages[about.parameter]()
+        return addresses.link("pairs", about.model, *numbers, about.kind, lens=lens)
+    return addresses.link(about.parameter, about.model, *numbers, lens=lens)

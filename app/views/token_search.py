@@ -1,6 +1,7 @@
 """Finds tokens by their text: equal, beginning so, or holding it, whatever their case and the space around them.
 In a WordPiece vocabulary the ## of a piece does not count either."""
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import cached_property
@@ -9,10 +10,13 @@ from threading import Lock
 from typing import Literal
 from weakref import WeakKeyDictionary
 
+from lexiscope.precompute.errors import NotFound
+from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.tokens import TokenTable, text_surface
 
 Match = Literal["exact", "prefix", "substring"]
 
+TOKEN_ID = re.compile(r"#?(\d{1,9})", re.ASCII)
 ENDINGS = ("s", "d", "ly")  # not ed and ing: " improv" goes on so, too
 
 _BETWEEN = "\uffff"  # a code point that is no character: no question has it
@@ -96,3 +100,21 @@ class TokenSearch:
             if position == first or self._starts[group] == first:
                 yield self._order[group]
             position = self._text.find(sought, self._starts[group + 1] - 1)
+
+
+def token_named(index: Index, text: str) -> int:
+    """The token that a word stands for, with a space before it first, then without, then in another case."""
+    word = text.strip()
+    if number := TOKEN_ID.fullmatch(word):
+        index.tokens.raw(token := int(number[1]))
+        return token
+    candidates = token_search(index.tokens).tokens(word or text)
+    for wanted in (f" {word}", word):
+        for token in candidates:
+            if index.tokens.text(token) == wanted:
+                return token
+    if not candidates:
+        raise NotFound(
+            f"token {text[:100]!r} is none of {index.manifest.model}: give a word that is, or an id as #2767"
+        )
+    return candidates[0]

@@ -11,6 +11,7 @@ from lexiscope.app.views.checks import check_length, finite
 from lexiscope.app.views.difference import relative
 from lexiscope.app.views.tokens import HUBS_HIDDEN, OF_DIFFERENCE, PAGE_ONLY, ScoredToken, scored_tokens
 from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.layer.lists import Moments
 from lexiscope.precompute.index.shard_reader import Shard
 from lexiscope.precompute.index.tensor_file import Array
 from lexiscope.precompute.live.wire.answers import NOT_STORED as NOT_STORED
@@ -33,6 +34,10 @@ SHARE: Any = Field(
     description="σ² over the sum of the squares of all of the matrix, which is its squared Frobenius norm; null where "
     "that is 0"
 )
+MOMENTS: Any = Field(
+    description="Over all tokens: mean, sd, skew and excess kurtosis of the scores, and z of the first token, (score - "
+    "mean) / sd; null where the index has no part `stats`, which `lexiscope precompute` adds"
+)
 SUBHEAD_KINDS = {"q": "w_q", "k": "w_k", "v": "w_v", "o": "w_o"}  # by their names on a subhead's page
 SIDE_KINDS = {"in": "vo_in", "out": "vo_out", "query": "qk_query", "key": "qk_key"}  # and on a direction's
 
@@ -49,6 +54,7 @@ class Vector:
     change: Annotated[float | None, CHANGE] = None
     unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
     hubs_hidden_by_end: Annotated[tuple[int, int] | None, HUBS_HIDDEN] = None  # of top and bottom
+    moments: Annotated[Moments | None, MOMENTS] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +109,7 @@ def _vector(
         coherence=(coherence_top, coherence_bottom),
         base_norm=base_norm,
         change=change,
+        moments=index.moments(shard.layer, kind, row, lens),
     )
 
 

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from math import ceil
 
+from lexiscope.app.settings import Settings
 from lexiscope.app.worker.jobs import Job, Pace
-from lexiscope.app.worker.limits import Limits
 from lexiscope.app.worker.turns import Turns
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
@@ -25,9 +25,10 @@ Compute = Callable[[Sequence[Job]], Sequence[bytes | Exception]]
 class Lane:
     """`batch_seconds`: the longest that a batch of several jobs may take by its estimate."""
 
-    def __init__(self, compute: Compute, limits: Limits, pace: Pace, batch_seconds: float) -> None:
+    def __init__(self, compute: Compute, settings: Settings, pace: Pace, batch_seconds: float) -> None:
         self._compute = compute
-        self._limits = limits
+        self._queue, self._batch_size = settings.queue, settings.batch_size
+        self._batch_wait = settings.batch_wait_ms / 1000  # seconds
         self._pace = pace
         self._batch_seconds = batch_seconds
         self._turns = Turns()
@@ -55,7 +56,7 @@ class Lane:
     def put(self, job: Job) -> None:
         if self._ended:
             raise LiveDown(ENDING, RESTART_SECONDS)
-        if len(self._turns) >= self._limits.queue:
+        if len(self._turns) >= self._queue:
             raise LiveFull(
                 f"{len(self._turns)} requests wait already (the setting queue)", retry_after(self.seconds_ahead())
             )
@@ -108,10 +109,10 @@ class Lane:
                 continue
             batch, full = self._batch()
             now = time.monotonic()
-            left = batch[0].arrived + self._limits.batch_wait - now
+            left = batch[0].arrived + self._batch_wait - now
             if not full and left > 0 and now - self._crowded_at <= CROWDED_SECONDS:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._news.wait(), min(left, QUIET_SHARE * self._limits.batch_wait))
+                    await asyncio.wait_for(self._news.wait(), min(left, QUIET_SHARE * self._batch_wait))
                     continue
                 batch, _ = self._batch()
             self._turns.start(batch)
@@ -127,7 +128,7 @@ class Lane:
             if batch and seconds > self._batch_seconds:
                 return batch, True
             batch.append(job)
-            if len(batch) == self._limits.batch_size:
+            if len(batch) == self._batch_size:
                 return batch, True
         return batch, False
 

@@ -25,29 +25,7 @@ CELL_TOKENS = 200_000  # in one answer: about 10 MB of JSON
 
 @dataclass(frozen=True)
 class Limits:
-    prompt_tokens: int
-    seeds: int  # words, pairs or interventions
-    heads: int  # words times heads
-    queue: int
-    visitor_queue: int
-    seconds: float
-    ask_seconds: float
-    batch_wait: float  # seconds
-    batch_size: int
-
-    @classmethod
-    def of(cls, settings: Settings) -> "Limits":
-        return cls(
-            settings.prompt_tokens,
-            settings.seeds_limit,
-            settings.heads_limit,
-            settings.queue,
-            settings.visitor_queue,
-            settings.request_seconds,
-            settings.ask_seconds,
-            settings.batch_wait_ms / 1000,
-            settings.batch_size,
-        )
+    settings: Settings
 
     def check_lists(self, ask: Ask[Any]) -> None:
         match ask:
@@ -64,25 +42,25 @@ class Limits:
     def check_heads(self, ask: ThroughHeadsAsk, n_heads: int) -> None:
         """Refuse too many heads times words: each needs two products with the vocabulary."""
         words, heads = len(ask.words), len(ask.layers) * (n_heads if ask.head is None else 1)
-        if words * heads > self.heads:
+        if words * heads > (limit := self.settings.heads_limit):
             raise TooLarge(
-                f"{words} words through {heads} heads are {words * heads}: up to {self.heads} are computed at once "
+                f"{words} words through {heads} heads are {words * heads}: up to {limit} are computed at once "
                 "(the setting heads_limit). Ask for fewer words or layers, or for one head"
             )
 
     def check_text(self, text: str, longest_token: int) -> None:
         """Refuse, before it is split into tokens, a text that cannot be short enough."""
-        if len(text) > self.prompt_tokens * longest_token:
+        if len(text) > self.settings.prompt_tokens * longest_token:
             raise TooLarge(
-                f"this prompt has {len(text)} characters, too many for {self.prompt_tokens} tokens, which are the most "
-                "that are read (the setting prompt_tokens)"
+                f"this prompt has {len(text)} characters, too many for {self.settings.prompt_tokens} tokens, which are "
+                "the most that are read (the setting prompt_tokens)"
             )
 
     def check_tokens(self, tokens: int, n_positions: int) -> None:
         """Refuse a prompt of too many tokens. A model may have fewer positions than the setting allows."""
-        if tokens > min(self.prompt_tokens, n_positions):
-            of = "the setting prompt_tokens" if self.prompt_tokens <= n_positions else "the model's positions"
-            limit = min(self.prompt_tokens, n_positions)
+        if tokens > min(self.settings.prompt_tokens, n_positions):
+            of = "the setting prompt_tokens" if self.settings.prompt_tokens <= n_positions else "the model's positions"
+            limit = min(self.settings.prompt_tokens, n_positions)
             raise TooLarge(f"this prompt has {tokens} tokens: up to {limit} are read ({of})")
 
     def check_cells(self, panel: str, cells: int, k: int) -> None:
@@ -106,16 +84,16 @@ class Limits:
     def check_seconds(self, ask: Ask[Any], tokens: int, estimate: Estimate) -> None:
         """Refuse an ask that would take too long by its estimate, and say what would not."""
         seconds = estimate(ask, tokens)
-        if seconds > self.ask_seconds:
+        if seconds > self.settings.ask_seconds:
             raise TooLarge(
                 f"{_described(ask, tokens)} would take about {_seconds(seconds)} on this machine: up to "
-                f"{self.ask_seconds:g} s are computed for one request (the setting ask_seconds)"
-                + "".join(f"; {way}" for way in _cheaper(ask, tokens, estimate, self.ask_seconds))
+                f"{self.settings.ask_seconds:g} s are computed for one request (the setting ask_seconds)"
+                + "".join(f"; {way}" for way in _cheaper(ask, tokens, estimate, self.settings.ask_seconds))
             )
 
     def _check(self, what: str, number: int, unit: str) -> None:
-        if number > self.seeds:
-            raise TooLarge(f"{what} with {number} {unit}: up to {self.seeds} are taken (the setting seeds_limit)")
+        if number > (limit := self.settings.seeds_limit):
+            raise TooLarge(f"{what} with {number} {unit}: up to {limit} are taken (the setting seeds_limit)")
 
 
 def _described(ask: Ask[Any], tokens: int) -> str:

@@ -16,7 +16,6 @@ from ray import serve
 from starlette.types import ASGIApp
 
 from lexiscope.app.settings import Settings, load
-from lexiscope.app.worker.limits import Limits
 from lexiscope.app.worker.loading import LoadedModel, load_model
 from lexiscope.app.worker.service import worker_service
 from lexiscope.app.worker.worker import Worker
@@ -60,8 +59,7 @@ class Replica:
     def __init__(self, arguments: WorkerArguments, settings: Settings | None) -> None:
         self._settings = settings or load(data=arguments.data, device=arguments.device)
         loaded = self.load(arguments, self._settings)
-        limits = Limits.of(self._settings)
-        self._worker = Worker(loaded.engine, loaded.name, loaded.weights, limits, _end_soon)
+        self._worker = Worker(loaded.engine, loaded.name, loaded.weights, self._settings, _end_soon)
 
     def load(self, arguments: WorkerArguments, settings: Settings) -> LoadedModel:
         threads = arguments.threads or max(1, int(arguments.cpus_per_replica))

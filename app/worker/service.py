@@ -20,7 +20,6 @@ from lexiscope.app.metrics import MEDIA_TYPE, Metrics
 from lexiscope.app.settings import Settings
 from lexiscope.app.worker.errors import add_error_handlers, error_answer, error_response
 from lexiscope.app.worker.jobs import Job
-from lexiscope.app.worker.limits import Limits
 from lexiscope.app.worker.token import TokenCheck, knows_token
 from lexiscope.app.worker.worker import Waiter, Worker
 from lexiscope.precompute.errors import LexiscopeError
@@ -40,7 +39,7 @@ def create_worker(
     engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_error: Callable[[], None] = lambda: None
 ) -> ASGIApp:
     """`on_error` is called when the worker can compute no more and should end."""
-    return worker_service(Worker(engine, model, weights_sha256, Limits.of(settings), on_error), settings)
+    return worker_service(Worker(engine, model, weights_sha256, settings, on_error), settings)
 
 
 def worker_service(worker: Worker, settings: Settings) -> ASGIApp:

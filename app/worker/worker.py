@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lexiscope.app.asgi.middleware import log_error
+from lexiscope.app.settings import Settings
 from lexiscope.app.worker.computing import Computing, batch_key
 from lexiscope.app.worker.jobs import Job, Pace, Report
 from lexiscope.app.worker.lane import ENDING, RESTART_SECONDS, Lane, retry_after
@@ -46,12 +47,13 @@ class Worker:
     `on_error` is called when a computing thread has ended, and with it the worker."""
 
     def __init__(
-        self, engine: "Engine", model: str, weights_sha256: str, limits: Limits, on_error: Callable[[], None]
+        self, engine: "Engine", model: str, weights_sha256: str, settings: Settings, on_error: Callable[[], None]
     ) -> None:
         self.model = model
         self.weights_sha256 = weights_sha256
         self._engine = engine
-        self._limits = limits
+        self._settings = settings
+        self._limits = Limits(settings)
         self._on_error = on_error
         self._error: BaseException | None = None  # what ended a computing thread
         self._lanes: tuple[Lane, ...] = ()  # of runs, of quick answers
@@ -64,8 +66,8 @@ class Worker:
     async def running(self) -> AsyncIterator[None]:
         compute = Computing(self._engine)
         self._lanes = (
-            Lane(compute, self._limits, self._run_pace, RUN_BATCH_SECONDS),
-            Lane(compute, self._limits, self._quick_pace, QUICK_SECONDS),
+            Lane(compute, self._settings, self._run_pace, RUN_BATCH_SECONDS),
+            Lane(compute, self._settings, self._quick_pace, QUICK_SECONDS),
         )
         self._tasks = [asyncio.create_task(lane.run()) for lane in self._lanes]
         for task in self._tasks:
@@ -98,11 +100,11 @@ class Worker:
             async with asyncio.timeout(self.seconds_left(waiter)):
                 return await asyncio.shield(waiter.job.answer)  # others may wait for it, too
         except TimeoutError:
-            limit = self._limits.seconds
+            limit = self._settings.request_seconds
             raise TimedOut(f"this took longer than {limit:g} seconds (the setting request_seconds)", 10) from None
 
     def seconds_left(self, waiter: Waiter) -> float:
-        return max(0.0, waiter.arrived + self._limits.seconds - time.monotonic())
+        return max(0.0, waiter.arrived + self._settings.request_seconds - time.monotonic())
 
     def health(self, may_ask: bool = True) -> Health:
         """Return how the worker is; LiveDown if it can compute no more. `may_ask`: the request had the token."""
@@ -122,7 +124,7 @@ class Worker:
     @contextmanager
     def _counted(self, visitor: str) -> Iterator[None]:
         """Count one more ask of the visitor for as long as the context lasts; LiveFull if there are too many."""
-        if self._asking[visitor] >= self._limits.visitor_queue:
+        if self._asking[visitor] >= self._settings.visitor_queue:
             raise LiveFull(
                 f"{self._asking[visitor]} of your requests wait or are computed already (the setting visitor_queue): "
                 "wait for their answers",

@@ -52,9 +52,9 @@ class PreparedBuild:
     @property
     def added(self) -> str:
         """Return what layers that have lists lack, for people: "stats of layers 0-11"."""
-        pieces = [piece for task in self.tasks for piece in task if piece.layer in self.manifest.shards]
-        layers = {part: sorted({piece.layer for piece in pieces if piece.part == part}) for part in PARTS}
-        return ", ".join(f"{part} of {layers_text(tuple(of))}" for part, of in layers.items() if of)
+        pieces = {piece for task in self.tasks for piece in task}
+        layers = {part: tuple(at for at in self.manifest.shards if Piece(part, at) in pieces) for part in PARTS}
+        return ", ".join(f"{part} of {layers_text(of)}" for part, of in layers.items() if of)
 
     def work(self, workers: int, unchanged: int = 0) -> Work:
         pieces = [piece for task in self.tasks for piece in task]

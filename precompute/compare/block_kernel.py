@@ -19,14 +19,14 @@ LONGEST = 64  # columns of a stretch
 
 @kernel()
 def _stretch(n: int, longest: int) -> int:
-    """How many rows or columns make a stretch."""
+    """Return how many rows or columns make a stretch."""
     length = max(1, min(longest, n // STRETCHES))
     return length - length % 16 if length > 16 else length
 
 
 @kernel(fastmath=FASTMATH)
 def _extremes(product: Float32, width: int, height: int, row_extremes: Float32, column_extremes: Float32) -> float:
-    """The sum of |r|; the largest |r| of stretches of `width` columns, and of `height` rows."""
+    """Return the sum of |r|, and the largest |r| of stretches of `width` columns and of `height` rows."""
     total = 0.0
     n_columns = product.shape[1]
     for i in range(product.shape[0]):
@@ -47,7 +47,7 @@ def _extremes(product: Float32, width: int, height: int, row_extremes: Float32, 
 
 @kernel()
 def _appended(pairs: Int64, count: int, i: int, j: int) -> Int64:
-    """`pairs` (capacity, 2) with one more, or a larger copy."""
+    """Return `pairs` (capacity, 2) with one more pair, or a larger copy if there is no room."""
     if count == len(pairs):
         larger = np.empty((2 * count, 2), np.int64)
         larger[:count] = pairs
@@ -59,7 +59,7 @@ def _appended(pairs: Int64, count: int, i: int, j: int) -> Int64:
 
 @kernel()
 def _of_rows(product: Float32, extremes: Float32, width: int, floors: Float32, error: np.float32, most: int) -> Int64:
-    """Pairs that may be among the `most` best of their row."""
+    """Return the pairs that may be among the `most` best of their row."""
     pairs, count = np.empty((max(16, 2 * len(product)), 2), np.int64), 0
     for i in range(len(product)):
         floor = floors[i]
@@ -83,7 +83,7 @@ def _of_rows(product: Float32, extremes: Float32, width: int, floors: Float32, e
 def _of_columns(
     product: Float32, extremes: Float32, height: int, floors: Float32, error: np.float32, most: int
 ) -> Int64:
-    """Pairs that may be among the `most` best of their column."""
+    """Return the pairs that may be among the `most` best of their column."""
     n_rows, n_columns = product.shape
     reaching = np.zeros(n_columns, np.int32)
     for g in range(len(extremes)):
@@ -113,9 +113,10 @@ def scan(
     most_of_row: int,
     most_of_column: int,
 ) -> tuple[float, Int64, Int64]:
-    """The sum of |r| in a block; pairs (n, 2) that may be among the best matches of their row, and of their column.
+    """Return the sum of |r| in a block, and the pairs (n, 2) that may be among the best matches of their row and of
+    their column.
 
-    Floors are what |r| of an exact match must reach; `error` is how far a product may be off.
+    The |r| of an exact match must reach the floors; a product may be off by `error`.
     """
     n_rows, n_columns = product.shape
     width, height = _stretch(n_columns, LONGEST), _stretch(n_rows, n_rows)

@@ -23,7 +23,8 @@ class CommonTokens:
 
 
 def common_tokens(a: Sequence[bytes], b: Sequence[bytes]) -> CommonTokens:
-    """Tokens by the bytes they write; an empty text is a row that no token has, and is left out.
+    """Pair the tokens of two vocabularies, which are given by the bytes they write. A row with an empty text has no
+    token and is left out.
 
     If one vocabulary is the beginning of the other, ids agree. Else each text that both have is taken once, by its
     smaller id in either.
@@ -40,7 +41,7 @@ def common_tokens(a: Sequence[bytes], b: Sequence[bytes]) -> CommonTokens:
 
 
 def check_enough(common: CommonTokens, a: str, b: str, least: int) -> None:
-    """BuildError if two models share too few tokens to be compared."""
+    """Raise BuildError if two models share too few tokens to be compared."""
     if len(common) < least:
         how = "their ids mean the same" if common.matched == "ids" else "matched by their text, since ids differ"
         raise BuildError(
@@ -50,7 +51,7 @@ def check_enough(common: CommonTokens, a: str, b: str, least: int) -> None:
 
 
 def _without_unused_end(texts: Sequence[bytes]) -> Sequence[bytes]:
-    """Without the rows at the end that pad an embedding."""
+    """Return the tokens without the rows at the end that pad an embedding."""
     end = len(texts)
     while end and not texts[end - 1]:
         end -= 1

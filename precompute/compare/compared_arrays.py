@@ -5,10 +5,12 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 from torch import Tensor
 
-from lexiscope.precompute.compare.assignment import assign
 from lexiscope.precompute.compare.common_tokens import CommonTokens
 from lexiscope.precompute.compare.correlate import Vectors, correlate
 from lexiscope.precompute.compare.matches import Matches
@@ -25,7 +27,7 @@ FEATURE_SHARE = 0.4  # of the time that a kind takes, where models are compared 
 
 @dataclass(frozen=True)
 class Comparer:
-    """Two models and the tokens they share; what kinds have in common is computed once."""
+    """Two models and the tokens they share. What all kinds of vectors have in common is computed once."""
 
     a: Parameters
     b: Parameters
@@ -34,7 +36,7 @@ class Comparer:
     pool: Executor
 
     def kind(self, kind: str, step: Callable[[float], None]) -> dict[str, Array]:
-        """`step` is told shares of the work."""
+        """Compare one kind of vectors. `step` is called with shares of the work as they are done."""
         a, b = self.in_embedding_space(kind)
         in_features = self.a.shape.d_model == self.b.shape.d_model
         share = FEATURE_SHARE if in_features else 0.0
@@ -52,7 +54,8 @@ class Comparer:
         return {"kernel": self._reading_grams.kernel().to("cpu", torch.float32).numpy()}
 
     def chance(self) -> dict[str, float]:
-        """The mean |r| of random vectors, by where they are compared: the similarity of layers that share nothing."""
+        """Return the mean |r| of random vectors, by the space in which they are compared: the similarity of layers that
+        share nothing."""
         generator = torch.Generator().manual_seed(0)
         V_a, V_b = (torch.randn(RANDOM, model.shape.d_model, generator=generator) for model in (self.a, self.b))
         similarities = {}
@@ -63,12 +66,12 @@ class Comparer:
         return similarities
 
     def in_embedding_space(self, kind: str) -> tuple[Vectors, Vectors]:
-        """Rows whose dot products are correlations of projections."""
+        """Return rows whose dot products are correlations of projections."""
         a, b = self._writing if SIDES[kind] == "writes" else self._reading
         return self._vectors(self.a, kind, a.width, a.rows), self._vectors(self.b, kind, b.width, b.rows)
 
     def in_feature_space(self, kind: str) -> tuple[Vectors, Vectors]:
-        """Rows whose dot products are correlations of the vectors as they are."""
+        """Return rows whose dot products are correlations of the vectors as they are."""
         width = self.a.shape.d_model
         return self._vectors(self.a, kind, width, feature_rows), self._vectors(self.b, kind, width, feature_rows)
 
@@ -92,3 +95,10 @@ class Comparer:
             return torch.cat([to_rows(vectors) for vectors in torch.split(model.vectors(layer, kind), ROWS_AT_ONCE)])
 
         return Vectors(model.shape.n_layers, model.shape.count(kind), width, rows)
+
+
+def assign(similarity: NDArray[np.float64]) -> NDArray[np.uint16]:
+    """Pair layers of A and B one to one such that their similarities (L_A, L_B) have the largest sum: (m, 2), by the
+    layer of A."""
+    rows, columns = linear_sum_assignment(similarity, maximize=True)
+    return np.stack([rows, columns], axis=1).astype(np.uint16)

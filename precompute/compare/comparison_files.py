@@ -17,9 +17,10 @@ _OWN_FILES = {comparison_file(name) for name in (*SIDES, KERNEL)}
 
 
 def read_state(folder: Path, new: ComparisonRecord, force: bool) -> ComparisonRecord:
-    """`new` with the files that need not be made, saved; OptionsDiffer if the folder holds another comparison.
+    """Return `new` with the files that need not be made, and save it; raise OptionsDiffer if the folder holds another
+    comparison.
 
-    With `force`, whatever is there is forgotten, and stitching runs if they were made from other weights.
+    With `force`, the files that are there are forgotten, and so are stitching runs that were made from other weights.
     """
     try:
         current = ComparisonRecord.load_stamped(folder)[0]
@@ -59,7 +60,7 @@ def add_file(folder: Path, record: ComparisonRecord, name: str, arrays: Mapping[
 
 
 def remove_unlisted(folder: Path, record: ComparisonRecord) -> None:
-    """What a killed writer or another comparison left."""
+    """Remove files that a killed writer or another comparison left."""
     listed = {entry.file for entry in record.files.values()}
     for path in folder.iterdir():
         if path.suffix == PARTIAL or (path.name in _OWN_FILES and path.name not in listed):
@@ -67,7 +68,8 @@ def remove_unlisted(folder: Path, record: ComparisonRecord) -> None:
 
 
 def _whole_files(folder: Path, new: ComparisonRecord, listed: Mapping[str, FileEntry]) -> dict[str, FileEntry]:
-    """Files that can be used: those that are listed, and those that were finished when the job was killed."""
+    """Return the files that can be used: those that are listed, and those that were finished when the job was
+    killed."""
     files: dict[str, FileEntry] = {}
     for name in (*new.kinds, KERNEL):
         try:
@@ -83,7 +85,7 @@ def _whole_files(folder: Path, new: ComparisonRecord, listed: Mapping[str, FileE
 
 
 def _difference(current: ComparisonRecord, new: ComparisonRecord) -> str:
-    """The first thing that tells two comparisons apart."""
+    """Name the first thing in which two comparisons differ."""
     for side in ("a", "b"):
         old_model, new_model = getattr(current, side), getattr(new, side)
         if old_model.weights_sha256 != new_model.weights_sha256:

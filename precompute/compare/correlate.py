@@ -47,7 +47,7 @@ class Vectors:
 
 @dataclass(frozen=True)
 class Layer:
-    """The rows of one layer; vectors without direction are left out, since r is 0 with all."""
+    """The rows of one layer. Vectors without direction are left out: their r is 0 with all others."""
 
     numbers: Int64  # (n,) of vectors, counted through all layers
     exact: Float64  # (n, width)
@@ -62,9 +62,10 @@ def correlate(
     pool: Executor,
     step: Callable[[float], None],
 ) -> Float64:
-    """The mean |r| of every pair of layers, (L_A, L_B); fills `matches` of A's and of B's vectors, if they are given.
+    """Return the mean |r| of every pair of layers, (L_A, L_B), and fill the `matches` of the vectors of A and of B, if
+    they are given.
 
-    `step` is told shares of the work.
+    `step` is called with shares of the work as they are done.
     """
     similarity = np.zeros((a.n_layers, b.n_layers))
     buffers, adding = Buffers(), Lock()
@@ -92,12 +93,12 @@ def correlate(
 
 
 class Buffers(local):
-    """Each thread's place for a product: new memory for every block would cost a tenth of its time."""
+    """Memory for a product, one piece for each thread: new memory for every block would cost a tenth of its time."""
 
     memory: Tensor | None = None
 
     def product(self, A: Tensor, B: Tensor) -> Tensor:
-        """A Bᵀ, (n, m), until the thread's next one."""
+        """Return A Bᵀ, (n, m), which holds until the thread's next product."""
         size = len(A) * len(B)
         if self.memory is None or len(self.memory) < size:
             self.memory = torch.empty(size, device=A.device)
@@ -110,7 +111,7 @@ def _blocks(layer: Layer) -> list[Layer]:
 
 
 def _add_matches(product: Tensor, left: Layer, right: Layer, matches: tuple[Matches, Matches], adding: Lock) -> float:
-    """The sum of |r| in a block; adds those of its pairs to the matches that may be among the best."""
+    """Return the sum of |r| in a block, and add the pairs to the matches that may be among the best."""
     of_a, of_b = matches
     width = left.exact.shape[1]
     error = np.float32(gamma(width + 16) + width * TINY)
@@ -125,7 +126,7 @@ def _add_matches(product: Tensor, left: Layer, right: Layer, matches: tuple[Matc
 
 
 def _exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
-    """r of pairs (n, 2) of rows, in float64."""
+    """Return r of pairs (n, 2) of rows, in float64."""
     if len(pairs) * CROWDED <= len(A) * len(B):
         return exact_r(A, B, pairs)
     product = (torch.from_numpy(A) @ torch.from_numpy(B).T).clamp_(-1, 1).numpy()
@@ -145,9 +146,10 @@ def _scan_on_cpu(
 def scan_on_device(
     product: Tensor, row_floors: Float32, column_floors: Float32, error: np.float32, row_most: int, column_most: int
 ) -> tuple[float, Int64, Int64]:
-    """What block_kernel.scan gives, by torch alone; there may be a few pairs more or less, never one that counts.
+    """Do as block_kernel.scan does, by torch alone. It may give a few pairs more or less, but never misses one that
+    counts.
 
-    Floors are what |r| of an exact match must reach; the k-th largest product of a row, less the error, is one, too.
+    The |r| of an exact match must reach the floors; the k-th largest product of a row, less the error, is a floor, too.
     """
     sizes, pairs = product.abs(), []
     for dim, floors, most in ((1, row_floors, row_most), (0, column_floors, column_most)):

@@ -38,7 +38,7 @@ class CompareProgress(Progress):
 
 
 def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, progress: Progress) -> Path:
-    """Makes or completes DATA/vs/A/B; returns that folder. The kernel is made whichever kinds are asked for."""
+    """Make or complete DATA/vs/A/B, and return that folder. The kernel is made whichever kinds are asked for."""
     device = pick_device(options.device)
     name_a, name_b = a.checkpoint.name, b.checkpoint.name
     common = common_tokens(*(token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (a, b)))
@@ -82,7 +82,7 @@ def compare(a: Parameters, b: Parameters, data: Path, options: CompareOptions, p
 
 
 def identify(a: Parameters, b: Parameters, common: CommonTokens) -> ComparisonRecord:
-    """The record of a comparison before it has any files."""
+    """Return the record of a comparison before it has any files."""
     with ThreadPoolExecutor(2) as pool:  # both are read whole for their hashes
         compared_a, compared_b = pool.map(_compared, (a, b))
     return ComparisonRecord(a=compared_a, b=compared_b, tokens=len(common), matched=common.matched)

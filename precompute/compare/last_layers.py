@@ -14,7 +14,8 @@ from lexiscope.precompute.weights.architectures.base import Model
 
 
 class LastLayers:
-    """The last layers of a net. It belongs to one thread: while they run, the net's blocks are changed."""
+    """The last layers of a net. An object belongs to one thread, because the net's blocks are changed while they
+    run."""
 
     def __init__(self, model: Model, net: Any, last: int) -> None:
         n_layers = model.shape.n_layers
@@ -30,7 +31,7 @@ class LastLayers:
 
     @contextmanager
     def reading(self, states: Tensor) -> Iterator[None]:
-        """Within, a run of the net is one of the last layers alone, on states (B, T, d_model)."""
+        """Within this context, a run of the net runs the last layers alone, on states (B, T, d_model)."""
 
         def replace(_: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
             return ((states, *args[1:]), kwargs) if args else (args, kwargs | {"hidden_states": states})
@@ -48,8 +49,8 @@ class LastLayers:
 
     @contextmanager
     def read(self) -> Iterator[Callable[[], Tensor]]:
-        """Within, what is given tells the states (B, T, d_model) that the first of the last layers has read, once the
-        net has run."""
+        """Yield a function that returns, once the net has run, the states (B, T, d_model) that the first of the last
+        layers read."""
         seen: list[Tensor] = []
         hook = self.blocks[self.first].register_forward_pre_hook(
             lambda _, args, kwargs: seen.append(args[0] if args else kwargs["hidden_states"]), with_kwargs=True
@@ -61,7 +62,7 @@ class LastLayers:
 
     @contextmanager
     def stream(self) -> Iterator[Callable[[], Tensor]]:
-        """Within, what is given tells the stream after the last layer (B, T, d_model), once the net has run."""
+        """Yield a function that returns, once the net has run, the stream after the last layer (B, T, d_model)."""
         seen: list[Tensor] = []
         hook = self.blocks[-1].register_forward_hook(
             lambda _, __, output: seen.append(output[0] if isinstance(output, tuple) else output)
@@ -76,7 +77,8 @@ class LastLayers:
         return (hidden_states, *rest) if self._outputs else hidden_states
 
     def _count_outputs(self) -> int:
-        """How many things a block returns, in a tuple; 0 where it is the stream itself. A run of one token tells."""
+        """Count the values that a block returns in a tuple, by a run of one token; 0 if it returns the stream
+        itself."""
         seen: list[Any] = []
         hook = self.blocks[0].register_forward_hook(lambda _, __, output: seen.append(output))
         try:

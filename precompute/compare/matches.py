@@ -12,7 +12,8 @@ Int64 = NDArray[np.int64]
 
 
 class Matches:
-    """Of n vectors the best of the other model's `n_others`, which are numbered through, layer after layer."""
+    """The best matches of n vectors among the other model's `n_others`, which are numbered through, layer after
+    layer."""
 
     def __init__(self, n: int, n_others: int, most: int) -> None:
         self.most = min(most, n_others)
@@ -20,15 +21,15 @@ class Matches:
         self.others = np.full(self.r.shape, -1, np.int64)  # -1: nothing there yet
 
     def floors(self, rows: Int64) -> Float32:
-        """What |r| must reach to be among the best; below zero where anything is."""
+        """Return the |r| that a match must reach to be among the best; it is negative where any match would be."""
         return np.where(self.others[rows, -1] < 0, np.float32(-1), np.abs(self.r[rows, -1]))
 
     def add(self, rows: Int64, others: Int64, r: Float64) -> None:
-        """Exact r of some pairs, none of which was added before."""
+        """Add pairs with their exact r; none of them may have been added before."""
         _insert(self.r, self.others, rows, others, r.astype(np.float32))
 
     def arrays(self, side: str, count: int) -> dict[str, Array]:
-        """As they are stored; `count` is the number of vectors in a layer of the other model."""
+        """Return the matches as they are stored; `count` is the number of vectors in a layer of the other model."""
         self._fill_with_zeros()
         return {
             f"{side}.layer": (self.others // count).astype(np.uint16),
@@ -37,7 +38,7 @@ class Matches:
         }
 
     def _fill_with_zeros(self) -> None:
-        """Where fewer have an r that is not 0, the first of all others follow: r is 0 with each of them."""
+        """Where fewer others have an r that is not 0, fill up with the first of all others, whose r is 0."""
         for row in np.flatnonzero(self.r[:, -1] == 0):
             alike = {int(other) for other, r in zip(self.others[row], self.r[row], strict=True) if r}
             rest = [other for other in range(2 * self.most) if other not in alike]
@@ -69,7 +70,7 @@ def _insert(best: Float32, best_others: Int64, rows: Int64, others: Int64, r: Fl
 
 @kernel(fastmath={"reassoc", "contract"})  # an order of sums that fills the processor's registers, always the same
 def exact_r(A: Float64, B: Float64, pairs: Int64) -> Float64:
-    """A[i] · B[j] for each of the pairs (n, 2), and never beyond -1 and 1."""
+    """Return A[i] · B[j] for each of the pairs (n, 2), never beyond -1 and 1."""
     out = np.empty(len(pairs))
     for n in range(len(pairs)):
         x, y = A[pairs[n, 0]], B[pairs[n, 1]]

@@ -25,7 +25,7 @@ class Tally:
     count: int = 0
 
     def add(self, logits: Tensor, answers: Tensor) -> None:
-        """logits (n, classes), answers (n,)"""
+        """Add predictions: logits (n, classes), answers (n,)."""
         losses = torch.nn.functional.cross_entropy(logits, answers, reduction="none")
         if not losses.isfinite().all():
             raise BadWeights("a stitched run overflows: its states are too large for float32")
@@ -38,7 +38,7 @@ class Tally:
 
 
 class NextTokens:
-    """What B says at every position of the token after it."""
+    """Measures what B predicts at every position for the token after it."""
 
     def __init__(self, model: Model, last: int, device: torch.device) -> None:
         if not model.causal:
@@ -60,11 +60,11 @@ class NextTokens:
         return self.weights.padding
 
     def answers(self, cut: Cut, _: str | None) -> list[int]:
-        """Of a text: the tokens that have one before them, in order of their positions."""
+        """Return the tokens of a text that have one before them, in order of their positions."""
         return list(cut.b[max(1, cut.first) : cut.first + cut.count])
 
     def add(self, tally: Tally, tokens: Tensor, cuts: Sequence[Cut], answers: Tensor) -> None:
-        """Runs the net as it is now on tokens (B, T)."""
+        """Run the net as it is now on tokens (B, T), and add what it predicts to the tally."""
         with self.layers.stream() as stream:
             self.weights.net.base_model(input_ids=tokens, use_cache=False)
         before = [stream()[row, max(1, cut.first) - 1 : cut.first + cut.count - 1] for row, cut in enumerate(cuts)]
@@ -75,7 +75,7 @@ class NextTokens:
 
 
 class Labels:
-    """What B, a classifier, says of a whole text."""
+    """Measures which label B, a classifier, gives to a whole text."""
 
     def __init__(self, model: Model, last: int, device: torch.device) -> None:
         name = model.checkpoint.name
@@ -94,8 +94,8 @@ class Labels:
         self.own_padding = self.net.config.pad_token_id
 
     def padding(self, cuts: Sequence[Cut]) -> int:
-        """A decoder's label stands at the last token that is no padding: where config.json names no padding token, one
-        that no text ends with."""
+        """Return the token to pad with. A decoder's label stands at the last token that is no padding: where
+        config.json names no padding token, take one that no text ends with."""
         if isinstance(self.own_padding, int) and self.own_padding >= 0:
             return self.own_padding
         ends = {cut.b[-1] for cut in cuts}
@@ -103,7 +103,7 @@ class Labels:
         return int(self.net.config.pad_token_id)
 
     def answers(self, _: Cut, label: str | None) -> list[int]:
-        """A label by its name, or by its number."""
+        """Return the number of a label, which is given by its name or by its number."""
         named = self.names.get((label or "").casefold())
         if named is None and label and label.isdecimal() and int(label) < self.classes:
             named = int(label)

@@ -34,7 +34,7 @@ class Grams:
 
     @classmethod
     def of(cls, W_a: Tensor, W_b: Tensor, common: CommonTokens, device: torch.device, pool: Executor) -> "Grams":
-        """W_a (d_vocab_A, d_A) and W_b (d_vocab_B, d_B), float32."""
+        """Multiply W_a (d_vocab_A, d_A) and W_b (d_vocab_B, d_B), both float32."""
         mean_a, mean_b = (_mean(W, ids).to(device) for W, ids in ((W_a, common.a), (W_b, common.b)))
 
         def products(start: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -52,7 +52,8 @@ class Grams:
         return cls(AA, BB, AB, mean_a, mean_b, len(common))
 
     def kernel(self) -> Tensor:
-        """K_AB = (W_Aᵀ W_B)(W_Bᵀ W_B)⁻¹, (d_A, d_B), of embeddings that are not centred: states of A become B's."""
+        """Return K_AB = (W_Aᵀ W_B)(W_Bᵀ W_B)⁻¹, (d_A, d_B), of embeddings that are not centred: it turns states of A
+        into states of B."""
         AB = self.AB + self.tokens * torch.outer(self.mean_a, self.mean_b)
         BB = self.BB + self.tokens * torch.outer(self.mean_b, self.mean_b)
         inverse: Tensor = torch.linalg.pinv(BB, rtol=SMALLEST_EIGENVALUE, hermitian=True)
@@ -72,7 +73,7 @@ class UnitRows:
         return len(self.weights)
 
     def rows(self, V: Tensor) -> Tensor:
-        """(n, d) float32 -> (n, width) float64; zeros for vectors whose projection is constant."""
+        """Turn (n, d) float32 into (n, width) float64, with zeros for vectors whose projection is constant."""
         V = V.to(self.directions)
         coordinates = V @ self.directions
         length = torch.linalg.vector_norm(coordinates, dim=1)
@@ -82,7 +83,7 @@ class UnitRows:
 
 
 def unit_rows(grams: Grams, pool: Executor) -> tuple[UnitRows, UnitRows]:
-    """Those of A and those of B."""
+    """Return the UnitRows of A and of B."""
     (half_a, inverse_a), (half_b, inverse_b) = pool.map(_halves, (grams.AA, grams.BB))
     P, c, Q = torch.linalg.svd(inverse_a.T @ grams.AB @ inverse_b)
     largest_a, largest_b = (float(torch.linalg.vector_norm(half, dim=0).max()) for half in (half_a, half_b))
@@ -90,9 +91,9 @@ def unit_rows(grams: Grams, pool: Executor) -> tuple[UnitRows, UnitRows]:
 
 
 def feature_rows(V: Tensor) -> Tensor:
-    """(n, d_model) -> the same: centred over the coordinates and of length 1, or zeros where all are equal.
+    """Centre each of (n, d_model) over its coordinates and scale it to length 1, or to zeros where all are equal.
 
-    float32, since nobody asks for the r of a pair here, only for their mean size.
+    float32 is enough: only the mean size of r is asked for here.
     """
     centred = V - V.mean(dim=1, keepdim=True, dtype=torch.float64).to(V)
     length = torch.linalg.vector_norm(centred, dim=1, dtype=torch.float64)
@@ -101,7 +102,7 @@ def feature_rows(V: Tensor) -> Tensor:
 
 
 def _halves(G: Tensor) -> tuple[Tensor, Tensor]:
-    """S and S⁻ᵀ, both (d, rank), of a Gram matrix G = S Sᵀ."""
+    """Return S and S⁻ᵀ, both (d, rank), of a Gram matrix G = S Sᵀ."""
     values, vectors = torch.linalg.eigh(G)
     kept = values > max(float(values[-1]) * SMALLEST_EIGENVALUE, np.finfo(np.float64).tiny)
     root = values[kept].sqrt()
@@ -116,5 +117,5 @@ def _mean(W: Tensor, ids: NDArray[np.int64]) -> Tensor:
 
 
 def _rows(W: Tensor, ids: NDArray[np.int64], start: int) -> Tensor:
-    """(chunk, d) of the tokens from `start` on."""
+    """Return (chunk, d): the rows of the tokens from `start` on."""
     return W.index_select(0, torch.from_numpy(ids[start : start + CHUNK]))

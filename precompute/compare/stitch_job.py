@@ -21,7 +21,7 @@ class StitchProgress(Progress):
 
 
 class _KernelProgress(Progress):
-    """Of a comparison of no kinds there is little to tell."""
+    """Reports nothing: a comparison of no kinds only makes the kernel."""
 
     def start(self, model: str, n_layers: int, ready: int, missing: int, added: str = "") -> None:
         pass
@@ -34,7 +34,8 @@ def stitch_models(
     a: Model, b: Model, data: Path, texts: Texts, progress: Progress, *, last: int, limit: int, length: int,
     device: str = "auto",
 ) -> StitchingRun:  # fmt: skip
-    """Makes the kernel if there is none yet. The run takes the place of one of the same texts and layers."""
+    """Stitch two models, and make the kernel first if there is none. The run replaces one of the same texts and
+    layers."""
     folder = _compare(a, b, data, device, progress)
     comparison = Comparison.open(folder)
     read_runs(folder)  # a file that the run could not be added to is said now, not after it
@@ -63,7 +64,8 @@ def _compare(a: Model, b: Model, data: Path, device: str, progress: Progress) ->
 
 
 def _with_run(runs: tuple[StitchingRun, ...], new: StitchingRun) -> tuple[StitchingRun, ...]:
-    """One run for each file of texts and number of layers, in their order; none of other weights."""
+    """Add a run. There is one for each file of texts and number of layers, in their order, and none of other
+    weights."""
 
     def key(run: StitchingRun) -> tuple[str, int]:
         return run.texts, run.last

@@ -30,7 +30,8 @@ def stitch(
     a: Model, b: Model, kernel: Float64, texts: Texts, device: torch.device, *, last: int = LAST, limit: int = LIMIT,
     length: int = LENGTH, tick: Tick = lambda *_: None,
 ) -> StitchingRun:  # fmt: skip
-    """kernel (d_A, d_B). BadRequest where B has no such head, or where no text is cut alike by both."""
+    """Measure B after each layer of A, through the kernel (d_A, d_B). Raise BadRequest where B has no such head, or
+    where no text is cut alike by both."""
     right = (NextTokens if texts.labels is None else Labels)(b, last, device)
     if a.lacks_unembedding:
         raise BadRequest(
@@ -98,7 +99,7 @@ def _measured(tallies: Sequence[Tally]) -> tuple[Measured, tuple[AfterLayer, ...
 
 
 class _States(Watcher):
-    """Keeps the stream that A's first layer reads, and that after each layer, (B, T, d_A) each."""
+    """Keeps the stream that A's first layer reads, and the stream after each layer, (B, T, d_A) each."""
 
     def __init__(self) -> None:
         self.streams: list[Tensor] = []
@@ -109,7 +110,7 @@ class _States(Watcher):
 
 
 def _states(weights: Weights, cuts: Sequence[Cut], T: int) -> list[Tensor]:
-    """What A's first layer reads, then its stream after each layer: (B, T, d_A) each, where B has its tokens."""
+    """Return what A's first layer reads, then its stream after each layer: (B, T, d_A) each, where B has its tokens."""
     watcher = _States()
     tokens = _padded([cut.a for cut in cuts], weights.padding, weights.device)
     run(weights, tokens, [len(cut.a) for cut in cuts], [()] * len(cuts), watcher)
@@ -121,7 +122,7 @@ def _states(weights: Weights, cuts: Sequence[Cut], T: int) -> list[Tensor]:
 
 
 def _lend(states: Tensor, own: Tensor, cuts: Sequence[Cut]) -> Tensor:
-    """States (B, T, d_B), and where A has no counterpart of a special token those of B itself."""
+    """Return states (B, T, d_B); where A has no counterpart of a special token, they are those of B itself."""
     for row, cut in enumerate(cuts):
         states[row, : cut.lent] = own[row, : cut.lent]
     return states
@@ -133,7 +134,8 @@ def _padded(texts: Sequence[Sequence[int]], padding: int, device: torch.device) 
 
 
 def _chance(answers: Sequence[int], classes: int) -> Measured:
-    """Always the most frequent answer; as a loss, all of B's tokens or labels equally likely."""
+    """Return the accuracy of always giving the most frequent answer, and the loss if all of B's tokens or labels are
+    equally likely."""
     _, most = Counter(answers).most_common(1)[0]
     return Measured(accuracy=most / len(answers), loss=math.log(classes))
 

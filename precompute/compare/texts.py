@@ -24,15 +24,16 @@ class Cutter:
     """Cuts texts for two models."""
 
     def __init__(self, a: Model, b: Model, length: int) -> None:
-        """`length`: of tokens, special ones included; the rest of a text is left out."""
+        """Cut texts after `length` tokens, special ones included."""
         self._a, self._b, self.length, self.lends = tokenizer_of(a), tokenizer_of(b), length, b.causal
         self._a_bytes, self._b_bytes = (
             token_bytes(model.checkpoint.tokenizer_file(), model.shape.d_vocab) for model in (a, b)
         )
 
     def cut(self, text: str) -> Cut | None:
-        """None where the two do not cut it alike: into the same texts, but for a space before the first. Special tokens
-        of B need a counterpart in A, but for those before a text that a decoder reads, which know nothing of it."""
+        """Cut a text into tokens of both models; return None if they do not cut it alike: into the same pieces, but for
+        a space before the first. Special tokens of B need a counterpart in A, except those before a text that a decoder
+        reads, which cannot depend on it."""
         a_before, a_text, a_after = encode(self._a, text)
         b_before, b_text, b_after = encode(self._b, text)
         lent = max(0, len(b_before) - len(a_before))

@@ -2,6 +2,7 @@
 they are first asked for."""
 
 import hashlib
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
@@ -19,6 +20,7 @@ from lexiscope.precompute.index.index_files import (
     open_vocabulary,
 )
 from lexiscope.precompute.index.layer.hubs import hubs_among_nearest, hubs_of_lists, lens_that_reads_best
+from lexiscope.precompute.index.layer.lists import Moments
 from lexiscope.precompute.index.layout import Piece
 from lexiscope.precompute.index.manifest import MANIFEST, Manifest
 from lexiscope.precompute.index.manifest_entries import FileEntry
@@ -172,6 +174,18 @@ class Index:
             _check_length(path, file.n_bytes, entry)
             self._parts[piece] = file
         return self._parts[piece]
+
+    def moments(self, layer: int, kind: str, row: int, lens: str) -> Moments | None:
+        """Return how the scores of a vector spread over all tokens; None if the part `stats` of its layer is missing or
+        cannot be used: pages do without, and `verify` says what is wrong."""
+        at = row, position("lens", lens, self.stored.lenses)
+        try:
+            file = self.part("stats", layer)
+            numbers = [*file.block(f"{kind}.moments", *at).tolist(), float(file.block(f"{kind}.z", *at)[0])]
+        except (NotStored, IndexFault):
+            return None
+        mean, sd, skew, kurtosis, z = (number if math.isfinite(number) else None for number in numbers)
+        return Moments(mean=mean, sd=sd, skew=skew, kurtosis=kurtosis, z=z)
 
     def neighbours(self, token: int) -> tuple[Array, Floats] | None:
         """Return ids and scores of the nearest tokens, by cosine of the centred embeddings; None if they are not built,

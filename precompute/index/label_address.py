@@ -25,12 +25,13 @@ NO_MODELS = (COMPARISONS, "labels")  # folders in the data folder that are no mo
 LONGEST_MODEL = 255  # characters, as of a folder
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,8}", re.ASCII)
 
-Parameter = Literal["", "head", "neuron", "subhead", "direction"]
+Parameter = Literal["", "layer", "head", "neuron", "subhead", "direction"]
 
 
 @dataclass(frozen=True, slots=True)
 class LabelAddress:
-    """`kind` is "" where the label is about the whole model, and numbers that a kind does not have are None."""
+    """`kind` is "" where the label is about the whole model, and numbers that a kind does not have are None. A name
+    that people type (parameter_names.py) may also mean a `layer`, which has no labels."""
 
     model: str
     kind: str = ""
@@ -44,7 +45,7 @@ class LabelAddress:
 
     @property
     def parameter(self) -> Parameter:
-        """What has a page of its own, of which this is all or a side."""
+        """The parameter that has a page of its own: the address names it, or one of its vectors or matrices."""
         for parameter, kinds in _PARAMETERS.items():
             if self.kind in kinds:
                 return parameter
@@ -62,7 +63,7 @@ class LabelAddress:
         if self.kind == "ff_up" and not shape.gated:
             return f"neurons of {self.model} are not gated, so they have no ff_up: write ff, ff_key or ff_value"
         counts = {"layer": shape.n_layers}
-        if self.parameter:
+        if self.parameter not in ("", "layer"):
             counts["neuron" if self.parameter == "neuron" else "head"] = self._count(shape)
         if self.parameter in ("subhead", "direction"):
             counts[self.parameter] = shape.d_head
@@ -76,7 +77,7 @@ class LabelAddress:
 
 
 _PARAMETERS: dict[Parameter, tuple[str, ...]] = {
-    "head": HEADS, "neuron": NEURONS, "subhead": SUBHEADS, "direction": DIRECTIONS,
+    "layer": ("layer",), "head": HEADS, "neuron": NEURONS, "subhead": SUBHEADS, "direction": DIRECTIONS,
 }  # fmt: skip
 
 

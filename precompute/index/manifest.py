@@ -160,7 +160,7 @@ class Manifest(StrictRecord):
         entries |= {Piece("lists", layer): entry for layer, entry in self.shards.items()}
         for name, of_part in self.parts.items():
             for layer, entry in of_part.items():
-                entries[Piece(name, None if layer == OF_MODEL else layer)] = entry
+                entries[Piece(name, layer if isinstance(layer, int) else None)] = entry
         return entries
 
     @property

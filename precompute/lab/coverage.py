@@ -35,7 +35,7 @@ Ids = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is measured; with the weights and the texts, it decides every number."""
+    """What to measure. Together with the weights and the texts it decides every number."""
 
     k: int
     m: int
@@ -63,7 +63,7 @@ class CoverageMeasurement:
         self._drawn: Ids | None = None
 
     def draw(self, text_done: Callable[[], None] = lambda: None) -> None:
-        """The first tokens of the states that are compared with those of all positions."""
+        """Return the first tokens of the states that are compared with those of all positions."""
         positions = drawn(self.runs.positions, DRAWN, self.wanted.seed)
         shape = (len(self.wanted.lenses), self.index.shape.n_layers, DRAWN, self.wanted.k)
         self._drawn = np.empty(shape, np.int64)
@@ -87,7 +87,7 @@ class CoverageMeasurement:
 
     @torch.inference_mode()
     def first_tokens(self, states: Tensor) -> Ids:
-        """(n_layers, T, d_model) -> (L, n_layers, T, k): ids, by each lens."""
+        """Return the ids of the first tokens by each lens: (n_layers, T, d_model) -> (L, n_layers, T, k)."""
         vocabulary, k = self.runs.vocabulary, self.wanted.k
         found: dict[str, list[Tensor]] = {lens: [] for lens in self.wanted.lenses}
         for block in blocks(states.flatten(0, 1)):
@@ -102,7 +102,7 @@ class CoverageMeasurement:
         return ids.reshape(len(ids), *states.shape[:2], k)
 
     def _covered(self, layer: int, kind: str, lens: str, active: Active, states: Ids) -> Numbers:
-        """states (S, T, k) -> (S, T): how many of the tokens of each are listed by an active vector."""
+        """Count the tokens of each state that an active vector lists: states (S, T, k) -> (S, T)."""
         positions, numbers, ends = self._lists(kind, active)
         if len(self._listed) < states.shape[1]:
             self._listed = np.zeros((states.shape[1], self.index.shape.d_vocab), bool)
@@ -113,14 +113,15 @@ class CoverageMeasurement:
         return np.asarray(covered)
 
     def _lists(self, kind: str, active: Active) -> tuple[Numbers, Numbers, Numbers]:
-        """Of each active vector: the position, its number among those of its kind, and the end where it points to."""
+        """Return for each active vector its position, its number among those of its kind, and the end to which it
+        points."""
         positions, places = np.nonzero(active.signs)
         rows = np.array(self.index.shape.rows(kind))
         signs = active.read_signs if kind == "ff_key" else active.signs
         return positions, rows[active.numbers[positions, places]], (signs[positions, places] < 0).astype(np.int64)
 
     def _ids(self, layer: int, kind: str, lens: str, numbers: Numbers, ends: Numbers) -> Ids:
-        """(n, k): the first tokens of these vectors' lists, each at its end."""
+        """Return the first tokens (n, k) of these vectors' lists, each at its end."""
         ids = np.empty((len(numbers), self.wanted.k), np.int64)
         for end, name in enumerate(ENDS):
             chosen = ends == end

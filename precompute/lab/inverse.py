@@ -34,7 +34,7 @@ Tick = Callable[[float], None]  # a share of the work is done
 
 
 class KeepKScores:
-    """Scores of samples; what they all need of W_U is made once."""
+    """Scores samples; what all samples need of W_U is made once."""
 
     def __init__(self, W_U: NDArray[np.float32]) -> None:
         self.W_U = W_U  # (d_vocab, d_model)
@@ -46,7 +46,7 @@ class KeepKScores:
         self.ks = [k for k in KS if k <= len(W_U)] or [len(W_U)]
 
     def of(self, samples: Float64, tick: Tick = lambda _: None) -> KeepK:
-        """samples (2 n, d_model): n x and then n y."""
+        """Score samples (2 n, d_model): n x, then n y."""
         x, y = np.split(samples, 2)
         of_x = self._scores(x)
         found: dict[str, tuple[float, ...]] = {}
@@ -59,14 +59,14 @@ class KeepKScores:
         return KeepK.model_validate(found | {"k": self.ks, "samples": len(x)})
 
     def _scores(self, vectors: Float64) -> Float64:
-        """(n, d_vocab)"""
+        """Return the scores (n, d_vocab) of samples."""
         scores = np.empty((len(vectors), len(self.W_U)))
         for start in range(0, len(self.W_U), TOKENS_AT_ONCE):
             scores[:, start : start + TOKENS_AT_ONCE] = vectors @ self.W_U[start : start + TOKENS_AT_ONCE].T
         return scores
 
     def _products(self, of_x: Float64, of_y: Float64) -> Float64:
-        """(len(ks), n, n): of what is kept of each x with what is kept of each y."""
+        """Return (len(ks), n, n): the products of what is kept of each x with what is kept of each y."""
         floors_x, floors_y = (_kth_largest(scores, self.ks) for scores in (of_x, of_y))
         products = np.zeros((len(self.ks), len(of_x), len(of_y)))
         for start in range(0, len(self.W_U), TOKENS_AT_ONCE):
@@ -80,12 +80,12 @@ class KeepKScores:
 
 
 def normal_samples(n: int, d_model: int, seed: int) -> Float64:
-    """(2 n, d_model)"""
+    """Draw (2 n, d_model) from a normal distribution."""
     return np.random.RandomState(seed).standard_normal((2 * n, d_model))
 
 
 def ff_value_samples(model: Parameters, n: int, seed: int) -> Float64:
-    """(2 n, d_model)"""
+    """Draw (2 n, d_model) from the values of neurons."""
     shape = model.shape
     layers, neurons = np.divmod(drawn(shape.n_layers * shape.d_mlp, 2 * n, seed), shape.d_mlp)
     samples = np.empty((2 * n, shape.d_model))
@@ -96,7 +96,7 @@ def ff_value_samples(model: Parameters, n: int, seed: int) -> Float64:
 
 
 def state_samples(runs: TextRuns, n: int, seed: int) -> Float64:
-    """(2 n, d_model)"""
+    """Draw (2 n, d_model) from the states of texts."""
     n_layers = runs.weights.shape.n_layers
     positions, layers = np.divmod(drawn(runs.positions * n_layers, 2 * n, seed), n_layers)
     samples = np.empty((2 * n, runs.weights.shape.d_model))
@@ -106,12 +106,12 @@ def state_samples(runs: TextRuns, n: int, seed: int) -> Float64:
 
 
 def _kth_largest(scores: Float64, ks: list[int]) -> Float64:
-    """(n, len(ks)): of the sizes of each row of scores (n, d_vocab)."""
+    """Return the k-th largest size in each row of scores (n, d_vocab), for every k: (n, len(ks))."""
     places = [scores.shape[1] - k for k in ks]
     return np.stack([np.partition(np.abs(row), places)[places] for row in scores])
 
 
 def _cosine(a: Float64, b: Float64) -> float:
-    """0 where one of them is nothing but zeros; rounding makes none larger than 1."""
+    """Return the cosine; 0 where one side is all zeros. Rounding makes none larger than 1."""
     lengths = np.linalg.norm(a) * np.linalg.norm(b)
     return float(np.clip(np.vdot(a, b) / lengths, -1, 1)) if lengths else 0.0

@@ -45,7 +45,7 @@ class LabOptions:
 
 class LabProgress(Progress):
     def begin(self, model: str, unit: str, to_do: str, count: int, ready: int = 0) -> None:
-        """One measurement, in its own unit."""
+        """Begin one measurement, which counts in its own unit."""
         self.stop()
         self.unit, self.to_do = unit, to_do
         self.start(model, count, ready, count - ready)
@@ -57,7 +57,7 @@ class LabProgress(Progress):
 def measure(
     index: Index, find_weights: Callable[[], Parameters], options: LabOptions, progress: LabProgress
 ) -> LabRecord:
-    """Makes or completes the lab.json of an index; weights are looked for where a measurement needs them."""
+    """Make or complete the lab.json of an index. Weights are looked for only if a measurement needs them."""
     with build_lock(index.folder):
         lab = _Lab(index, find_weights, options, progress)
         try:
@@ -75,7 +75,7 @@ def measure(
 
 
 class _Lab:
-    """The measurements, each a method with its name."""
+    """The measurements: each is a method that has its name."""
 
     def __init__(
         self, index: Index, find_weights: Callable[[], Parameters], options: LabOptions, progress: LabProgress
@@ -93,7 +93,7 @@ class _Lab:
         self._keep(similarity=measure_similarity(index, seed, self.progress.unit_finished))
 
     def inverse(self) -> None:
-        """Each kind of samples is kept as soon as it is measured."""
+        """Measure the inverses, and keep the result of each kind of samples as soon as it is there."""
         part, kinds = self.record.inverse, SAMPLE_KINDS if self._can_run("hidden states") else SAMPLE_KINDS[:2]
         if part is None or part.seed != self.options.seed or self.options.force:
             part = InversePart(seed=self.options.seed)
@@ -153,7 +153,8 @@ class _Lab:
         return KeepKOfStates(**measured.model_dump(), texts=self.runs.used)
 
     def _can_run(self, what: str, required: bool = False) -> bool:
-        """Whether there is something to run and to run on; if not, it is said, or a BadRequest where it must be."""
+        """Return True if there is a model to run and texts to run it on. Otherwise say so, or raise BadRequest where a
+        run was asked for."""
         if self.index.manifest.minus:
             why = f"{self.name} is the difference of two models, which cannot run: measure one of the two"
         elif self.options.texts is None:
@@ -176,7 +177,7 @@ class _Lab:
         self.record.save(self.index.folder)
 
     def _known(self) -> LabRecord:
-        """What was measured of these weights so far."""
+        """Return what was measured of these weights so far."""
         index = self.index
         try:
             record = LabRecord.load(index.folder)

@@ -30,7 +30,7 @@ Numbers = NDArray[np.int64]
 
 
 def drawn(count: int, n: int, seed: int) -> Numbers:
-    """(n,) numbers below `count`, some of them maybe more than once; the same on every machine."""
+    """Draw n numbers below `count`, some of them maybe more than once; they are the same on every machine."""
     return np.random.RandomState(seed).randint(count, size=n, dtype=np.int64)
 
 
@@ -54,7 +54,7 @@ class Active:
 
 
 class Activity(Watcher):
-    """Of one text: its states, and of each layer the most active neurons and subheads at every position."""
+    """The states of one text, and of each layer the most active neurons and subheads at every position."""
 
     def __init__(self, own: slice, m: int) -> None:
         self.own, self.m = own, m
@@ -111,7 +111,7 @@ class TextRuns:
 
     @torch.inference_mode()
     def activity(self, text: int, m: int) -> Activity:
-        """m = 0: states alone."""
+        """Run a text and keep its activity; with m = 0, its states alone."""
         cut, device = self.texts[text], self.weights.device
         activity = Activity(cut.own, m)
         run(self.weights, torch.tensor([cut.tokens], device=device), [len(cut.tokens)], [()], activity)
@@ -119,7 +119,7 @@ class TextRuns:
 
     @torch.inference_mode()
     def states(self, activity: Activity) -> Tensor:
-        """(n_layers, T, d_model): after each layer, as W_U meets them."""
+        """Return the states after each layer, (n_layers, T, d_model), as W_U meets them."""
         states = self.weights.before_unembedding(torch.stack(activity.states))
         if not states.isfinite().all():
             raise BadRequest("a run of this model gives numbers that are not finite: its states have no lists")
@@ -128,7 +128,8 @@ class TextRuns:
     def states_at(
         self, positions: Numbers, text_done: Callable[[], None] = lambda: None
     ) -> Iterator[tuple[NDArray[np.bool_], Numbers, Tensor]]:
-        """Text by text: which of these positions it has, where in it, and its states (n_layers, T, d_model)."""
+        """Yield for each text which of these positions it has, where they are in it, and its states (n_layers, T,
+        d_model)."""
         holders = np.searchsorted(self.starts, positions, side="right") - 1
         for text in range(len(self.texts)):
             chosen = holders == text
@@ -137,12 +138,12 @@ class TextRuns:
             text_done()
 
     def _encoded(self, tokenizer: Tokenizer, text: str) -> Encoded:
-        """Only the beginning, where that is enough: a text may be very long."""
+        """Encode only the beginning of a text, where that is enough: a text may be very long."""
         beginning = encode(tokenizer, text[: CHARACTERS * self._length])
         return beginning if len(beginning[1]) > 2 * self._length else encode(tokenizer, text)
 
     def _cut(self, before: tuple[int, ...], text: tuple[int, ...], after: tuple[int, ...]) -> CutText:
-        """As many tokens as there is room for between the special ones."""
+        """Cut a text to as many tokens as there is room for between the special ones."""
         kept = text[: max(0, self._length - len(before) - len(after))]
         tokens = (*before, *kept, *after)
         if tokens and max(tokens) >= self.weights.shape.d_vocab:

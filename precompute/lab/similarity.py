@@ -29,7 +29,7 @@ Ids = NDArray[np.integer]
 
 
 def measure_similarity(index: Index, seed: int, layer_done: Callable[[], None] = lambda: None) -> SimilarityPart:
-    """Of the layers that are there."""
+    """Measure the layers that the index has."""
     stored = index.stored
     if not stored.compared:
         raise NotStored(
@@ -58,7 +58,7 @@ def measure_similarity(index: Index, seed: int, layer_done: Callable[[], None] =
 
 
 def compared_k(stored: Stored) -> int:
-    """How many tokens of each list are compared: as many as the paper's where lists are long enough."""
+    """Return how many tokens of each list are compared: as many as the paper's where lists are long enough."""
     return min(K, stored.k)
 
 
@@ -68,7 +68,7 @@ def _similarities(layers: list[Numbers]) -> Similarities:
 
 
 def _of_layer(shard: Shard, index: Index, compared: str, lens: str, k: int, seed: int) -> Numbers:
-    """Empty where there are no two pairs to shuffle."""
+    """Measure one layer; return nothing where there are no two pairs to shuffle."""
     first, second = COMPARED[compared]
     rows = {kind: np.array(index.shape.rows(kind)) for kind in (first, second)}
     with_norm = np.logical_and(*(shard.all_norms(kind)[rows[kind]] > 0 for kind in (first, second)))
@@ -98,7 +98,7 @@ def _of_layer(shard: Shard, index: Index, compared: str, lens: str, k: int, seed
 
 
 class _Measured:
-    """The top of n first vectors (n, k) with the top and the bottom of n second ones."""
+    """Compares the top of n first vectors (n, k) with the top and the bottom of n second ones."""
 
     def __init__(self, top: Ids, others: list[Ids]) -> None:
         self.common = np.stack([in_common(top, other) for other in others], axis=1)  # (n, E)

@@ -17,7 +17,7 @@ MOST_BYTES = 1 << 26
 
 
 class _Kept(BaseModel):
-    """The file."""
+    """The content of the file."""
 
     made_from: str
     texts: int
@@ -29,17 +29,18 @@ class _Kept(BaseModel):
 
 
 class CoverageSums:
-    """Arrays are (L, kinds, n_layers, STATES)."""
+    """Sums over texts. Arrays are (L, kinds, n_layers, STATES)."""
 
     def __init__(self, made_from: object, shape: tuple[int, int, int]) -> None:
-        """`made_from`: whatever decides the numbers; sums of something else are never gone on with."""
+        """Start with empty sums. `made_from` is all that decides the numbers: sums made from something else are never
+        continued."""
         self.made_from = hashlib.sha256(canonical_json(made_from)).hexdigest()
         self.shape = (*shape, len(STATES))
         self.texts = self.positions = 0
         self.total, self.of_texts, self.squares = (np.zeros(self.shape) for _ in range(3))
 
     def add(self, shares: Float64) -> None:
-        """The shares (..., T) of all positions of one text."""
+        """Add the shares (..., T) of all positions of one text."""
         mean = shares.mean(axis=-1)
         self.texts += 1
         self.positions += shares.shape[-1]
@@ -48,11 +49,11 @@ class CoverageSums:
         self.squares += mean**2
 
     def means(self) -> Float64:
-        """Over all positions."""
+        """Return the means over all positions."""
         return np.clip(self.total / self.positions, 0, 1)
 
     def spreads(self) -> Float64:
-        """The standard deviation of the means of texts (n - 1 in the divisor); NaN of one text."""
+        """Return the standard deviation of the means of texts (n - 1 in the divisor); NaN for one text."""
         if self.texts < 2:
             return np.full(self.shape, np.nan)
         variance = (self.squares - self.of_texts**2 / self.texts) / (self.texts - 1)
@@ -67,7 +68,7 @@ class CoverageSums:
         write_beside(folder / PARTIAL_COVERAGE, [kept.model_dump_json().encode()])
 
     def go_on(self, folder: Path) -> None:
-        """With what a killed measurement of the same has kept; a file that is anything else is not looked at."""
+        """Continue with what a killed measurement of the same kind has kept; ignore a file that is anything else."""
         try:
             with open_regular(folder / PARTIAL_COVERAGE) as file:
                 kept = _Kept.model_validate_json(file.read(MOST_BYTES))
@@ -84,5 +85,5 @@ class CoverageSums:
 
 
 def forget(folder: Path) -> None:
-    """A finished measurement is in lab.json."""
+    """Remove the file: a finished measurement is in lab.json."""
     (folder / PARTIAL_COVERAGE).unlink(missing_ok=True)

@@ -15,7 +15,8 @@ Answer = TypeVar("Answer")
 
 
 def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int]]:
-    """Numbers of prompts, in groups: `lengths` in tokens, `rows` how many runs each needs."""
+    """Return the numbers of prompts, in groups. `lengths` are in tokens; `rows` says how many runs each prompt
+    needs."""
     groups: list[list[int]] = []
     longest = count = 0
     for number in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
@@ -36,7 +37,7 @@ def of_like_length(lengths: Sequence[int], rows: Sequence[int]) -> list[list[int
 def halving(
     jobs: Sequence[Job], run: Callable[[Sequence[Job]], list[Answer]], retry: Callable[[], None]
 ) -> list[Answer | LexiscopeError]:
-    """The answers to all jobs at once; where memory runs out, of each half by itself. `retry` frees what it can."""
+    """Answer all jobs at once; where memory runs out, answer each half by itself. `retry` frees what memory it can."""
     try:
         return list(run(jobs))
     except (MemoryError, RuntimeError) as error:

@@ -26,18 +26,18 @@ PAIRS_SHARE = 0.2  # of all products that a search for pairs takes as long as, w
 
 
 def token_cost(shape: Shape) -> int:
-    """Of one token in the matrices of one layer."""
+    """Return the cost of one token in the matrices of one layer."""
     return sum(shape.count(kind) for kind in shape.weight_kinds) * shape.d_model
 
 
 def row_cost(shape: Shape) -> int:
-    """Of one vector with the whole vocabulary."""
+    """Return the cost of one vector with the whole vocabulary."""
     return shape.d_vocab * shape.d_model
 
 
 def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabulary: bool = False) -> float:
-    """Of any ask; `tokens` are those of a text, or given states. The vocabulary after the first MLP is made once, and
-    then kept."""
+    """Return the cost of any ask; `tokens` are those of a text, or the number of given states. The vocabulary after the
+    first MLP is made once, and then kept."""
     s = w.shape
     first_mlp = 0 if has_mlp_vocabulary else mlp_vocabulary_cost(s)
     match ask:
@@ -70,8 +70,8 @@ def ask_cost(w: LoadedParameters, ask: Wire, tokens: int = 0, *, has_mlp_vocabul
 
 
 def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[int]) -> float:
-    """Of directions that have to be made: their signs take a product of each with the vocabulary. Those of a matrix are
-    made together."""
+    """Return the cost of directions that have to be made: their signs take a product of each with the vocabulary. Those
+    of a matrix are made together."""
     s, layers = w.shape, list(layers)
     asked = {*kinds}
     of_matrices = [pair[0] for pair in DIRECTIONS.values() if not asked.isdisjoint(pair)]
@@ -80,7 +80,8 @@ def directions_cost(w: LoadedParameters, kinds: Iterable[str], layers: Iterable[
 
 
 def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
-    """Of a run with its panels, and beside one with interventions of the same without, which has only evolution."""
+    """Return the cost of a run with its panels. A run with changes has a second one without them, of which only
+    evolution is made."""
     s = w.shape
     runs = 2 if ask.changes else 1
     scores = 2 * tokens * tokens * s.n_heads * s.d_head  # of attention, and values mixed by them, in one layer
@@ -90,7 +91,8 @@ def prompt_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
 
 
 def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
-    """The part of it that reports of progress count: tokens through layers, and panels' vectors with the vocabulary."""
+    """Return the part of the cost that progress reports count: tokens through layers, and panels' vectors with the
+    vocabulary."""
     s = w.shape
     runs = 2 if ask.changes else 1
     rows = sum(panel.rows(w, ask, tokens) for panel in PANELS if panel.name in ask.panel)
@@ -98,6 +100,6 @@ def progress_cost(w: Weights, ask: PromptAsk, tokens: int) -> float:
 
 
 def mlp_vocabulary_cost(shape: Shape) -> int:
-    """Of every token through the first MLP."""
+    """Return the cost of sending every token through the first MLP."""
     matrices = sum(kind.startswith("ff_") for kind in shape.kinds)
     return shape.d_vocab * matrices * shape.d_mlp * shape.d_model

@@ -62,7 +62,8 @@ NO_RUN = (
 
 
 class Engine:
-    """For two threads at once, of which one only asks for what runs no part of the model (see `runs_model`)."""
+    """Answers asks. Two threads may use it at once if one of them only asks for what runs no part of the model (see
+    `runs_model`)."""
 
     speed: float  # multiplications a second, measured when it was loaded
 
@@ -76,7 +77,8 @@ class Engine:
 
     @classmethod
     def load(cls, source: Checkpoint | Difference, device: str = "auto", threads: int | None = None) -> "Engine":
-        """Weights in float32 on the device; `threads` of torch on the CPU, its own choice if None."""
+        """Load weights in float32 on the device; `threads` is how many torch uses on the CPU, None leaves that to
+        torch."""
         if threads is not None:
             torch.set_num_threads(threads)
         torch.backends.cuda.matmul.allow_tf32 = False
@@ -94,7 +96,7 @@ class Engine:
 
     @property
     def weights(self) -> Weights:
-        """What can run; NotFound where this is a difference of two models."""
+        """Return the weights that can run; raise NotFound where this is a difference of two models."""
         if not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
         return self.parameters
@@ -113,7 +115,7 @@ class Engine:
 
     @torch.inference_mode()
     def _warm_up(self) -> None:
-        """Kernels are compiled when first called: now, rather than while a visitor waits."""
+        """Compile the kernels now, rather than while a visitor waits: they are compiled when first called."""
         scores = torch.zeros(1, 2, device=self.device)
         highest = top_tokens(scores, 1).values[0]
         count_above(scores, highest)
@@ -122,9 +124,10 @@ class Engine:
         self.speed = self._measured_speed()
 
     def _measured_speed(self) -> float:
-        """By rows of a product with the vocabulary, and finding their first tokens: most of what is computed here.
+        """Measure how fast rows of a product with the vocabulary are made and their first tokens found, which is most
+        of what is computed here.
 
-        On a CPU by the time that one thread computed, so that it does not depend on what else the machine does.
+        On a CPU count the time that one thread computed, which does not depend on what else the machine does.
         """
         on_cpu, threads = self.device.type == "cpu", torch.get_num_threads()
         clock = time.thread_time if on_cpu else time.perf_counter
@@ -141,36 +144,37 @@ class Engine:
         return (threads if on_cpu else 1) * len(rows) * row_cost(self.shape) / max(min(seconds), SHORTEST_SECONDS)
 
     def cost(self, ask: Wire, tokens: int = 0) -> float:
-        """In multiplications; `tokens` are those of a prompt."""
+        """Return the cost in multiplications; `tokens` are those of a prompt."""
         has_mlp_vocabulary = isinstance(self.parameters, Weights) and self.readings.has_mlp_vocabulary
         return ask_cost(self.parameters, ask, tokens, has_mlp_vocabulary=has_mlp_vocabulary)
 
     def check(self, ask: Wire) -> None:
-        """NotFound for what needs norms or a run, where this is a difference of two models."""
+        """Raise NotFound for an ask that needs norms or a run, where this is a difference of two models."""
         runs = isinstance(ask, PromptAsk | ReadingAsk | PairsReadingAsk | StatesAsk | StatesReadingAsk)
         if runs and not isinstance(self.parameters, Weights):
             raise NotFound(NO_RUN)
 
     @staticmethod
     def runs_model(ask: Wire) -> bool:
-        """Whether modules of the model run for it, so that no other such ask may be computed at the same time."""
+        """Return True if modules of the model run for this ask, so that no other such ask may be computed at the same
+        time."""
         return isinstance(ask, PromptAsk | StatesAsk | StatesReadingAsk) or getattr(ask, "reading", "") == "mlp"
 
     def token_count(self, text: str) -> int:
-        """How many tokens a prompt has; BadRequest for what is no text."""
+        """Return how many tokens a prompt has; raise BadRequest for what is no text."""
         return len(self.words.prompt(text))
 
     def state_count(self, ask: StatesReadingAsk) -> int:
-        """How many states are given; BadRequest if they are none of this model."""
+        """Return how many states are given; raise BadRequest if they are none of this model."""
         return count_states(self.shape, ask)
 
     def attention_heads(self, tokens: int) -> int:
-        """How many heads' attention the answer to a prompt of so many tokens holds."""
+        """Return the number of heads whose attention is in the answer to a prompt of so many tokens."""
         return len(attention_layers(self.shape, tokens, 0)) * self.shape.n_heads
 
     @torch.inference_mode()
     def seeds(self, asks: Sequence[SeedsAsk]) -> list[SeedsAnswer | LexiscopeError]:
-        """One product for all asks; a wrong one gets its error, the others their answers."""
+        """Answer all asks by one product; a wrong ask gets its error, the others their answers."""
         return self.seed_search.answers(asks)
 
     @torch.inference_mode()
@@ -180,35 +184,38 @@ class Engine:
         step: Step = lambda *_: None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> list[PromptAnswer | LexiscopeError]:
-        """One pass for prompts of like length. `cancelled` is asked between layers; if true, Cancelled is raised."""
+        """Run prompts of like length in one pass. `cancelled` is asked between layers; if it is true, Cancelled is
+        raised."""
         return self._prompts.answers(asks, step, cancelled)
 
     @torch.inference_mode()
     def relation(self, ask: RelationAsk, cancelled: Callable[[], bool] = lambda: False) -> RelationAnswer:
-        """Every head's rank of the targets; NotFound or BadRequest for what is no word."""
+        """Return every head's rank of the targets; raise NotFound or BadRequest for what is no word."""
         return relation(self.parameters, self.words, ask, self._word_tokens, _check(cancelled))
 
     @cached_property
     def _word_tokens(self) -> Ids:
-        """The tokens that are words; all of them in a vocabulary without any."""
+        """Return the tokens that are words, or all tokens of a vocabulary without words."""
         words = whole_words(token_bytes(self.tokenizer_file, self.shape.d_vocab))
         return np.flatnonzero(words if words.any() else np.ones_like(words))
 
     @torch.inference_mode()
     def through_heads(self, ask: ThroughHeadsAsk, cancelled: Callable[[], bool] = lambda: False) -> ThroughHeadsAnswer:
-        """What heads look for and write; NotFound or BadRequest for what is no word, layer or head."""
+        """Return what heads look for and write; raise NotFound or BadRequest for what is no word, layer or head."""
         return through_heads(self.parameters, self.words, ask, _check(cancelled))
 
     @torch.inference_mode()
     def reading(self, ask: ReadingAsk) -> ReadingAnswer:
-        """NotFound for a vector that does not exist. The first `mlp` takes some seconds, later ones do not."""
+        """Return another reading of a vector; raise NotFound if it does not exist. The first `mlp` takes some seconds,
+        later ones do not."""
         return self.readings.answer(ask)
 
     @torch.inference_mode()
     def pairs_reading(
         self, ask: PairsReadingAsk, step: Step = lambda *_: None, cancelled: Callable[[], bool] = lambda: False
     ) -> PairsReadingAnswer:
-        """NotFound for a head that does not exist. The search itself, some tenths of a second, does not stop midway."""
+        """Return another reading of a head; raise NotFound if it does not exist. The search itself, some tenths of a
+        second, does not stop midway."""
 
         def checked(stage: str, share: float) -> None:
             if cancelled():
@@ -219,12 +226,13 @@ class Engine:
 
     @torch.inference_mode()
     def text_states(self, ask: StatesAsk, cancelled: Callable[[], bool] = lambda: False) -> StatesAnswer:
-        """The stream of a text after one layer, as numbers and as tokens; NotFound for a layer that does not exist."""
+        """Return the stream of a text after one layer, as numbers and as tokens; raise NotFound for a layer that does
+        not exist."""
         return text_states(self.weights, self.words, ask, _check(cancelled))
 
     @torch.inference_mode()
     def read_states(self, ask: StatesReadingAsk) -> StatesReadingAnswer:
-        """Given states as tokens; BadRequest for what is no state of this model."""
+        """Return given states as tokens; raise BadRequest for what is no state of this model."""
         return read_states(self.weights, ask)
 
 

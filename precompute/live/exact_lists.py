@@ -20,7 +20,8 @@ def exact_lists(
     vocabulary: Vocabulary, vectors: Float64, lens: Lens, k: int, end: End = "top",
     check: Callable[[], None] = lambda: None,
 ) -> list[list[ScoredToken]]:  # fmt: skip
-    """For each of vectors (n, d_model), the k tokens with the largest scores, or at the bottom the most negative ones.
+    """Return for each of vectors (n, d_model) the k tokens with the largest scores, or at the bottom the most negative
+    ones.
 
     A token's score is v · e, and under cosine v · (e - mean) / |e - mean|. `check` is called between products; what it
     raises ends the work.

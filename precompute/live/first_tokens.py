@@ -32,7 +32,7 @@ def first_tokens(
     vectors: Callable[[str, int], Tensor], reads: Vocabulary, writes: Vocabulary, unbuilt: Unbuilt | None,
     wanted: Iterable[ListEnd],
 ) -> list[FirstTokens]:  # fmt: skip
-    """The lists of `wanted` that are of layers that are not built, each once.
+    """Return the lists of those `wanted` ends whose layers are not built, each once.
 
     `vectors` gives all of a kind and a layer (count, d_model); they are compared with W_E (`reads`) or W_U (`writes`).
     """

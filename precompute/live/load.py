@@ -11,9 +11,9 @@ CLASSIFIER = "AutoModelForSequenceClassification"
 
 
 def load_net(model: Model, device: torch.device, net_class: str | None = None) -> Any:
-    """The net, on the device, ready to run; BadWeights for whatever `transformers` cannot make of the files.
+    """Load the net on the device, ready to run; raise BadWeights for whatever `transformers` cannot make of the files.
 
-    `net_class`: of transformers, where it is not the family's own, such as CLASSIFIER.
+    `net_class` is a class of transformers where it is not the family's own, such as CLASSIFIER.
     """
     import transformers as untyped
 

@@ -14,7 +14,7 @@ HEAD_KINDS = tuple(dict.fromkeys(kind for kinds in FACTORS.values() for kind in 
 
 
 class LoadedParameters(ABC):
-    """Tensors are float32, on the device."""
+    """The parameters in memory: float32 tensors on the device."""
 
     shape: Shape
     device: torch.device
@@ -26,25 +26,27 @@ class LoadedParameters(ABC):
 
     @abstractmethod
     def vectors(self, kind: str, layer: int) -> Tensor:
-        """(count, d_model)"""
+        """Return the vectors of a kind and layer, (count, d_model)."""
 
     def lacks(self, kind: str, layer: int) -> bool:  # noqa: ARG002
-        """Whether vectors would have to be made first: directions are made when they are first asked for."""
+        """Return True if these vectors would have to be made first: directions are made when they are first asked
+        for."""
         return False
 
     def every_layer(self, kind: str) -> "list[Tensor]":
         return [self.vectors(kind, layer) for layer in range(self.shape.n_layers)]
 
     def heads(self, kind: str, layer: int) -> Tensor:
-        """(heads, d_head, d_model): as many as there are, grouped heads' w_k and w_v are not repeated."""
+        """Return (heads, d_head, d_model): as many heads as are stored, since grouped heads' w_k and w_v are not
+        repeated."""
         return self.split_heads(self.vectors(kind, layer))
 
     def split_heads(self, vectors: Tensor) -> Tensor:
-        """(count, d_model) -> (heads, d_head, d_model)"""
+        """Split (count, d_model) into (heads, d_head, d_model)."""
         return vectors.reshape(-1, self.shape.d_head, self.shape.d_model)
 
     def factors(self, matrix: str, layer: int) -> list[Factors]:
-        """What a head's matrix is the sum of: sign * left[h]ᵀ right[h]."""
+        """Return the terms whose sum is a head's matrix: sign * left[h]ᵀ right[h]."""
         left, right = FACTORS[matrix]
         return [(1.0, self.heads(left, layer), self.heads(right, layer))]
 

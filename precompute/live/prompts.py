@@ -36,7 +36,8 @@ class Job:
     against: int | ComparedWith = "mean"
 
     def records(self) -> list[Record]:
-        """The run, and beside one with interventions the same without, of which only evolution is shown."""
+        """Return a record for the run, and if the run has changes one for the same without them, which only evolution
+        shows."""
         ask = self.ask
         keeps = frozenset[Keep]().union(*(panel.keeps for panel in PANELS if panel.name in ask.panel))
         places = tuple((place.layer, place.neuron) for place in ask.neurons)
@@ -117,7 +118,7 @@ class Prompts:
         return Job(ask, tokens, position, layer, attention_layers(s, len(tokens), layer), token, against)
 
     def _run(self, jobs: Sequence[Job], progress: Progress) -> list[PromptAnswer | LexiscopeError]:
-        """One pass for all jobs, then each one's panels."""
+        """Run all jobs in one pass, then make the panels of each."""
         w = self.w
         records = [job.records() for job in jobs]
         rows = [record for pair in records for record in pair]

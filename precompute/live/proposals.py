@@ -18,15 +18,16 @@ LOWEST = np.float32(-np.inf)
 
 
 def error_of_products(d_model: int) -> tuple[float, float]:
-    """A float32 product of v and q is off by at most share * (|v| + least) * (|q| + least)."""
+    """Return share and least: a float32 product of v and q is off by at most share * (|v| + least) * (|q| + least)."""
     return gamma(d_model + 16), (d_model * TINY) ** 0.5
 
 
 def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
-    """Numbers, rising, of all that may be among the n largest when each of scores (N,) is off by up to error * factor.
+    """Return the numbers, rising, of all that may be among the n largest when each of scores (N,) is off by up to error
+    * factor.
 
-    The n-th largest of any set of lower bounds is one of the n-th largest score: first over groups, then over those
-    found by it.
+    The n-th largest of any set of lower bounds is a lower bound of the n-th largest score: this is applied first to
+    groups, then to those that the groups leave.
     """
     n = min(n, len(scores))
     if scores.device.type == "cpu":
@@ -39,7 +40,7 @@ def proposals(scores: Tensor, error: Tensor, factor: float, n: int) -> Tensor:
 
 @kernel()
 def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candidates: NDArray[np.int64]) -> int:
-    """Writes into `candidates`, and says how many."""
+    """Write into `candidates`, and return how many there are."""
     groups = len(scores) // GROUP
     floor = LOWEST
     if n <= groups:
@@ -68,9 +69,8 @@ def _propose(scores: Float32, error: Float32, factor: np.float32, n: int, candid
 
 
 def exact_products(matrices: Sequence[Tensor], rows: Tensor, queries: Float64) -> Float64:
-    """Some rows (n,), rising, of float32 matrices (count, d_model), all of one size and numbered through, times queries
-    (m, d_model): (n, m) in float64, each by itself.
-    """
+    """Multiply some rows (n,), rising, of float32 matrices (count, d_model), all of one size and numbered through, with
+    queries (m, d_model): (n, m) in float64, each by itself."""
     numbers, count = rows.cpu().numpy(), len(matrices[0])
     ends = np.searchsorted(numbers, np.arange(1, len(matrices) + 1) * count)
     some = [

@@ -54,7 +54,7 @@ class Readings:
         return _answer(self._after_mlp, vector, ask)
 
     def folded(self, kind: str, layer: int, rows: int | slice) -> Float32:
-        """(..., d_model): vectors with the norm's gain, centred where the norm centres."""
+        """Return vectors (..., d_model) with the norm's gain, centred where the norm centres."""
         v = self.w.vectors(kind, layer)[rows].cpu().numpy().astype(np.float64)
         writes = SIDES[kind] == "writes"
         norm = self.w.norm_numbers("final" if writes else "ff" if kind.startswith("ff_") else "attention", layer)
@@ -87,13 +87,14 @@ class Readings:
 
     @property
     def mlp_vocabulary(self) -> Embedding:
-        """The vocabulary after the first MLP: computed when first asked for, and kept."""
+        """Return the vocabulary after the first MLP, which is computed when first asked for, and kept."""
         self.make_mlp_vocabulary(lambda _: None)
         assert self._mlp_vocabulary is not None
         return self._mlp_vocabulary
 
     def make_mlp_vocabulary(self, tick: Callable[[float], None]) -> None:
-        """Makes it if need be. `tick` is told which share is done; if it raises, the next call goes on from there."""
+        """Make the vocabulary after the first MLP, if it is not there. `tick` is called with the share that is done; if
+        it raises, the next call goes on from there."""
         if self._mlp_vocabulary is not None:
             return
         w = self.w
@@ -122,7 +123,7 @@ def _answer(projector: Projector, vector: Float32, ask: ReadingAsk) -> ReadingAn
 
 
 class HeadReadings:
-    """The top pairs of W_V W_O or W_Q W_Kᵀ in another reading."""
+    """Finds the top pairs of W_V W_O or W_Q W_Kᵀ in another reading."""
 
     def __init__(self, w: Weights, readings: Readings, tokenizer_file: Path) -> None:
         self.w, self.readings, self.tokenizer_file = w, readings, tokenizer_file
@@ -166,7 +167,7 @@ class HeadReadings:
         return (words.reads if SIDES[kind] == "reads" else words.writes).embedding
 
     def _factor(self, kind: str, ask: PairsReadingAsk) -> Float32:
-        """(d_model, d_head): the head's vectors of a kind, with the norm folded in where that is the reading."""
+        """Return the head's vectors of a kind (d_model, d_head), with the norm folded in where that is the reading."""
         first = self.w.shape.row(kind, ask.head, 0)
         rows = slice(first, first + self.w.shape.d_head)
         if ask.reading == "norm":
@@ -179,5 +180,5 @@ def _pair(source: int, target: int, score: float) -> TokenPair:
 
 
 def _product(embedding: Embedding, W: Float32) -> torch.Tensor:
-    """(d_head, d_vocab)"""
+    """Return the product (d_head, d_vocab)."""
     return torch.from_numpy(np.ascontiguousarray(W.T)).to(embedding.on_device.device) @ embedding.on_device.T

@@ -27,13 +27,14 @@ class Watcher:
         """Called before each layer; what it raises ends the run."""
 
     def stream(self, layer: int, after: str, x: Tensor) -> None:
-        """x (B, T, d_model), after the embedding (layer 0), a layer's attention or its ff."""
+        """Called with x (B, T, d_model), after the embedding (layer 0), a layer's attention or its ff."""
 
     def attention(self, layer: int, x: Tensor, weights: Tensor, z: Tensor, rotation: Rotation | None) -> None:
-        """x (B, T, d_model) as heads read it, weights (B, n_heads, T, T), z (B, n_heads, T, d_head) mixed values."""
+        """Called with x (B, T, d_model) as heads read it, weights (B, n_heads, T, T), mixed values z (B, n_heads, T,
+        d_head)."""
 
     def ff(self, layer: int, keys: Tensor, coefficients: Tensor) -> None:
-        """(B, T, d_mlp) each: what the keys read, before the activation, and what multiplies the values."""
+        """Called with (B, T, d_mlp) each: what the keys read, before the activation, and what multiplies the values."""
 
 
 def run(
@@ -43,7 +44,8 @@ def run(
     changes: Sequence[Changes],
     watcher: Watcher,
 ) -> Tensor:
-    """tokens (B, T) -> the stream after the last layer (B, T, d_model), before the final norm of a decoder.
+    """Run tokens (B, T), and return the stream after the last layer (B, T, d_model), before the final norm of a
+    decoder.
 
     `lengths` say where each text ends, `changes` are one sequence for each prompt.
     """
@@ -61,7 +63,7 @@ def run(
 
 
 class _Hooks:
-    """What sits on the modules during one run."""
+    """The hooks on the modules during one run."""
 
     def __init__(self, w: Weights, size: torch.Size, changes: Sequence[Changes], watcher: Watcher) -> None:
         self.w, self.watcher, self.changes = w, watcher, changes
@@ -149,7 +151,7 @@ class _Hooks:
         self.watcher.stream(layer, "ff", self.last)
 
     def _changes(self, layer: int) -> Iterator[tuple[int, NeuronSet | HeadOff]]:
-        """Those of single positions come last: they hold there, whatever holds everywhere."""
+        """Sort changes such that those of single positions come last: they hold there, whatever holds everywhere."""
         for b, of_prompt in enumerate(self.changes):
             here = [change for change in of_prompt if change.layer == layer]
             yield from ((b, change) for change in sorted(here, key=lambda change: change.position is not None))
@@ -169,7 +171,7 @@ def _first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 
 
 def rotated(x: Tensor, rotation: Rotation) -> Tensor:
-    """x (..., d_head): of the subheads that turn, the first half with the second; the others stay."""
+    """Turn x (..., d_head): of the subheads that turn, the first half with the second; the others stay."""
     cos, sin = rotation
     turning, rest = x[..., : cos.shape[-1]], x[..., cos.shape[-1] :]
     first, second = turning.chunk(2, dim=-1)

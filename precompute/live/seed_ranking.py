@@ -29,8 +29,8 @@ class Ranked:
 
 
 def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:
-    """q (d_model,): weighted mean of (e - mean row of W), under cosine of the directions of these; a word of several
-    pieces is the mean of its pieces."""
+    """Return q (d_model,): the weighted mean of (e - mean row of W), under cosine of the directions of these. A word of
+    several pieces is the mean of its pieces."""
     if wrong := [token for seed in seeds for token in seed.tokens if token >= len(W)]:
         raise NotFound(f"token {wrong[0]} has no embedding: the model has {len(W)}")
     words = np.stack([W[list(seed.tokens)].astype(np.float64).mean(axis=0) for seed in seeds])  # (seeds, d_model)
@@ -42,7 +42,8 @@ def query(W: Float32, seeds: list[Seed], lens: str = "dot") -> Float64:
 
 
 def direction(e: Float64, mean: Float64, name: str) -> Float64:
-    """e (d_model,) as the lens cosine takes it: centred, of length one. BadRequest, by name, if it has none."""
+    """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, by name, if it has no
+    direction."""
     centred = e - mean
     length = np.linalg.norm(centred)
     if length <= ROUNDING_SHARE * (np.linalg.norm(e) + np.linalg.norm(mean)) + SMALLEST_NORM:
@@ -51,13 +52,14 @@ def direction(e: Float64, mean: Float64, name: str) -> Float64:
 
 
 def inverse_lengths(vectors: Float32) -> Float64:
-    """1 / |v| of each of (n, d_model), in float64; 0 for a vector without a direction."""
+    """Return 1 / |v| of each of (n, d_model), in float64; 0 for a vector without a direction."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
     return np.asarray(np.divide(1.0, lengths, out=np.zeros_like(lengths), where=lengths > SMALLEST_NORM))
 
 
 def weighted_mean(terms: Float64, weights: Float64) -> Float64:
-    """(terms, d_model), (terms,): sum of weight * term / sum of |weight|; BadRequest if only rounding is left of it."""
+    """Return the sum of weight * term / sum of |weight| for terms (terms, d_model) and weights (terms,); raise
+    BadRequest if only rounding is left."""
     q = np.asarray(weights @ terms / np.abs(weights).sum())
     if len(terms) > 1 and np.linalg.norm(q) <= 1e-9 * np.linalg.norm(terms, axis=1).max():
         raise BadRequest("the seeds cancel each other out: nothing is left to search for")
@@ -65,8 +67,8 @@ def weighted_mean(terms: Float64, weights: Float64) -> Float64:
 
 
 def rank_of_vector(model: Parameters, seeds: list[Seed], kind: str, layer: int, index: int) -> int:
-    """The rank, from 1, of one vector among all of its kind by its score with the seeds (lens dot); of equal ones the
-    first in layer and index comes first."""
+    """Return the rank of one vector, from 1, among all of its kind by its score with the seeds (lens dot); of equal
+    ones the first in layer and index comes first."""
     W = model.W_U if SIDES[kind] == "writes" else model.W_E
     q = query(W.numpy(), seeds)
     scores = [
@@ -82,7 +84,7 @@ def rank_of_vector(model: Parameters, seeds: list[Seed], kind: str, layer: int, 
 def rank_by_seeds(
     model: Parameters, seeds: list[Seed], kinds: Iterable[str], n: int, lens: str = "dot"
 ) -> list[Ranked]:
-    """The n vectors of these kinds, over all layers, with the largest scores; ties by kind, layer and index."""
+    """Return the n vectors of these kinds, over all layers, with the largest scores; ties by kind, layer and index."""
     queries = {side: query(W.numpy(), seeds, lens) for side, W in (("reads", model.W_E), ("writes", model.W_U))}
     ranked: list[Ranked] = []
     for kind in dict.fromkeys(kinds):

@@ -21,8 +21,8 @@ class Seed:
 
 
 def find_seed(tokenizer: Tokenizer, word: str, weight: float = 1.0, spelling: Spelling = "usual") -> Seed:
-    """One token with a leading space, else one without, else the pieces of the word with a leading space; or the tokens
-    of the word with a space (`spaced`), or without (`bare`), whether they are one or more.
+    """Return one token with a leading space, else one without, else the pieces of the word with a leading space; or the
+    tokens of the word with a space (`spaced`), or without (`bare`), whether they are one or more.
 
     Some tokenizers put a space before every text themselves: then a word needs no second one. A WordPiece tokenizer
     does not care about spaces; its pieces (##ing) stand for themselves, although no text is split into one alone.

@@ -39,7 +39,7 @@ class _UpTo(Watcher):
 
 
 def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], None]) -> StatesAnswer:
-    """`check` is called before each layer; what it raises ends the work."""
+    """Run a text up to a layer. `check` is called before each layer; what it raises ends the work."""
     layer = w.shape.n_layers - 1 if ask.layer is None else ask.layer
     if not 0 <= layer < w.shape.n_layers:
         raise NotFound(f"layer {layer} does not exist here: 0 to {w.shape.n_layers - 1} do")
@@ -61,7 +61,7 @@ def text_states(w: Weights, words: Words, ask: StatesAsk, check: Callable[[], No
 
 
 def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
-    """By the model's own last steps, as if it had made the states itself."""
+    """Read states by the model's own last steps, as if the model had made the states itself."""
     positions = count_states(w.shape, ask)
     given = np.frombuffer(ask.states, "<f4").reshape(positions, w.shape.d_model).astype(np.float32)
     states = torch.from_numpy(given).to(w.device)
@@ -71,7 +71,7 @@ def read_states(w: Weights, ask: StatesReadingAsk) -> StatesReadingAnswer:
 
 
 def count_states(shape: Shape, ask: StatesReadingAsk) -> int:
-    """How many states are given; BadRequest if they are none of this model."""
+    """Return how many states are given; raise BadRequest if they are none of this model."""
     positions, rest = divmod(len(ask.states), NUMBER_BYTES * shape.d_model)
     if rest or not positions:
         raise BadRequest(

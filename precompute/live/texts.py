@@ -28,7 +28,7 @@ class Texts:
     labels: tuple[str, ...] | None  # of a CSV, one for each text
 
     def spread(self, limit: int) -> "Texts":
-        """At most so many of the texts, evenly spread over the file: files are often sorted by label."""
+        """Return at most so many of the texts, evenly spread over the file: files are often sorted by label."""
         count = len(self.texts)
         if count <= limit:
             return self
@@ -38,7 +38,8 @@ class Texts:
 
 
 def read_texts(path: Path, *, labelled: bool = True) -> Texts:
-    """BadRequest for whatever is no such file; `labelled`: a CSV must have labels, else they are not read."""
+    """Read a file of texts; raise BadRequest for whatever is no such file. If `labelled`, a CSV must have labels;
+    otherwise labels are not read."""
     columns = COLUMNS if labelled else COLUMNS[:1]
     if path.suffix.lower() not in (".txt", ".csv"):
         wanted = f"the columns {','.join(columns)}" if labelled else "a column text"
@@ -64,12 +65,12 @@ def read_texts(path: Path, *, labelled: bool = True) -> Texts:
 
 
 def _name(path: Path) -> str:
-    """Bytes that are no UTF-8 as question marks."""
+    """Return the name, with question marks for bytes that are no UTF-8."""
     return path.name.encode("utf-8", "replace").decode()[:LONGEST_NAME]
 
 
 def _rows(path: Path, text: str, columns: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """What each row that has a text has in these columns."""
+    """Yield what each row that has a text has in these columns."""
     former = csv.field_size_limit(LONGEST_FIELD)
     try:
         reader = csv.DictReader(io.StringIO(text, newline=""))
@@ -89,7 +90,7 @@ def _rows(path: Path, text: str, columns: tuple[str, ...]) -> list[tuple[str, ..
 
 
 def encode(tokenizer: Tokenizer, text: str) -> Encoded:
-    """What the tokenizer puts before a text, the text, and what it puts after."""
+    """Return the tokens that the tokenizer puts before a text, those of the text, and those that it puts after."""
     encoding = tokenizer.encode(text)
     own = [at for at, special in enumerate(encoding.special_tokens_mask) if not special]
     if not own:

@@ -12,7 +12,7 @@ LOWEST = np.float32(-np.inf)
 
 @kernel(fastmath={"reassoc", "nsz"})
 def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """out[g] = the largest score of group g."""
+    """Set out[g] to the largest score of group g."""
     for g in range(len(out)):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
         most = LOWEST
@@ -27,7 +27,7 @@ def _largest(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
 
 @kernel()
 def first_tokens(scores: NDArray[np.float32], ids: NDArray[np.int64], values: NDArray[np.float32]) -> None:
-    """Fills ids and values (n, k) with the k largest of each row of scores (n, d_vocab), ties by the smaller id.
+    """Fill ids and values (n, k) with the k largest of each row of scores (n, d_vocab), ties by the smaller id.
 
     The k-th largest of the groups' maxima is a lower bound of the k-th largest score. A row with a score that is no
     number gets none.
@@ -58,7 +58,7 @@ def first_tokens(scores: NDArray[np.float32], ids: NDArray[np.int64], values: ND
 
 @kernel()
 def count_above(scores: NDArray[np.float32], bounds: NDArray[np.float32], out: NDArray[np.int64]) -> None:
-    """out[r] = how many scores of row r are larger than bounds[r]."""
+    """Set out[r] to the number of scores of row r that are larger than bounds[r]."""
     for r in range(len(scores)):
         count = 0
         bound = bounds[r]
@@ -69,7 +69,8 @@ def count_above(scores: NDArray[np.float32], bounds: NDArray[np.float32], out: N
 
 @kernel(fastmath={"reassoc", "contract", "nsz"})
 def _sum_of_exponentials(row: NDArray[np.float32], highest: np.float32) -> float:
-    """The sum of exp(score - highest), off by 2e-6: 2**x by its whole part, as bits, and a polynomial for the rest."""
+    """Return the sum of exp(score - highest), off by 2e-6: 2**x by its whole part, as bits, and a polynomial for the
+    rest."""
     total = 0.0
     for start in range(0, len(row), 512):
         part = np.float32(0)
@@ -90,7 +91,7 @@ def _sum_of_exponentials(row: NDArray[np.float32], highest: np.float32) -> float
 
 @kernel()
 def sums_of_exponentials(scores: NDArray[np.float32], highest: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """out[r] = the sum of exp(score - highest[r]) over row r."""
+    """Set out[r] to the sum of exp(score - highest[r]) over row r."""
     for r in range(len(scores)):
         out[r] = _sum_of_exponentials(scores[r], highest[r])
 
@@ -100,7 +101,8 @@ def count_around(
     scores: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32],
     above: NDArray[np.int64], within: NDArray[np.int64],
 ) -> None:  # fmt: skip
-    """above[r, m], within[r, m] = how many scores of row r are larger than high[r, m], and from low to high."""
+    """Set above[r, m] to the number of scores of row r that are larger than high[r, m], and within[r, m] to the number
+    of those from low to high."""
     for r in range(len(scores)):
         row = scores[r]
         for m in range(low.shape[1]):
@@ -117,7 +119,8 @@ def count_around(
 def find_several(
     scores: NDArray[np.float32], low: NDArray[np.float32], high: NDArray[np.float32], within: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(n, 3): row, range and token of every score from low to high, where within[r, m] says that they are several."""
+    """Return (n, 3): row, range and token of every score from low to high, where within[r, m] says that they are
+    several."""
     found = np.empty((within.sum(), 3), np.int64)
     count = 0
     for r in range(len(scores)):
@@ -139,7 +142,7 @@ def find_several(
 def dots(
     A: NDArray[np.float64], B: NDArray[np.float32], a: NDArray[np.int64], b: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """A[a[n]] · B[b[n]] in float64, for each n."""
+    """Return A[a[n]] · B[b[n]] in float64, for each n."""
     out = np.empty(len(a))
     for n in range(len(a)):
         x, y, total = A[a[n]], B[b[n]], 0.0

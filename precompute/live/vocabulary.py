@@ -32,7 +32,7 @@ class Top:
 
 
 def top_tokens(scores: Tensor, k: int) -> Top:
-    """The k largest of each row of scores (n, d_vocab); of those with equal scores the smaller id stands first."""
+    """Return the k largest of each row of scores (n, d_vocab); of equal scores the smaller id stands first."""
     k = min(k, scores.shape[1])
     if scores.device.type == "cpu":
         ids, values = torch.empty(len(scores), k, dtype=torch.long), torch.empty(len(scores), k)
@@ -46,7 +46,7 @@ def top_tokens(scores: Tensor, k: int) -> Top:
 
 
 def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
-    """How many of each row of scores (n, d_vocab) are larger than its bound (n,)."""
+    """Count the scores of each row of (n, d_vocab) that are larger than its bound (n,)."""
     if scores.device.type != "cpu":
         return (scores > bounds[:, None]).sum(dim=1)
     counts = torch.empty(len(scores), dtype=torch.long)
@@ -55,9 +55,9 @@ def count_above(scores: Tensor, bounds: Tensor) -> Tensor:
 
 
 def count_around(scores: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For each row of scores (n, d_vocab) and its m ranges low to high (n, m), float64 on the CPU: how many are above
-    and within (n, m); and row, range and token (found, 3) of those within, where they are several. All on the CPU.
-    """
+    """Count, for each row of scores (n, d_vocab) and its m ranges low to high (n, m), float64 on the CPU, the scores
+    above and within (n, m); and return row, range and token (found, 3) of those within, where they are several. All
+    results are on the CPU."""
     infinity = torch.tensor(torch.inf)
     low, high = low.float().nextafter(-infinity), high.float().nextafter(infinity)  # rounding makes none narrower
     if scores.device.type != "cpu":
@@ -74,9 +74,9 @@ def count_around(scores: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Ten
 
 
 def sums_of_exponentials(scores: Tensor, highest: Tensor) -> Tensor:
-    """The sum of exp(score - highest) of each row of (n, d_vocab), where highest (n,) is its largest.
+    """Return the sum of exp(score - highest) of each row of (n, d_vocab), where highest (n,) is its largest.
 
-    At least 1, which the largest alone gives: rounding must not make a probability larger than 1.
+    The sum is at least 1, which the largest alone gives: rounding must not make a probability larger than 1.
     """
     if scores.device.type != "cpu":
         return (scores - highest[:, None]).exp_().sum(dim=1).clamp_(min=1)
@@ -91,9 +91,9 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 def _by_rows(kernel: Callable[..., None], *arrays: Tensor) -> None:
-    """Calls a kernel of token_kernel with as many threads as torch has, each for its share of the rows of all arrays.
+    """Call a kernel of token_kernel with as many threads as torch has, each for its share of the rows of all arrays.
 
-    Threads that meet only at the end: torch's own passes over so much meet often, and wait long on a busy machine.
+    These threads meet only at the end: torch's own passes over so much meet often, and wait long on a busy machine.
     """
     threads = torch.get_num_threads()
     share = -(-len(arrays[0]) // threads)
@@ -117,8 +117,8 @@ class Likelihoods:
 
 
 def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick: Tick = lambda _: None) -> Likelihoods:
-    """stream (n, d_model) through the model's own last steps; where it has none to predict with, nearest tokens of W_U:
-    p are then cosines.
+    """Send stream (n, d_model) through the model's own last steps. Where the model has none to predict with, find the
+    nearest tokens of W_U: p are then cosines.
 
     Without `answers` (n,) the answer at a position is its own first token.
     """
@@ -131,7 +131,7 @@ def likelihoods(w: Weights, stream: Tensor, k: int, answers: Tensor | None, tick
 
 
 def _likelihoods(w: Weights, x: Tensor, k: int, answers: Tensor | None) -> tuple[Tensor, ...]:
-    """The columns of Likelihoods for one block; its scores are gone before the next one's are made."""
+    """Return the columns of Likelihoods for one block, whose scores are freed before the next block."""
     logits = w.logits(x) if w.model.predicts else w.cosines(x)  # (block, d_vocab)
     top = top_tokens(logits, k)
     wanted = top.ids[:, :1] if answers is None else answers[:, None]

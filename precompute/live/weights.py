@@ -29,7 +29,8 @@ class Norm:
 
 
 class Weights(LoadedParameters):
-    """All tensors are the net's own, or views of them: float32, on the device."""
+    """The parameters of a model that can run. All tensors are the net's own, or views of them: float32, on the
+    device."""
 
     def __init__(self, model: Model, net: Any, device: torch.device) -> None:
         self.shape = model.shape
@@ -44,18 +45,18 @@ class Weights(LoadedParameters):
         return cls(model, load_net(model, device), device)
 
     def vectors(self, kind: str, layer: int) -> Tensor:
-        """(count, d_model)"""
+        """Return the vectors of a kind and layer, (count, d_model)."""
         return self.model.read(layer, kind)
 
     def lacks(self, kind: str, layer: int) -> bool:
         return self.model.lacks_directions(layer, kind)
 
     def bias(self, kind: str, layer: int) -> Tensor | None:
-        """The bias of a kind: (count,) if it reads, (d_model,) if it writes."""
+        """Return the bias of a kind: (count,) if it reads, (d_model,) if it writes."""
         return self.model.bias(self.net, layer, kind)
 
     def every_head(self, kind: str, layer: int) -> Tensor:
-        """(n_heads, d_head, d_model): grouped heads' w_k and w_v repeated."""
+        """Return (n_heads, d_head, d_model), with grouped heads' w_k and w_v repeated."""
         heads = self.heads(kind, layer)
         return (
             heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
@@ -64,7 +65,7 @@ class Weights(LoadedParameters):
         )
 
     def every_bias(self, kind: str, layer: int) -> Tensor | None:
-        """(n_heads, d_head), as every_head."""
+        """Return (n_heads, d_head), as every_head does."""
         bias = self.bias(kind, layer)
         if bias is None:
             return None
@@ -72,7 +73,7 @@ class Weights(LoadedParameters):
         return heads.repeat_interleave(self.shape.n_heads // len(heads), dim=0)
 
     def norm(self, x: Tensor, name: NormName, layer: int = 0) -> Tensor:
-        """x (..., d_model) through a norm of the model; layer 0 for the final one."""
+        """Send x (..., d_model) through a norm of the model; the final one has layer 0."""
         normed: Tensor = self.model.norm(self.net, name, layer)(x)
         return normed
 
@@ -80,23 +81,25 @@ class Weights(LoadedParameters):
         return self._numbers(self.model.norm(self.net, name, layer))
 
     def norm_of_written(self, layer: int, part: Part) -> Norm | None:
-        """Of what attention or FF writes, before it is added to the stream, where the model has one (Gemma 2)."""
+        """Return the norm of what attention or FF writes, before it is added to the stream, where the model has one
+        (Gemma 2)."""
         module = self.model.norm_of_written(self.net, layer, part)
         return None if module is None else self._numbers(module)
 
     def norm_of_sum(self, layer: int, part: Part) -> Norm | None:
-        """Of the stream, after that was added, where the model has one (encoders)."""
+        """Return the norm of the stream after attention or FF was added, where the model has one (encoders)."""
         module = self.model.norm_of_sum(self.net, layer, part)
         return None if module is None else self._numbers(module)
 
     def transform(self) -> "tuple[Any, Callable[[Tensor], Tensor], Norm] | None":
-        """What an encoder's head has before W_U: a linear module, an activation and a norm."""
+        """Return what an encoder's head has before W_U: a linear module, an activation and a norm."""
         made = self.model.transform(self.net)
         return made and (made[0], made[1], self._numbers(made[2]))
 
     def unembedding(self, token: int) -> tuple[Tensor, float]:
-        """What the last state is multiplied with for a token's logit (d_model,), and the bias that is added. Where the
-        model predicts no tokens: the centred row, of length one, whose product with a unit state is the cosine."""
+        """Return the vector (d_model,) whose product with the last state is a token's logit, and the bias that is
+        added. Where the model predicts no tokens, it is the centred row, of length one, whose product with a unit state
+        is the cosine."""
         if not self.model.predicts:
             mean, inverse = self._centred
             return (self.W_U[token] - mean) * inverse[token], 0.0
@@ -105,7 +108,7 @@ class Weights(LoadedParameters):
 
     @cached_property
     def mean_unembedding(self) -> tuple[Tensor, float]:
-        """The same, on average over all tokens."""
+        """Return the mean of `unembedding` over all tokens."""
         mean, inverse = self._centred
         if not self.model.predicts:
             return inverse @ self.W_U / len(inverse) - mean * inverse.mean(), 0.0
@@ -118,13 +121,12 @@ class Weights(LoadedParameters):
         return Norm(gain, getattr(module, "bias", None), float(eps), centres)
 
     def scale(self, layer: int) -> float:
-        """What attention scores are multiplied with."""
+        """Return what attention scores are multiplied with."""
         return self.model.scale(self.net, layer)
 
     def head_states(self, kind: str, layer: int, x: Tensor) -> Tensor:
-        """Queries (w_q) or keys (w_k) of states x (n, d_model), as the model makes them but for their turn by position:
-        biases and norms included. (n_heads, n, d_head), grouped heads' keys repeated.
-        """
+        """Return queries (w_q) or keys (w_k) of states x (n, d_model), as the model makes them but for their turn by
+        position: biases and norms included. (n_heads, n, d_head), grouped heads' keys repeated."""
         made = functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
         z = made.view(len(x), -1, self.shape.d_head).transpose(0, 1)
         if norms := self.model.head_norms(self.net, layer, kind):
@@ -132,8 +134,8 @@ class Weights(LoadedParameters):
         return z.repeat_interleave(self.shape.n_heads // len(z), dim=0)
 
     def head_norm(self, kind: str, layer: int) -> Norm | None:
-        """The norm of queries (w_q) or keys (w_k), where the model has one; gain (n_heads, d_head), or (1, d_head) if
-        heads share it."""
+        """Return the norm of queries (w_q) or keys (w_k), where the model has one; gain (n_heads, d_head), or (1,
+        d_head) if heads share it."""
         norms = [self._numbers(module) for module in self.model.head_norms(self.net, layer, kind)]
         if not norms:
             return None
@@ -142,7 +144,7 @@ class Weights(LoadedParameters):
         return replace(norms[0], gain=gain.repeat_interleave(repeats, dim=0))
 
     def capped(self, scores: Tensor, layer: int) -> Tensor:
-        """Attention scores after the soft cap, where the model has one."""
+        """Return attention scores after the soft cap, where the model has one."""
         cap = getattr(self.model.attention_of(self.net, layer), "attn_logit_softcapping", None)
         return scores if cap is None else cap * torch.tanh(scores / cap)
 
@@ -151,23 +153,23 @@ class Weights(LoadedParameters):
         return self.model.embedding_scale(self.net)
 
     def before_unembedding(self, stream: Tensor) -> Tensor:
-        """stream (..., d_model), as it is after a layer -> as W_U meets it, without a head of more than W_U."""
+        """Turn a stream (..., d_model) after a layer into what W_U meets, without a head of more than W_U."""
         return self.model.before_unembedding(self.net, stream)
 
     def logits(self, stream: Tensor) -> Tensor:
-        """stream (n, d_model), as it is after a layer -> (n, d_vocab), by the model's own last steps."""
+        """Return the logits (n, d_vocab) of a stream (n, d_model) after a layer, by the model's own last steps."""
         return self.model.logits(self.net, stream)
 
     def cosines(self, stream: Tensor) -> Tensor:
-        """stream (n, d_model) -> (n, d_vocab): cosines with the centred rows of W_U."""
+        """Return the cosines (n, d_vocab) of a stream (n, d_model) with the centred rows of W_U."""
         mean, inverse = self._centred
         lengths: Tensor = torch.linalg.vector_norm(stream, dim=1, keepdim=True).clamp(min=1e-30)
         return (stream @ self.W_U.T - (stream @ mean)[:, None]) * inverse / lengths
 
     @cached_property
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """The mean row of W_U (d_model,), and 1 / the length of every row less it (d_vocab,). Block by block: a second
-        W_U would be a large part of a worker's memory."""
+        """Return the mean row of W_U (d_model,), and 1 / the length of every row less the mean (d_vocab,). They are
+        made block by block: a second W_U would be a large part of a worker's memory."""
         mean = self.W_U.mean(dim=0)
         blocks = [self.W_U[start : start + BLOCK_ROWS] for start in range(0, len(self.W_U), BLOCK_ROWS)]
         lengths = [torch.linalg.vector_norm(rows - mean, dim=1) for rows in blocks]
@@ -178,7 +180,7 @@ class Weights(LoadedParameters):
         return self.model.activation(self.net)
 
     def neurons(self, x: Tensor, layer: int) -> Tensor:
-        """(..., d_model), already normed -> coefficients (..., d_mlp), as they multiply the values."""
+        """Return coefficients (..., d_mlp), as they multiply the values, of states (..., d_model) after the norm."""
         read = {
             kind: functional.linear(x, self.vectors(kind, layer), self.bias(kind, layer))
             for kind in self.shape.kinds
@@ -188,7 +190,7 @@ class Weights(LoadedParameters):
         return coefficients * read["ff_up"] if self.shape.gated else coefficients
 
     def after_first_mlp(self, e: Tensor) -> Tensor:
-        """Embeddings e (n, d_model) as they would be after the first layer's FF, without its attention."""
+        """Return embeddings e (n, d_model) as they would be after the first layer's FF, without its attention."""
         return self.model.add_ff(self.net, self.model.stream_of(self.net, e), self._first_ff, 0)
 
     def _first_ff(self, x: Tensor) -> Tensor:

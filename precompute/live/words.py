@@ -17,7 +17,7 @@ from lexiscope.precompute.project.embedding import Embedding, Float64
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """One vocabulary matrix with mean and norms; of W_E and W_U where they differ."""
+    """One vocabulary matrix, W_E or W_U, with its mean and norms."""
 
     embedding: Embedding  # W on the device, and its rows on the CPU; one memory where that is the device
     norm: torch.Tensor  # (d_vocab,) |e_t|, float32
@@ -39,11 +39,11 @@ class Vocabulary:
         return self.embedding.mean  # (d_model,)
 
     def word(self, tokens: Sequence[int]) -> Float64:
-        """The mean of the pieces (d_model,), not centred."""
+        """Return the mean of the pieces (d_model,), not centred."""
         return np.asarray(self.embedding.rows[list(tokens)].astype(np.float64).mean(axis=0))
 
     def alike(self, tokens: Sequence[int]) -> float | None:
-        """The mean cosine between the centred embeddings of tokens; None of fewer than two that have a direction."""
+        """Return the mean cosine between the centred embeddings of tokens; None if fewer than two have a direction."""
         ids = list(tokens)
         units = (self.embedding.rows[ids] - self.mean) * self.exact_inverse[ids, None]  # (n, d_model)
         count = np.count_nonzero(self.exact_inverse[ids])
@@ -51,7 +51,8 @@ class Vocabulary:
         return float((np.square(units.sum(axis=0)).sum() - count) / (count * (count - 1))) if count > 1 else None
 
     def direction(self, e: Float64, name: str) -> Float64:
-        """e (d_model,) as the lens cosine takes it: centred, of length one. BadRequest, by name, if it has none."""
+        """Centre e (d_model,) and scale it to length one, as the lens cosine does. Raise BadRequest, by name, if it has
+        no direction."""
         return direction(e, self.mean, name)
 
 
@@ -70,9 +71,8 @@ class Words:
         return cls(tokenizer, reads, writes, w.shape.causal, w.padding)
 
     def usual_position(self, tokens: tuple[int, ...]) -> int:
-        """What is looked at unless another is chosen: where a decoder predicts the next token, the mask of an encoder,
-        or else its last token that the tokenizer did not put there itself.
-        """
+        """Return the position that is looked at unless another is chosen: where a decoder predicts the next token, the
+        mask of an encoder, or else its last token that the tokenizer did not put there itself."""
         if self.causal:
             return len(tokens) - 1
         special = {number: token.content for number, token in self.tokenizer.get_added_tokens_decoder().items()}
@@ -81,14 +81,14 @@ class Words:
         return masks[0] if masks else text[-1] if text else 0
 
     def tokens(self, word: str, spelling: Spelling = "usual") -> tuple[int, ...]:
-        """The tokens that stand for a word."""
+        """Return the tokens that stand for a word."""
         tokens = find_seed(self.tokenizer, word, spelling=spelling).tokens
         if wrong := [token for token in tokens if token >= len(self.reads.W)]:
             raise NotFound(f"token {wrong[0]} of {word!r} has no embedding: the model has {len(self.reads.W)}")
         return tokens
 
     def prompt(self, text: str) -> tuple[int, ...]:
-        """The tokens of a text as the model is given it, with what the tokenizer itself puts before it."""
+        """Return the tokens of a text as the model is given it, with those that the tokenizer itself puts before it."""
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:

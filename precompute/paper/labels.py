@@ -15,7 +15,7 @@ def paper_labels() -> tuple[FiledLabel, ...]:
 
 
 def _first_words(texts: Iterable[str]) -> str:
-    """A title for what the paper gives none: the first entries."""
+    """Return the first entries, as a title for what the paper gives none."""
     return ", ".join(text.strip() for text in texts)
 
 
@@ -66,7 +66,7 @@ def _of_lookups() -> Iterator[Label]:
 
 
 def _of_fine_tuning() -> Iterator[Label]:
-    """Of the model, because the paper does not say which vectors it printed."""
+    """Return labels of the model as a whole, because the paper does not say which vectors it printed."""
     for kind in dict.fromkeys(each.kind for each in lists.differences()):
         tables = [each for each in lists.differences() if each.kind == kind]
         words = dict.fromkeys(word.strip() for each in tables for word in (*each.diff[:6], *each.minus_diff[:6]))

@@ -42,7 +42,7 @@ class PrintedHead(Printed):
 
     @property
     def without_same_token(self) -> bool:
-        """Whether pairs of a token with itself were left out in print."""
+        """Return True if pairs of a token with itself were left out in print."""
         return "same token" in self.excluded
 
 

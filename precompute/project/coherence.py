@@ -23,7 +23,7 @@ Ids = NDArray[np.integer]
 
 @dataclass(frozen=True)
 class Directions:
-    """A vocabulary's tokens to compare with each other, centred and normalised when they are looked at."""
+    """A vocabulary's tokens to compare with each other; they are centred and normalised when they are looked at."""
 
     embedding: Embedding
     missing: NDArray[np.bool_]  # (d_vocab,) the tokens without direction
@@ -38,7 +38,7 @@ class Directions:
 
 
 def hubs(ids: Sequence[Ids], d_vocab: int) -> NDArray[np.bool_]:
-    """(lenses, d_vocab) from the lists (n, lenses, ends, depth) of all kinds of one layer."""
+    """Return the hubs (lenses, d_vocab) by the lists (n, lenses, ends, depth) of all kinds of one layer."""
     lenses, depth = ids[0].shape[1], ids[0].shape[3]
     lists = sum(kind.shape[0] * kind.shape[2] for kind in ids)
     counts = [sum(np.bincount(kind[:, lens].ravel(), minlength=d_vocab) for kind in ids) for lens in range(lenses)]
@@ -46,9 +46,9 @@ def hubs(ids: Sequence[Ids], d_vocab: int) -> NDArray[np.bool_]:
 
 
 def coherence(ids: Ids, left_out: NDArray[np.bool_], directions: Directions) -> Float32:
-    """Mean pairwise cosine of the first tokens of each list, hubs left out: ids (n, k) -> (n,).
+    """Return the mean pairwise cosine of the first tokens of each list, hubs left out: ids (n, k) -> (n,).
 
-    NaN where fewer than two tokens are left; tokens without direction are left out, too. `left_out` (d_vocab,).
+    It is NaN where fewer than two tokens are left; tokens without direction are left out, too. `left_out` (d_vocab,).
     """
     first, weight = _first_tokens(ids, left_out | directions.missing)
     embedding, out = directions.embedding, np.empty(len(ids), np.float32)
@@ -66,8 +66,8 @@ def _mean_cosines(
     inverse: Float32,  # (d_vocab,)
     out: Float32,  # (n,)
 ) -> None:
-    """|u_1 + ... + u_m|² = m + the sum over ordered pairs of u_i · u_j. Directions u are made one at a time: those of a
-    whole vocabulary would take as much memory as the vocabulary."""
+    """Return mean cosines by |u_1 + ... + u_m|² = m + the sum over ordered pairs of u_i · u_j. Directions u are made
+    one at a time: those of a whole vocabulary would take as much memory as the vocabulary."""
     total = np.empty(rows.shape[1], np.float32)
     for n in range(len(first)):
         total[:] = 0
@@ -86,7 +86,7 @@ def _mean_cosines(
 
 
 def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, target: Directions) -> np.float32:
-    """The coherence of a list of pairs (n, 2): the mean of its two sides', of the first different tokens of each."""
+    """Return the coherence of a list of pairs (n, 2): the mean of its two sides, each by its first different tokens."""
     sides = []
     for side, directions in enumerate((source, target)):
         _, first_rank = np.unique(pairs[:, side], return_index=True)
@@ -96,7 +96,7 @@ def pair_coherence(pairs: Ids, left_out: NDArray[np.bool_], source: Directions, 
 
 
 def _first_tokens(ids: Ids, left_out: NDArray[np.bool_]) -> tuple[NDArray[np.int64], Float32]:
-    """(n, FIRST_TOKENS) tokens, and 1 for those that are there; missing ones are token 0 with weight 0."""
+    """Return (n, FIRST_TOKENS) tokens, and 1 for those that are there; missing ones are token 0 with weight 0."""
     kept = ~left_out[ids]
     position = np.cumsum(kept, axis=1) - 1  # among those kept
     row, rank = np.nonzero(kept & (position < FIRST_TOKENS))

@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 
 def kernel(*, fastmath: bool | set[str] = False) -> Callable[[F], F]:
-    """Compiles a function at its first call; threads run it side by side."""
+    """Compile a function at its first call; threads run it side by side."""
 
     def compile_(function: F) -> F:
         compiled = njit(nogil=True, fastmath=fastmath)(function)
@@ -43,7 +43,7 @@ def kernel(*, fastmath: bool | set[str] = False) -> Callable[[F], F]:
 # of a kernel raises whatever unpickling a damaged file raises, or the OSError of a full disk, and numba has no public
 # way to go on without its cache. test_compiled.py damages files, so an update of numba that changes this is noticed.
 class TolerantCache(FunctionCache):  # type: ignore[misc]
-    """Compiled code on disk is a convenience: what cannot be read is made anew, what cannot be written is not kept."""
+    """A cache of compiled code: code that cannot be read is compiled anew, code that cannot be written is not kept."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -60,7 +60,8 @@ class TolerantCache(FunctionCache):  # type: ignore[misc]
 
 @cache
 def _cache_folder() -> Path | None:
-    """NUMBA_CACHE_DIR if it is set; else beside the sources, or with the user's caches. None if none can be written."""
+    """Return NUMBA_CACHE_DIR if it is set; else a folder beside the sources, or with the user's caches. Return None if
+    none can be written."""
     users = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser()) / "lexiscope"
     configured = [Path(config.CACHE_DIR)] if config.CACHE_DIR else []
     name = f"kernels-{digest(KERNEL_FOLDERS)}"
@@ -79,7 +80,7 @@ def first_writable(folders: list[Path]) -> Path | None:
 
 
 def digest(folders: Iterable[Path]) -> str:
-    """A hash of the names and contents of every source file below these folders."""
+    """Hash the names and contents of every source file below these folders."""
     total = hashlib.blake2b(digest_size=8)
     for folder in folders:
         for path in sorted(folder.rglob("*.py")):

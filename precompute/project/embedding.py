@@ -30,7 +30,7 @@ class Embedding:
 
     @classmethod
     def of(cls, W: torch.Tensor, device: torch.device) -> "Embedding":
-        """W (d_vocab, d_model) float32."""
+        """Measure W (d_vocab, d_model) float32."""
         rows = np.ascontiguousarray(W.cpu().numpy())
         if not np.isfinite([rows.min(initial=0), rows.max(initial=0)]).all():  # NaN is both
             raise BadWeights("the embedding holds values that are not finite: no list can be made from it")
@@ -45,11 +45,11 @@ class Embedding:
 
     @property
     def inverse_norm(self) -> Float64:
-        """(d_vocab,) 1 / |e_t - mean|, and 0 for a token without direction: all its cosine scores are 0."""
+        """Return 1 / |e_t - mean| (d_vocab,), and 0 for a token without direction: all its cosine scores are 0."""
         return np.divide(1.0, self.centred_norm, out=np.zeros_like(self.centred_norm), where=self.centred_norm > 0)
 
     def directions(self, tokens: slice | torch.Tensor = slice(None)) -> torch.Tensor:
-        """(tokens, d_model) float32: rows centred and normalised, of some tokens or of all."""
+        """Return the rows (tokens, d_model) float32 of some tokens or of all, centred and normalised."""
         mean = torch.from_numpy(self.mean).float().to(self.on_device.device)
         inverse = torch.from_numpy(self.inverse_norm).float().to(self.on_device.device)
         return (self.on_device[tokens] - mean).mul_(inverse[tokens][:, None])

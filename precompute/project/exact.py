@@ -19,7 +19,8 @@ LANES = 32  # running sums of a dot product: enough to fill any processor's vect
 
 @kernel()
 def dot(x: Float32, y: Float32, lanes: Float64) -> float:
-    """x · y in float64; `lanes` (LANES,) is scratch. Products of two float32 are exact there, sums have one order."""
+    """Return x · y in float64; `lanes` (LANES,) is scratch. Products of two float32 are exact there, sums have one
+    order."""
     lanes[:] = 0.0
     whole = len(x) // LANES * LANES
     for start in range(0, whole, LANES):
@@ -37,7 +38,8 @@ def dot(x: Float32, y: Float32, lanes: Float64) -> float:
 
 @kernel()
 def _rows_times(rows: Float64, W: Float64) -> Float64:
-    """rows (n, d_model) times W (d_model, d_head), each row by itself, so that equal rows give equal results."""
+    """Multiply rows (n, d_model) with W (d_model, d_head), each row by itself, so that equal rows give equal
+    results."""
     out = np.zeros((len(rows), W.shape[1]))
     for r in range(len(rows)):
         for i in range(W.shape[0]):
@@ -48,7 +50,7 @@ def _rows_times(rows: Float64, W: Float64) -> Float64:
 
 @kernel()
 def _row_dots(A: Float64, B: Float64, i: NDArray[np.int64], j: NDArray[np.int64]) -> Float64:
-    """A[i[n]] · B[j[n]] for each n."""
+    """Return A[i[n]] · B[j[n]] for each n."""
     out = np.empty(len(i))
     for n in range(len(i)):
         s = 0.0
@@ -67,7 +69,8 @@ def pair_scores(
     i: Int32,
     j: Int32,
 ) -> Float32:
-    """Scores of token pairs (i[n], j[n]): e_i W_left · e_j W_right, with W_left and W_right (d_model, d_head)."""
+    """Return the scores of token pairs (i[n], j[n]): e_i W_left · e_j W_right, with W_left and W_right (d_model,
+    d_head)."""
     from_tokens, i_row = np.unique(i, return_inverse=True)
     to_tokens, j_row = np.unique(j, return_inverse=True)
     A = _rows_times(_lensed_rows(source, from_tokens, lens), W_left.astype(np.float64))
@@ -79,6 +82,6 @@ def pair_scores(
 
 
 def _lensed_rows(embedding: Embedding, tokens: Int32, lens: str) -> Float64:
-    """(len(tokens), d_model): centred under the cosine lens, not yet normalised."""
+    """Return the rows (len(tokens), d_model), centred under the cosine lens, not yet normalised."""
     rows = embedding.rows[tokens].astype(np.float64)
     return rows - embedding.mean if lens == "cosine" else rows

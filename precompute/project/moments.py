@@ -17,7 +17,8 @@ from lexiscope.precompute.project.embedding import Embedding, Float64
 from lexiscope.precompute.shape import ENDS, LENSES
 
 AT_ONCE = 1 << 20  # scores that are in float64 at once, on a device
-CONSTANT = 1e-6  # of what a vector of that length can spread: a smaller standard deviation is rounding
+CONSTANT = 1e-6  # of the size of what scores are computed from: a smaller standard deviation is rounding
+LEAST = 1e-37  # a standard deviation that float32 can hardly hold
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class MomentsOfProducts:
     def __init__(self, embedding: Embedding, lenses: Sequence[str]) -> None:
         self._lenses = [LENSES.index(lens) for lens in lenses]
         self._mean, self._inverse_norm = embedding.mean, embedding.inverse_norm  # (d_model,), (d_vocab,)
-        # (L,) what a vector of length one can spread: the root mean square of what it is multiplied with
-        self._spread = np.array([np.sqrt(np.mean(embedding.centred_norm**2)), 1.0])
+        sizes = embedding.norm, embedding.norm * embedding.inverse_norm
+        self._size = np.array([np.sqrt(np.mean(size**2)) for size in sizes])  # (L,)
 
     def write(self, V: torch.Tensor, product: torch.Tensor, into: Moments, rows: NDArray[np.intp]) -> None:
         """Write the moments of V (n, d_model) with the product (n, d_vocab) into these rows."""
@@ -53,7 +54,7 @@ class MomentsOfProducts:
             _sum_powers(product.numpy(), shift, self._inverse_norm, sums)
         else:
             _sum_on_device(product, shift, self._inverse_norm, sums)
-        constant = CONSTANT * self._spread * np.linalg.norm(vectors, axis=1)[:, None]  # (n, L)
+        constant = CONSTANT * self._size * np.linalg.norm(vectors, axis=1)[:, None] + LEAST  # (n, L)
         moments, z = _moments(sums, product.shape[1], constant)
         moments[:, 0, 0] += shift
         into.moments[rows], into.z[rows] = moments[:, self._lenses], z[:, self._lenses]

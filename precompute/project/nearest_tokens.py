@@ -13,7 +13,7 @@ from lexiscope.precompute.shape import LENSES
 
 
 def nearest_tokens(embedding: Embedding, pool: Executor) -> dict[str, NDArray[Any]]:
-    """The `neighbours.*` arrays: of each token the others with the largest cosine, ties by the smaller id."""
+    """Return the `neighbours.*` arrays: of each token the others with the largest cosine, ties by the smaller id."""
     d_vocab = len(embedding.rows)
     projector = Projector(embedding, min(NEAREST + 1, d_vocab))
     lists = projector.start(d_vocab, embedding.directions, pool).result()

@@ -16,7 +16,7 @@ Ids = NDArray[np.integer]
 
 
 def readability(pairs: Ids, source: Embedding, target: Embedding) -> np.float32:
-    """Of the first pairs (n, 2): the mean of how well each can be read, from -1 to 1; NaN without a pair.
+    """Return the mean of how well each of the first pairs (n, 2) can be read, from -1 to 1; NaN without a pair.
 
     c is the cosine of two tokens' centred embeddings, 0 for a token without direction. The pair (a, b) has the larger
     of c(a, b) and the mean of c(a, a') · c(b, b') over the three other pairs (a', b') for which this is largest; tokens
@@ -34,7 +34,7 @@ def readability(pairs: Ids, source: Embedding, target: Embedding) -> np.float32:
 
 
 def _directions(embedding: Embedding, tokens: NDArray[np.int64]) -> Float64:
-    """(tokens, d_model): centred, and of length one."""
+    """Return the embeddings (tokens, d_model), centred and of length one."""
     centred = embedding.rows[tokens].astype(np.float64) - embedding.mean
     norm = embedding.centred_norm[tokens, None]
     return np.divide(centred, norm, out=np.zeros_like(centred), where=norm > 0)

@@ -10,5 +10,5 @@ LARGEST = 8.0e37  # a quarter of the largest float32: the difference of two scor
 
 
 def gamma(n: int) -> float:
-    """The relative error bound of n float32 roundings, with a little room for rounding the bound itself."""
+    """Return the relative error bound of n float32 roundings, with a little room for rounding the bound itself."""
     return 1.01 * n * UNIT / (1 - n * UNIT)

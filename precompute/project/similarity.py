@@ -9,20 +9,20 @@ Ids = NDArray[np.integer]
 
 
 def jaccard(a: Ids, b: Ids) -> Float32:
-    """Sim_k: the Jaccard index of two lists of k tokens, (n, k) each -> (n,)."""
+    """Return Sim_k: the Jaccard index of two lists of k tokens, (n, k) each -> (n,)."""
     shared = in_common(a, b)
     return np.asarray(shared / (a.shape[1] + b.shape[1] - shared), np.float32)
 
 
 def in_common(a: Ids, b: Ids) -> NDArray[np.int64]:
-    """How many tokens two lists of k have in common, (n, k) each -> (n,)."""
+    """Count the tokens that two lists of k have in common, (n, k) each -> (n,)."""
     both = np.sort(np.concatenate([a, b], axis=1), axis=1)
     return np.asarray((both[:, 1:] == both[:, :-1]).sum(axis=1))
 
 
 def similarities(first: Ids, second: Ids) -> tuple[Float32, Float32]:
-    """(n, L, E): Sim_k of the top of each first vector with the top and with the bottom of its second, from their lists
-    (n, L, E, k); and the same with the second of another, `partners`."""
+    """Return (n, L, E): Sim_k of the top of each first vector with the top and with the bottom of its second, from
+    their lists (n, L, E, k); and the same with the second of another, `partners`."""
     n, lenses, ends, _ = first.shape
     matched, shuffled = np.empty((n, lenses, ends), np.float32), np.empty((n, lenses, ends), np.float32)
     partner = partners(n)
@@ -34,8 +34,9 @@ def similarities(first: Ids, second: Ids) -> tuple[Float32, Float32]:
 
 
 def partners(n: int, seed: int = 0) -> NDArray[np.int64]:
-    """(n,) a random number for each that is not its own (if there is another), the same on every machine: all numbers
-    in random order, each with the next one. numpy promises that the stream of RandomState never changes."""
+    """Return (n,): for each number a random other one (if there is another), the same on every machine: all numbers are
+    put in random order, and each goes with the next one. numpy promises that the stream of RandomState never
+    changes."""
     order = np.random.RandomState(seed).permutation(n)
     partner = np.empty(n, np.int64)
     partner[order] = np.roll(order, -1)

@@ -16,7 +16,7 @@ LOWEST = np.float32(-np.inf)
 
 @kernel()
 def order_key(score: np.float32, token: int) -> np.int64:
-    """Sorts by score, largest first, then by token, smallest first."""
+    """Return a key that sorts by score, largest first, then by token, smallest first."""
     bits = np.int64(np.float32(score).view(np.int32))
     if bits < 0:
         bits = np.int64(-2147483648) - bits  # float order for negative numbers; -0 equals 0
@@ -27,7 +27,8 @@ def order_key(score: np.float32, token: int) -> np.int64:
 def _group_extremes(
     row: NDArray[np.float32], shift: np.float32, inverse: NDArray[np.float32], out: NDArray[np.float32]
 ) -> None:
-    """out[lens, end, g] = the largest score of either sign in group g of GROUP tokens, in one pass for both lenses."""
+    """Set out[lens, end, g] to the largest score of either sign in group g of GROUP tokens, in one pass for both
+    lenses."""
     for g in range(out.shape[2]):
         start = np.uint64(g * GROUP)  # unsigned: no check for counting from the end, so the loop can be vectorised
         top = bottom = cosine_top = cosine_bottom = LOWEST
@@ -55,7 +56,8 @@ def _group_extremes(
 
 @kernel()
 def kth_largest(values: NDArray[np.float32], k: int) -> np.float32:
-    """The k-th largest of the values, which it reorders. Hoare's selection; numpy's takes seconds to compile."""
+    """Return the k-th largest of the values, which are reordered. This is Hoare's selection; numpy's takes seconds to
+    compile."""
     first, last, wanted = 0, len(values) - 1, k - 1
     while first < last:
         a, b, c = values[first], values[(first + last) // 2], values[last]
@@ -94,10 +96,10 @@ def _find_candidates(
     candidates: NDArray[np.int32],
     bounds: NDArray[np.float32],
 ) -> int:
-    """Writes into `candidates`, rising, every token that may be among the k largest of sign * score; returns how many.
+    """Write into `candidates`, rising, every token that may be among the k largest of sign * score; return how many.
 
-    The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: first over groups, then
-    over what the groups gave.
+    The k-th largest of any set of lower bounds is a lower bound of the k-th largest score: this is applied first to
+    groups, then to what the groups gave.
     """
     floor = LOWEST
     if k <= len(extremes):
@@ -135,7 +137,8 @@ def _dots(
     out: NDArray[np.float64],
     lanes: NDArray[np.float64],
 ) -> None:
-    """Exact v · e_t of the candidates; those of `known` (rising, as the candidates are) are not computed again."""
+    """Compute exact v · e_t of the candidates; those of `known` (rising, as the candidates are) are not computed
+    again."""
     at = 0
     for c in range(len(candidates)):
         while at < len(known) and known[at] < candidates[c]:
@@ -157,7 +160,7 @@ def _write_list(
     ids: NDArray[np.uint32],  # (k,) out
     out: NDArray[np.float32],  # (k,) out
 ) -> None:
-    """Rounds the exact scores of the candidates, and writes the best."""
+    """Round the exact scores of the candidates, and write the best."""
     sign = np.float32(1 - 2 * end)
     keys = np.empty(len(candidates), np.int64)
     exact = np.empty(len(candidates), np.float32)
@@ -186,7 +189,7 @@ def select(
     ids: NDArray[np.uint32],  # (n, 2, 2, k) out
     out: NDArray[np.float32],  # (n, 2, 2, k) out
 ) -> None:
-    """The lists of some vectors, both lenses and both ends, from their products with the vocabulary."""
+    """Make the lists of some vectors, both lenses and both ends, from their products with the vocabulary."""
     d_vocab, k = scores.shape[1], ids.shape[3]
     scales = np.ones((2, d_vocab), np.float32)
     scales[1] = inverse.astype(np.float32)
@@ -240,7 +243,7 @@ def rank(
     ids: NDArray[np.uint32],  # (n, 2, 2, k) out
     out: NDArray[np.float32],  # (n, 2, 2, k) out
 ) -> None:
-    """The lists of vectors whose candidates are known: exact scores, in order."""
+    """Make the lists of vectors whose candidates are known: exact scores, in order."""
     dots = np.empty(candidates.shape[3])
     lanes = np.empty(LANES)
     for v in range(len(candidates)):

@@ -72,7 +72,7 @@ class Projector:
         return max(LEAST_BLOCK, min(BLOCK, BLOCK_SCORES // len(self.embedding.rows)))
 
     def lists(self, V: torch.Tensor, pool: Executor) -> Lists:
-        """Lists of V (n, d_model)."""
+        """Return the lists of V (n, d_model)."""
         return self.start(len(V), V.__getitem__, pool).result()
 
     def start(
@@ -97,7 +97,7 @@ class Projector:
         return PendingLists(lists, [pool.submit(project_block, start) for start in range(0, n, size)])
 
     def select(self, V: torch.Tensor, product: torch.Tensor, ids: Ids, scores: Float32) -> None:
-        """The lists of V (n, d_model) from its product (n, d_vocab), written into `ids` and `scores` (n, 2, 2, k)."""
+        """Write the lists of V (n, d_model), from its product (n, d_vocab), into `ids` and `scores` (n, 2, 2, k)."""
         vectors = np.ascontiguousarray(V.cpu().numpy())
         if product.device.type == "cpu":
             errors, mean_dots = self.vector_errors(vectors), self.mean_dots(vectors)
@@ -114,7 +114,8 @@ class Projector:
         )
 
     def select_on_device(self, product: torch.Tensor, vectors: Float32, ids: Ids, scores: Float32) -> None:
-        """The device's own top-k, a little deeper, proposes; where it cannot be proved deep enough, the CPU decides."""
+        """Let the device's own top-k, a little deeper, propose; where it cannot be proved deep enough, the CPU
+        decides."""
         errors, mean_dots = self.vector_errors(vectors), self.mean_dots(vectors)
         candidates, proved = self.propose(product, errors, mean_dots)
         vector_kernel.rank(candidates, vectors, mean_dots, self.embedding.rows, self.inverse_norm, ids, scores)
@@ -126,7 +127,7 @@ class Projector:
     def propose(
         self, product: torch.Tensor, errors: Float32, mean_dots: Float64
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-        """Candidates (n, 2, 2, depth), and for which vectors they surely hold the lists."""
+        """Return candidates (n, 2, 2, depth), and for which vectors they surely hold the lists."""
         device, (n, d_vocab) = product.device, product.shape
         depth = min(self.k + MARGIN, d_vocab)
         error = torch.from_numpy(errors).to(device)[:, None]
@@ -144,12 +145,12 @@ class Projector:
         return candidates.cpu().numpy(), proved.cpu().numpy()
 
     def vector_errors(self, vectors: Float32) -> Float32:
-        """(n, d_model) -> (n,): times a token's slack, how far a score of the float32 product may be off."""
+        """Return (n,) for V (n, d_model): times a token's slack, how far a score of the float32 product may be off."""
         norms = np.linalg.norm(vectors.astype(np.float64), axis=1)
         if not np.isfinite(norms).all() or norms.max(initial=0) * (self.slack[0].max() + 1) > LARGEST:
             raise BadWeights("weights so large that scores overflow float32: no list can be made from them")
         return np.asarray(self._gamma * norms + self._underflow, np.float32)
 
     def mean_dots(self, vectors: Float32) -> NDArray[np.float64]:
-        """v · mean in float64, each vector by itself so that the result does not depend on the block."""
+        """Return v · mean in float64, each vector by itself so that the result does not depend on the block."""
         return np.asarray(np.einsum("nd,d->n", vectors.astype(np.float64), self.embedding.mean))

@@ -10,8 +10,9 @@ LOCAL = "local"  # the address of a cluster of this machine alone, which ends wi
 
 
 def keep_others_out() -> None:
-    """For a cluster of this machine alone, which Ray lets listen at all addresses and run whatever it is sent: only who
-    has the token of this process may send. Where Ray is imported already it is too late, and its user has decided."""
+    """Protect a cluster of this machine alone, which Ray lets listen at all addresses and run whatever it is sent: only
+    programs that have the token of this process may send. If Ray is imported already it is too late, and the program
+    that imported it has decided."""
     if "ray" not in sys.modules and "RAY_AUTH_MODE" not in os.environ:
         os.environ["RAY_AUTH_MODE"] = "token"
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)

@@ -22,10 +22,12 @@ TRIES = 3  # of Ray Client, whose server dies or hangs now and then as it starts
 
 @contextmanager
 def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
-    """To `local`, `auto`, HOST:PORT or ray://HOST:PORT, until the end of the block; a connection that is there is used.
+    """Connect to `local`, `auto`, HOST:PORT or ray://HOST:PORT until the end of the block; a connection that is there
+    is used.
 
-    `option` is what the user gave the address to, for messages; `of_our_own` is for `ray.init` of a cluster of this
-    machine alone. Ray's messages stay in its log files: what matters of them comes back as errors."""
+    `option` is the option that the user gave the address to, for messages; `of_our_own` is for `ray.init` of a cluster
+    of this machine alone. Ray's messages stay in its log files: what matters of them comes back as errors.
+    """
     if ray.is_initialized():
         yield
         return
@@ -45,7 +47,7 @@ def connected(option: str, address: str, **of_our_own: Any) -> Iterator[None]:
 
 
 def _connect(address: str, options: dict[str, Any]) -> None:
-    """Ray Client is tried again where its server could not start a process for us: Ray issue 63202."""
+    """Connect; try Ray Client again where its server could not start a process for us (Ray issue 63202)."""
     for tries_left in reversed(range(TRIES)):
         try:
             ray.init(address, log_to_driver=False, logging_level=logging.ERROR, **options)
@@ -56,7 +58,7 @@ def _connect(address: str, options: dict[str, Any]) -> None:
 
 
 def _check_that_somebody_listens(address: str) -> None:
-    """OSError if nobody does: Ray itself would try for minutes."""
+    """Raise OSError if nothing listens there: Ray itself would try for minutes."""
     named = _address_of_auto() if address == "auto" else address
     host, _, port = named.removeprefix("ray://").rpartition(":")
     if host and port.isdecimal():
@@ -64,15 +66,17 @@ def _check_that_somebody_listens(address: str) -> None:
 
 
 def _address_of_auto() -> str:
-    """Where Ray will look for a cluster, as `ray.init` documents it: RAY_ADDRESS, else the file that `ray start`
-    writes. Empty if there is neither: then Ray looks through the processes of this machine, which takes no time."""
+    """Return where Ray will look for a cluster, as `ray.init` documents it: RAY_ADDRESS, else the file that `ray start`
+    writes. Return an empty text if there is neither: then Ray looks through the processes of this machine, which takes
+    no time."""
     with suppress(OSError):
         return os.environ.get("RAY_ADDRESS") or _current_cluster_file().read_text().strip()
     return ""
 
 
 def _current_cluster_file() -> Path:
-    """It stays where a cluster is killed, and names an address at which nobody listens then."""
+    """Return the file that names the current cluster. It stays when a cluster is killed, and then names an address at
+    which nothing listens."""
     folder = os.environ.get("RAY_TMPDIR") or (os.environ.get("TMPDIR") if sys.platform == "linux" else None) or "/tmp"
     return Path(folder, "ray", "ray_current_cluster")
 

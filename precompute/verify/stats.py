@@ -6,7 +6,7 @@ from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.verify.brute_force import BruteForce, Ids
 
 ERROR = 1e-4  # of a moment, beside its size: the build multiplies in float32
-CONSTANT = 1e-6  # as FORMAT.md defines it
+CONSTANT, LEAST = 1e-6, 1e-37  # as FORMAT.md defines them
 DOUBT = 0.5  # relative: a spread so near to CONSTANT may count as either
 
 
@@ -14,14 +14,17 @@ def stats_fault(index: Index, layer: int, brute: BruteForce, kind: str, numbers:
     """Return what is wrong with the moments of these vectors."""
     file, vectors = index.part("stats", layer), brute.vectors(layer, kind, numbers)
     moments, z = file.array(f"{kind}.moments")[numbers], file.array(f"{kind}.z")[numbers]
-    centred = brute.embedding(kind, "dot") - brute.embedding(kind, "dot").mean(axis=0)
-    spreads = {"dot": np.sqrt((centred**2).sum(axis=1).mean()), "cosine": 1.0}
+    W = brute.embedding(kind, "dot")
+    lengths, centred = (np.linalg.norm(rows, axis=1) for rows in (W, W - W.mean(axis=0)))
+    has_direction = brute.embedding(kind, "cosine").any(axis=1)
+    shares = np.divide(lengths, centred, out=np.zeros_like(lengths), where=has_direction)
+    sizes = {"dot": np.sqrt((lengths**2).mean()), "cosine": np.sqrt((shares**2).mean())}
     for lens_at, lens in enumerate(index.stored.lenses):
         scores = vectors @ brute.embedding(kind, lens).T  # (len(numbers), d_vocab)
         for at, number in enumerate(numbers.tolist()):
             mean, sd = scores[at].mean(), scores[at].std()
-            constant = CONSTANT * spreads[lens] * np.linalg.norm(vectors[at])
-            size = np.abs(scores[at]).max()
+            constant = CONSTANT * sizes[lens] * np.linalg.norm(vectors[at]) + LEAST
+            size = np.abs(scores[at]).max() + LEAST
             stored = moments[at, lens_at], z[at, lens_at]
             if sd <= constant * (1 + DOUBT):
                 right = abs(stored[0][0] - mean) <= ERROR * size and np.isnan([*stored[0][2:], *stored[1]]).all()

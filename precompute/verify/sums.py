@@ -15,7 +15,7 @@ def check_sums(index: Index) -> Iterator[Result]:
     """Compare every file of the index with the manifest, also those of parts that are not known here."""
     manifest = index.manifest
     for piece, entry in manifest.entries().items():
-        fault: LexiscopeError | None = index.faults.get(piece.layer) if piece.part == "lists" else None
+        fault: LexiscopeError | None = index.faults.get(piece.layer or 0) if piece.part == "lists" else None
         try:
             if piece.is_known(entry.file) and not fault:
                 check_piece(index.folder / entry.file, manifest, piece)

@@ -55,12 +55,12 @@ class Checkpoint:
         return frozenset(self.files)
 
     def tensor_shape(self, name: str) -> tuple[int, ...]:
-        """The shape of a tensor, from the file's header: nothing is read."""
+        """Return the shape of a tensor from the file's header, without reading the tensor."""
         with _opened(self._file(name)) as file:
             return tuple(file.get_slice(name).get_shape())
 
     def tensor(self, name: str) -> torch.Tensor:
-        """One tensor as float32 on the CPU, read now and not kept."""
+        """Read one tensor as float32 on the CPU; it is not kept."""
         path, stored = self._file(name), self.stored_tensor(name)
         if stored.dtype not in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
             raise BadWeights(
@@ -77,7 +77,7 @@ class Checkpoint:
         return tensor
 
     def stored_tensor(self, name: str) -> torch.Tensor:
-        """The same as it is stored, unchecked."""
+        """Read one tensor as it is stored, unchecked."""
         path = self._file(name)
         with _opened(path) as file:
             try:
@@ -87,7 +87,7 @@ class Checkpoint:
         return stored
 
     def weights_hash(self) -> str:
-        """sha256 over the names and contents of the weight files, in the order of their names."""
+        """Return the sha256 over the names and contents of the weight files, in the order of their names."""
         total = hashlib.sha256()
         for path in sorted(set(self.files.values())):
             with path.open("rb") as file:
@@ -96,7 +96,8 @@ class Checkpoint:
         return total.hexdigest()
 
     def tokenizer_file(self) -> Path:
-        """The tokenizer.json; made from vocab.json and merges.txt, or from vocab.txt, where only these exist."""
+        """Return the tokenizer.json; it is made from vocab.json and merges.txt, or from vocab.txt, where only these
+        exist."""
         return find_tokenizer(self.folder, self.cache)
 
     def _file(self, name: str) -> Path:
@@ -110,9 +111,9 @@ class Checkpoint:
 
 
 def safe_name(text: str) -> str:
-    """A model name that is safe in a URL and as a folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 96 characters.
+    """Return a model name that is safe in a URL and as a folder: [A-Za-z0-9][A-Za-z0-9._-]*, at most 96 characters.
 
-    Never `demo`, which stands for another model.
+    It is never `demo`, which stands for another model.
     """
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text)
     name = re.sub(r"^[^A-Za-z0-9]+", "", name)[:96].rstrip("-.") or "model"
@@ -147,7 +148,8 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def weight_files(folder: Path) -> list[str]:
-    """The names of the safetensors files that a folder's index lists, or of the single one; they need not exist yet."""
+    """Return the names of the safetensors files that a folder's index lists, or of the single one; they need not exist
+    yet."""
     index = folder / INDEX_FILE
     if (folder / SINGLE_FILE).exists() or not index.is_file():
         return [SINGLE_FILE]
@@ -176,7 +178,7 @@ def _tensor_files(folder: Path) -> dict[str, Path]:
 
 
 def no_safetensors(where: str, names: list[str]) -> str:
-    """The error for a folder or Hub model that has these files but no model.safetensors."""
+    """Return the error for a folder or Hub model that has these files but no model.safetensors."""
     pickled = sorted(name for name in names if any(Path(name).match(pattern) for pattern in _PICKLES))
     others = sorted(name for name in names if name.endswith((".safetensors", ".gguf")))
     instead = (

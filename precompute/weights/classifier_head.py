@@ -28,7 +28,7 @@ class ClassifierHead:
 
 
 def read_head(parameters: Parameters) -> ClassifierHead | None:
-    """The head of a model, or of a difference; None where there is none."""
+    """Read the head of a model, or of a difference; None where there is none."""
     if not isinstance(parameters, Difference):
         return _read_head(parameters)
     tuned, base = _read_head(parameters.tuned), _read_head(parameters.base)
@@ -56,7 +56,7 @@ def _read_head(model: Model) -> ClassifierHead | None:
 
 
 def _labels(checkpoint: Checkpoint, count: int) -> tuple[str, ...]:
-    """Names by config.json's id2label, else LABEL_0 and so on, as `transformers` calls them."""
+    """Return names by config.json's id2label, else LABEL_0 and so on, as `transformers` calls them."""
     stated = checkpoint.config.get("id2label")
     names = stated if isinstance(stated, dict) else {}
     return tuple(str(names.get(str(number), f"LABEL_{number}"))[:LONGEST_LABEL] for number in range(count))

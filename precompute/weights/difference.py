@@ -37,10 +37,12 @@ ROWS_AT_ONCE = 4096  # of an embedding
 
 
 class Difference:
-    """What a build and a check use of a `Model`, of tuned - base. Biases and norms are left out, as everywhere."""
+    """The parts of a `Model` that a build and a check use, for tuned - base. Biases and norms are left out, as
+    everywhere."""
 
     def __init__(self, tuned: Model, base: Model, name: str | None = None, check: bool = True) -> None:
-        """`check` is off where a cluster's machine opens what was checked by the one that started the build."""
+        """Take two models. `check` is off where a cluster's machine opens what was checked by the one that started the
+        build."""
         self.tuned, self.base = tuned, base
         self.shape: Shape = base.shape
         # where the tuned model came from, under the name of the difference
@@ -63,17 +65,17 @@ class Difference:
         return self.base.W_U  # (d_vocab, d_model)
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """tuned - base, (shape.count(kind), d_model); directions are those of the matrices M_tuned - M_base."""
+        """Return tuned - base, (shape.count(kind), d_model); directions are those of the matrices M_tuned - M_base."""
         if kind in DIRECTION_KINDS:
             return self._directions.vectors(layer, kind)
         return self.tuned.vectors(layer, kind) - self.base.vectors(layer, kind)
 
     def directions(self, layer: int, matrix: str) -> Directions:
-        """The singular directions of the heads' matrices, and their singular values."""
+        """Return the singular directions of the heads' matrices, and their singular values."""
         return self._directions.of(layer, matrix)
 
     def lacks_directions(self, layer: int, kind: str) -> bool:
-        """Whether asking for vectors of this kind means to make directions first."""
+        """Return True if asking for vectors of this kind means to make directions first."""
         return kind in DIRECTION_KINDS and self._directions.lacks(layer, kind)
 
     @cached_property
@@ -81,20 +83,21 @@ class Difference:
         return KeptDirections(self)
 
     def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
-        """(d_model, up to 2 d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
+        """Return left and right, (d_model, up to 2 d_head) each, float64, head after head: a head's matrix is left
+        rightᵀ."""
         of_both = zip(*(model.head_factors(layer, matrix) for model in (self.tuned, self.base)), strict=True)
         for tuned, base in of_both:
             left, right = subtracted((tuned[0].numpy(), tuned[1].numpy()), (base[0].numpy(), base[1].numpy()))
             yield torch.from_numpy(left), torch.from_numpy(right)
 
     def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
-        """A head's matrix is left[h] @ right[h] = M_tuned - M_base: (n_heads, d_model, 2 d_head) and
-        (n_heads, 2 d_head, d_model)."""
+        """Return left and right of a head's matrix left[h] @ right[h] = M_tuned - M_base: (n_heads, d_model, 2 d_head)
+        and (n_heads, 2 d_head, d_model)."""
         (left, right), (base_left, base_right) = (model.factors(layer, matrix) for model in (self.tuned, self.base))
         return torch.cat([left, -base_left], dim=2), torch.cat([right, base_right], dim=1)
 
     def is_unchanged(self, layer: int) -> bool:
-        """Whether every vector of a layer is the base's, to the bit."""
+        """Return True if every vector of a layer is the base's, to the bit."""
         return all(
             torch.equal(self.tuned.vectors(layer, kind), self.base.vectors(layer, kind))
             for kind in self.shape.weight_kinds
@@ -102,7 +105,8 @@ class Difference:
 
     @cached_property
     def embedding_changes(self) -> EmbeddingChange:
-        """|tuned - base| / |base| of W_E, and of W_U where the base has one of its own, over the base's tokens."""
+        """Return |tuned - base| / |base| of W_E, and of W_U where the base has one of its own, over the base's
+        tokens."""
         tuned = copy(self.tuned)  # whose embedding is not kept in memory
         changes: EmbeddingChange = {"W_E": _relative_change(tuned.W_E, self.base.W_E)}
         if not self.shape.tied and not tuned.lacks_unembedding:
@@ -114,7 +118,7 @@ Parameters: TypeAlias = Model | Difference  # what lists can be made of
 
 
 def subtracted(tuned: tuple[Floats, Floats], base: tuple[Floats, Floats]) -> tuple[Float64, Float64]:
-    """Factors of the tuned matrix minus the base's.
+    """Return the factors of the tuned matrix minus the base's.
 
     L R - L₀ R₀ = (L - L₀) R + L₀ (R - R₀): twice as many columns, and no small difference of large products, which
     float32 could not tell from 0. Columns that add nothing are left out, so that of an unchanged head one of zeros is
@@ -160,7 +164,8 @@ def _check_shapes(tuned: Model, base: Model) -> None:
 
 
 def _check_tokens(tuned: Model, base: Model) -> None:
-    """The base's tokens must be the tuned model's; rows that have no token in the base may have one in the other."""
+    """Check that the base's tokens are the tuned model's; rows that have no token in the base may have one in the
+    other."""
     ours, theirs = (token_bytes(model.tokenizer_file(), model.shape.d_vocab) for model in (tuned, base))
     n_tokens = max((token for token, raw in enumerate(theirs, 1) if raw), default=0)
     different = [token for token in range(n_tokens) if ours[token] != theirs[token]]

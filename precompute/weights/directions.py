@@ -33,7 +33,7 @@ KEPT_BYTES = 1 << 29
 
 @dataclass(frozen=True)
 class Directions:
-    """Of all heads of a layer, head after head, by falling σ."""
+    """The directions of all heads of a layer, head after head, by falling σ."""
 
     left: Tensor  # (n_heads * d_head, d_model) float32, of length one or 0: `vo_in`, or `qk_query`
     right: Tensor  # the same: `vo_out`, or `qk_key`
@@ -45,7 +45,7 @@ class Directions:
 
 
 class WithHeads(Protocol):
-    """What directions are made from: a model, or a difference of two."""
+    """A model, or a difference of two, from which directions are made."""
 
     @property
     def shape(self) -> Shape: ...
@@ -65,7 +65,7 @@ class KeptDirections:
         self._lock = Lock()
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """(n_heads * d_head, d_model)"""
+        """Return the directions as vectors, (n_heads * d_head, d_model)."""
         matrix = _matrix_of(kind)
         found = self.of(layer, matrix)
         return found.left if kind == DIRECTIONS[matrix][0] else found.right
@@ -82,7 +82,7 @@ class KeptDirections:
             return self._kept[layer, matrix]
 
     def lacks(self, layer: int, kind: str) -> bool:
-        """Whether asking for vectors of this kind would mean to make them."""
+        """Return True if asking for vectors of this kind would mean to make them."""
         return (layer, _matrix_of(kind)) not in self._kept
 
 
@@ -91,7 +91,8 @@ def _matrix_of(kind: str) -> str:
 
 
 def find_directions(heads: Iterable[Factors], W: Tensor, d_head: int) -> Directions:
-    """W (d_vocab, d_model) is what `out` is compared with; vectors are given on its device."""
+    """Find the directions of all heads. W (d_vocab, d_model) is what `out` is compared with; vectors are given on its
+    device."""
     with torch.no_grad(), _one_thread():
         found = [_of_head(*factors, d_head) for factors in heads]
         left, right, singular = (torch.cat(parts).float() for parts in zip(*found, strict=True))
@@ -102,7 +103,7 @@ def find_directions(heads: Iterable[Factors], W: Tensor, d_head: int) -> Directi
 
 
 def _of_head(left: Tensor, right: Tensor, d_head: int) -> tuple[Tensor, Tensor, Tensor]:
-    """(d_head, d_model) twice and (d_head,), float64, with any signs; left and right are (d_model, d)."""
+    """Return in and out (d_head, d_model) and σ (d_head,), float64, with any signs; left and right are (d_model, d)."""
     (Q_left, T_left), (Q_right, T_right) = torch.linalg.qr(left), torch.linalg.qr(right)
     U, sigma, Vh = torch.linalg.svd(T_left @ T_right.T)
     rounding = 16 * len(sigma) * FLOAT64_ROUNDING * float(T_left.norm() * T_right.norm())
@@ -115,7 +116,7 @@ def _of_head(left: Tensor, right: Tensor, d_head: int) -> tuple[Tensor, Tensor, 
 
 
 def _signs(V: Tensor, W: Tensor) -> Tensor:
-    """(n,) of 1 and -1: times these, the largest in size of each row of V Wᵀ is positive."""
+    """Return (n,) of 1 and -1: times these, the entry of each row of V Wᵀ that is largest in size is positive."""
     size = max(1, SCORES_AT_ONCE // max(1, len(V)))
     extremes = [torch.aminmax(V @ W[start : start + size].T, dim=1) for start in range(0, len(W), size)]
     largest = torch.stack([each.max for each in extremes]).amax(dim=0)

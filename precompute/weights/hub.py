@@ -22,7 +22,8 @@ _SMALL = ["config.json", INDEX_FILE, *TOKENIZER_FILES]
 
 
 def download(repo_id: str, revision: str | None, accept: Callable[[dict[str, Any]], object]) -> tuple[Path, str]:
-    """The snapshot folder and its commit hash; `accept(config)` may refuse the model before the weights are fetched."""
+    """Return the snapshot folder and its commit hash; `accept(config)` may refuse the model before the weights are
+    fetched."""
     folder = _cached(repo_id, revision) or _fetch(repo_id, revision, _SMALL)
     commit = folder.name
     if not (folder / "config.json").is_file():
@@ -41,7 +42,8 @@ def download(repo_id: str, revision: str | None, accept: Callable[[dict[str, Any
 
 
 def _cached(repo_id: str, revision: str | None) -> Path | None:
-    """The snapshot of a commit hash, which cannot change, if its small files are here: no need to ask the Hub."""
+    """Return the snapshot of a commit hash, which cannot change, if its small files are here: no need to ask the
+    Hub."""
     if not _is_commit(revision):
         return None
     folder = _snapshot(repo_id, str(revision))
@@ -108,7 +110,7 @@ def _no_config(repo_id: str, commit: str) -> NoReturn:
 
 
 def _listing(repo_id: str, commit: str) -> list[str]:
-    """The names of a commit's files, as kept by the download; empty if the cache was filled by another tool."""
+    """Return the names of a commit's files, as kept by the download; empty if the cache was filled by another tool."""
     try:
         return [file.path for file in huggingface_hub.get_cached_repo_tree(repo_id, revision=commit)]
     except huggingface_hub.errors.CachedRepoTreeNotFoundError:

@@ -48,8 +48,8 @@ class HubTrouble:
 
 @contextmanager
 def explain_hub_errors(folder: Path, explain: Callable[[HubTrouble], LexiscopeError]) -> Iterator[None]:
-    """Raises what `explain` makes of the trouble that the client has. `folder` is where it writes, for who has no room
-    left there. An error that is nobody's but the programmer's stays as it is."""
+    """Raise what `explain` makes of an error of the Hub's client. The client writes into `folder`, which is named if
+    the disk is full. An error of the program itself stays as it is."""
     try:
         yield
     except LexiscopeError:
@@ -77,7 +77,7 @@ def _trouble(error: Exception) -> HubTrouble | None:
 
 
 def _kind(error: BaseException, status: int | None) -> Trouble | None:
-    """Of an error that says by itself what is wrong."""
+    """Return the kind of an error that says by itself what is wrong."""
     match error:
         case HFValidationError():
             return Trouble.NO_ID

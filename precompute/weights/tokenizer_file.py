@@ -22,7 +22,8 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def find_tokenizer(folder: Path, cache: Path | None) -> Path:
-    """The folder's tokenizer.json, or one derived from its parts and kept in `cache` (else for this process only)."""
+    """Return the folder's tokenizer.json, or one derived from its parts and kept in `cache` (else for this process
+    only)."""
     tokenizer = folder / "tokenizer.json"
     if tokenizer.is_file():
         _read_object(tokenizer, "model")
@@ -46,7 +47,8 @@ def find_tokenizer(folder: Path, cache: Path | None) -> Path:
 
 
 def _write_tokenizer(folder: Path, target: Path) -> None:
-    """By the class that the checkpoint's settings name, one of the library's own: no code of the checkpoint runs."""
+    """Write it by the class that the checkpoint's settings name, one of the library's own: no code of the checkpoint
+    runs."""
     settings = {name: _read_object(folder / name) for name in _SETTINGS if (folder / name).is_file()}
     files = [name for names in VOCABULARIES for name in names if (folder / name).is_file()]
     if "vocab.json" in files:

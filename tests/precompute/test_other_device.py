@@ -19,7 +19,6 @@ from lexiscope.precompute.live.wire.asks import (
     StatesReadingAsk,
     ThroughHeadsAsk,
 )
-from lexiscope.precompute.live.wire.fields import Wire
 from lexiscope.precompute.live.wire.grammar import Term, Word, WordPair
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import contents, quick_build
@@ -96,9 +95,10 @@ def assert_same(found: Any, expected: Any) -> None:
     elif isinstance(expected, list | tuple):
         for one, other in zip(found, expected, strict=True):
             assert_same(one, other)
-    elif isinstance(expected, Wire):
-        for name in type(expected).model_fields:
-            assert_same(getattr(found, name), getattr(expected, name))
+    elif isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for name in expected:
+            assert_same(found[name], expected[name])
     else:
         assert found == expected
 

@@ -5,6 +5,7 @@ import contextlib
 import io
 import multiprocessing
 import os
+import re
 import resource
 import shutil
 import signal
@@ -17,6 +18,7 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 import lexiscope.app.commands.cli
@@ -100,12 +102,20 @@ class Child:
     def output(self) -> str:
         return self.log.read_text()
 
-    def wait_for(self, text: str, seconds: float = 180) -> None:
+    def wait_until_paused(self, seconds: float = 180) -> None:
+        """Wait until the command has said `pause_at`; it does nothing more then until it gets a signal."""
         deadline = time.monotonic() + seconds
-        while text not in self.output():
+        while not re.search(r"^State:\s+T", Path(f"/proc/{self.pid}/status").read_text(), re.MULTILINE):
             assert self.process.is_alive(), self.output()
             assert time.monotonic() < deadline, self.output()
             time.sleep(0.01)
+
+    def send(self, number: int) -> None:
+        """Send a signal to the command where it pauses, which goes on with it."""
+        self.wait_until_paused()
+        os.kill(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):  # SIGKILL needs no SIGCONT
+            os.kill(self.pid, signal.SIGCONT)
 
     def ended(self, seconds: float = 180) -> int:
         self.process.join(seconds)
@@ -129,10 +139,13 @@ def command(
     limit: int | None = None,
     fatal: bool = False,
     environment: Mapping[str, str] | None = None,
+    pause_at: str | None = None,
 ) -> Iterator[Child]:
-    """`lexiscope WORDS` in a child; with a limit on the size of files, which may be fatal in the middle of a write."""
+    """Run `lexiscope WORDS` in a child; with a limit on the size of files, which may be fatal in the middle of a write.
+    The child pauses when it has said `pause_at`, so that a signal meets it there however fast the machine is."""
     log.write_text("")
-    process = forks().Process(target=_run, args=(log, [str(word) for word in words], limit, fatal, environment or {}))
+    arguments = (log, [str(word) for word in words], limit, fatal, environment or {}, pause_at)
+    process = forks().Process(target=_run, args=arguments)
     process.start()
     try:
         yield Child(process, log)
@@ -141,8 +154,17 @@ def command(
         process.join()
 
 
-def _run(log: Path, words: list[str], limit: int | None, fatal: bool, environment: Mapping[str, str]) -> None:
+def _run(
+    log: Path,
+    words: list[str],
+    limit: int | None,
+    fatal: bool,
+    environment: Mapping[str, str],
+    pause_at: str | None,
+) -> None:
     os.environ.update(environment)
+    if pause_at:
+        _pause_when_said(pause_at, log)
     output = os.open(log, os.O_WRONLY | os.O_APPEND)
     for descriptor in (1, 2):
         os.dup2(output, descriptor)
@@ -151,3 +173,16 @@ def _run(log: Path, words: list[str], limit: int | None, fatal: bool, environmen
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL if fatal else signal.SIG_IGN)
     sys.exit(lexiscope.app.commands.cli.main(words))
+
+
+def _pause_when_said(text: str, log: Path) -> None:
+    print_as_ever, paused = Console.print, False
+
+    def print_and_pause(console: Console, *objects: Any, **options: Any) -> None:
+        nonlocal paused
+        print_as_ever(console, *objects, **options)
+        if not paused and text in log.read_text():
+            paused = True
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    pytest.MonkeyPatch().setattr(Console, "print", print_and_pause)

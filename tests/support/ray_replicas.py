@@ -15,6 +15,7 @@ import pytest
 
 from lexiscope.app.commands import ray_worker
 from lexiscope.app.commands.cli import main
+from lexiscope.precompute import ray_cluster
 from tests.support.site import GPT2
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ OPTIONS = {
 
 
 def run(data: str, folder: str) -> int:
-    keep_others_out = ray_worker.keep_others_out
+    keep_others_out = ray_cluster.keep_others_out
 
     def keep_others_out_and_hold_replicas() -> None:
         keep_others_out()  # before Ray is imported

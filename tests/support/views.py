@@ -1,13 +1,20 @@
 """Views of pages, made from an index as the site makes them."""
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import pytest
 
 from lexiscope.app.library.library import Library
+from lexiscope.app.pages.find import page_at
 from lexiscope.app.pages.head import HeadView
-from lexiscope.app.pages.page import ModelSite, find_pages
+from lexiscope.app.pages.layer import LayerView
+from lexiscope.app.pages.model import ModelView
+from lexiscope.app.pages.page import ModelSite, Moved, find_pages
 from lexiscope.app.pages.pairs import PairsView
 from lexiscope.app.pages.parameter import DirectionView, NeuronView, SubheadView
+from lexiscope.app.pages.search import SearchView
 from lexiscope.app.pages.token import TokenView
 from lexiscope.precompute.index.index import Index
 
@@ -16,15 +23,12 @@ def make_view(
     index: Index,
     name: str,
     numbers: dict[str, Any],
-    hide_hubs: bool = False,
-    rows: int | Literal["all"] | None = None,
-    answers: Sequence[Any] = (),
+    of_site: Mapping[str, Any] = MappingProxyType({}),
     **arguments: Any,
 ) -> Any:
-    """`answers` are those of a worker."""
+    """`of_site` are fields of the ModelSite that the page's function is given."""
     page = find_pages()[name]
-    library = Library(index.folder.parent)
-    site = ModelSite(index=index, library=library, hide_hubs=hide_hubs, rows=rows, answers=answers)
+    site = ModelSite(**{"index": index, "library": Library(index.folder.parent), **of_site})
     return page.view_of(site, page.at.model_validate(numbers), arguments)
 
 
@@ -64,7 +68,7 @@ def head_view(
     index: Index, layer: int, head: int, lens: str = "dot", preset: str = "all", hide_hubs: bool = False
 ) -> HeadView:
     view: HeadView = make_view(
-        index, "head", {"layer": layer, "head": head}, hide_hubs=hide_hubs, lens=lens, preset=preset
+        index, "head", {"layer": layer, "head": head}, {"hide_hubs": hide_hubs}, lens=lens, preset=preset
     )
     return view
 
@@ -80,6 +84,55 @@ def token_view(
 ) -> TokenView:
     """Without a size, all that is listed is on one page."""
     view: TokenView = make_view(
-        index, "token", {"token": token}, rows=size or "all", lens=lens, preset=preset, kind=kind, page=page
+        index, "token", {"token": token}, {"rows": size or "all"}, lens=lens, preset=preset, kind=kind, page=page
     )
     return view
+
+
+def layer_view(
+    index: Index,
+    layer: int,
+    lens: str = "dot",
+    sort: str = "neuron",
+    token: int | None = None,
+    page: int = 1,
+    size: int | None = 50,
+) -> LayerView:
+    """Without a size, all neurons are on one page."""
+    view: LayerView = make_view(
+        index, "layer", {"layer": layer}, {"rows": size or "all"}, lens=lens, sort=sort, token=token, page=page
+    )
+    return view
+
+
+def search_view(
+    index: Index,
+    q: str,
+    lens: str = "dot",
+    kind: str | None = None,
+    page: int = 1,
+    size: int | None = 50,
+    live: bool = False,
+    **of_site: Any,
+) -> SearchView:
+    """Without a size, all matches and pairs are on one page. `live`: a worker answers for the model."""
+    of_site = {"rows": size or "all", "serves": lambda _: live, **of_site}
+    view: SearchView = make_view(index, "search", {}, of_site, q=q, lens=lens, kind=kind, page=page)
+    return view
+
+
+def suggest_view(index: Index, q: str) -> SearchView:
+    return search_view(index, q, part="suggestions")
+
+
+def model_view(index: Index, lens: str = "dot", preset: str = "all") -> ModelView:
+    view: ModelView = make_view(index, "model", {}, lens=lens, preset=preset)
+    return view
+
+
+def random_neuron(index: Index) -> tuple[int, int]:
+    """Where the page of a random neuron leads to."""
+    with pytest.raises(Moved) as moved:
+        make_view(index, "random", {})
+    at = page_at(moved.value.address)[1]
+    return int(at["layer"]), int(at["neuron"])

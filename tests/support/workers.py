@@ -26,6 +26,7 @@ from lexiscope.precompute.live.engine import Engine
 from lexiscope.precompute.live.wire.answers import PromptAnswer
 from lexiscope.precompute.live.wire.asks import ASKS, PromptAsk
 from lexiscope.precompute.live.wire.errors import Cancelled
+from lexiscope.precompute.live.wire.fields import adapter
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 
 SEEDS = {"words": [{"word": "dog"}, {"word": "lion"}], "kind": ["ff_value"], "k": 5}
@@ -88,7 +89,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
         async def lines() -> AsyncIterator[str]:
             yield f"{type(first).__name__}\n"
             async for item in stream:
-                yield f"{type(item).__name__}\n"
+                yield f"{(PromptAnswer if isinstance(item, dict) else type(item)).__name__}\n"
 
         return StreamingResponse(lines())
 
@@ -97,7 +98,7 @@ def asking_site(data: Path, **settings: Any) -> tuple[ASGIApp, State]:
         kind = next(ask for ask in ASKS if ask.path == f"/{path}")
         ask = kind.model_validate_json(await request.body())
         answer = await live.ask(model, ask, request)
-        return Response(answer.model_dump_json(), media_type="application/json")
+        return Response(adapter(ask.answer).dump_json(answer), media_type="application/json")
 
     return with_middleware(app), app.state
 

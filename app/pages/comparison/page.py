@@ -22,7 +22,7 @@ from lexiscope.app.pages.comparison.sentence import (
     sentence_of,
     sentence_table,
 )
-from lexiscope.app.pages.comparison.stitching import stitching_table
+from lexiscope.app.pages.comparison.stitching import run_table, stitching_table
 from lexiscope.app.pages.comparison.strongest import MatchedVectors, strongest_matches, strongest_table
 from lexiscope.app.pages.page import Address, Arguments, Moved, Page, TwoModelsSite
 from lexiscope.app.views.difference import Minus, public_minus
@@ -135,6 +135,9 @@ class ComparisonView(View):
         """The maps of all kinds, as a figure."""
         return figure(self.kinds, *(side.n_layers for side in self.models))
 
+    def run_table(self, run: dict[str, Any]) -> Table:
+        return run_table(self.a, self.b, run)
+
     def sources(self) -> str:
         return f"weights {' and '.join(side.weights_sha256[:12] for side in self.models)}, comparison {self.build}"
 
@@ -161,7 +164,8 @@ def comparison(site: TwoModelsSite, at: ComparisonAt, ask: ComparisonArguments) 
     takes_sentence = _are_live(site) and view.stitches and all(side.words for side in view.models)
     view = replace(view, takes_sentence=takes_sentence, sentence_trouble=site.error)
     if site.answers:
-        view = replace(view, sentence=sentence_of(*compared_indexes(site.library, found), ask.text, *site.answers))
+        a, b = compared_indexes(site.library, found)
+        view = replace(view, sentence=sentence_of(a, b, ask.text, *site.answers))
     if site.format not in ("html", "json"):
         _check_has_data(view)
     return view

@@ -5,6 +5,7 @@ from typing import Any
 
 from lexiscope.app.formats.csv_format import defused
 from lexiscope.app.formats.table import Column, Table
+from lexiscope.app.html.numbers import percent
 
 STITCHING_COLUMNS = (
     Column("texts", get=lambda row: defused(row["texts"])),
@@ -20,6 +21,21 @@ STITCHING_COLUMNS = (
 
 def stitching_table(a: str, b: str, runs: Sequence[dict[str, Any]]) -> Table:
     return Table(f"{a} stitched to {b}", STITCHING_COLUMNS, [row for run in runs for row in _measured(run)])
+
+
+def run_table(a: str, b: str, run: dict[str, Any]) -> Table:
+    """One run for a page: a row for each state that B was given, with its control if there is one."""
+    columns = [Column("state", "address", heading=f"state of {a}"), _share("accuracy"), Column("loss", "number")]
+    if run["identity"]:
+        columns.append(_share("accuracy_without", "without the kernel"))
+        columns.append(Column("loss_without", "number", heading="its loss"))
+    names = {"embedding": "embedding", "own": f"{b} by itself", "chance": "chance"}
+    rows = [{**row, "state": names.get(row["state"], f"after {row['state']}")} for row in _measured(run)]
+    return Table("", tuple(columns), rows)
+
+
+def _share(name: str, heading: str = "") -> Column:
+    return Column(name, get=lambda row: "–" if row[name] is None else percent(row[name]), heading=heading, css="n")
 
 
 def _measured(run: dict[str, Any]) -> Iterator[dict[str, Any]]:

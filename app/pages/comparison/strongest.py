@@ -16,9 +16,9 @@ from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import weights_of
 from lexiscope.app.views.matched_vectors import FIRST as FIRST_WORDS
 from lexiscope.app.views.matched_vectors import MatchedVector, WordsOf, agreeing_end
-from lexiscope.app.views.parse_address import matched_name
 from lexiscope.app.views.readable import FreshWords, readable
 from lexiscope.precompute.index.comparison import Comparison, MatchedPair
+from lexiscope.precompute.index.parameter_names import matched_name
 
 SHOWN, SHOWN_ALONE = 6, 24  # pairs of a kind, among all kinds and by itself
 LOOKED_AT = 600  # pairs

@@ -2,9 +2,9 @@
 stand for what chance gives, or for another way to draw samples."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.html.line_chart import Colour, Level, Line, LineChart, Mark
 from lexiscope.app.html.numbers import percent, thousands
 from lexiscope.precompute.index.lab_record import CoveragePart, InversePart, KeepK, SimilarityPart
@@ -107,17 +107,9 @@ def coverage_charts(coverage: CoveragePart, target: Target) -> list[LineChart]:
     return charts
 
 
-@dataclass(frozen=True)
-class ChartNumbers:
-    """One number of every line of some charts, as text: a row for each chart, "" where it has no such line."""
-
-    caption: str
-    lines: list[str]
-    rows: list[tuple[str, list[str]]]
-
-
-def numbers_beside(charts: Sequence[LineChart]) -> ChartNumbers:
-    """Take the mean of every line over its layers; along k, its value at the paper's k, or at the last one."""
+def numbers_beside(charts: Sequence[LineChart]) -> Table:
+    """Make a table of one number of every line of some charts, as text: the mean over its layers; along k, its value at
+    the paper's k, or at the last one."""
     lines: dict[str, None] = {}
     rows = []
     k: float | None = None
@@ -125,16 +117,21 @@ def numbers_beside(charts: Sequence[LineChart]) -> ChartNumbers:
         if chart.logarithmic:
             known = printed_number("keepk_k").value
             k = known if known in chart.along else chart.along[-1]
-        found = {}
+        found = {"chart": chart.title}
         for line in chart.lines:
             values = [value for at, value in zip(chart.along, line.values, strict=True) if k in (None, at)]
             measured = [value for value in values if value is not None]
             if measured:
-                found[line.name.partition(" (")[0]] = chart.text(sum(measured) / len(measured))
-        lines |= dict.fromkeys(found)
-        rows.append((chart.title, found))
+                name = line.name.partition(" (")[0]
+                found[name] = chart.text(sum(measured) / len(measured))
+                lines[name] = None
+        rows.append(found)
     caption = "Means over layers" if k is None else f"At k = {thousands(int(k))}"
-    return ChartNumbers(caption, [*lines], [(title, [found.get(name, "") for name in lines]) for title, found in rows])
+    return Table(caption, (Column("chart", "address"), *map(_line_column, lines)), rows)
+
+
+def _line_column(line: str) -> Column:
+    return Column(line, get=lambda row: row.get(line, "–"), css="n")
 
 
 def _beside(mean: Sequence[float | None], sd: Sequence[float | None], sign: int) -> list[float | None]:

@@ -15,7 +15,6 @@ from lexiscope.app.pages.lab.charts import (
     COVERING,
     SAMPLES,
     TARGETS,
-    ChartNumbers,
     coverage_charts,
     inverse_charts,
     numbers_beside,
@@ -85,7 +84,7 @@ class LabView(ViewOfModel):
         """Return the rows of charts of all measurements, for a figure."""
         return [row for figure in FIGURES for row in self.charts(figure)]
 
-    def numbers_beside(self, charts: Sequence[LineChart]) -> ChartNumbers:
+    def numbers_beside(self, charts: Sequence[LineChart]) -> Table:
         return numbers_beside(charts)
 
     def about(self) -> dict[str, Any]:
@@ -150,7 +149,7 @@ def _measured(measurement: SimilarityPart | CoveragePart, kinds: Iterable[str]) 
 def _by_layer(title: str, figure: str, lens: str, kind: str, of: Similarities | Coverages) -> Table:
     says = (constant("figure", figure), constant("lens", lens), constant("kind", kind))
     names = list(type(of).model_fields)
-    return Table(title, (*says, Column("layer", "number"), *map(_number, names)), list(_rows(of, names)))
+    return Table(title, (*says, Column("layer", "address"), *map(_number, names)), list(_rows(of, names)))
 
 
 def _rows(of: BaseModel, names: list[str]) -> Iterator[dict[str, Any]]:
@@ -161,7 +160,9 @@ def _rows(of: BaseModel, names: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def _number(name: str) -> Column:
-    return Column(name, "number", heading=HEADINGS.get(name, ""))
+    if name == "k":
+        return Column(name, "address", format=",")
+    return Column(name, "number", heading=HEADINGS.get(name, ""), format=".4f")
 
 
 LAB = Page(

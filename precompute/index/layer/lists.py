@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from typing_extensions import TypedDict
+
 from lexiscope.precompute.index.tensor_file import Array, Floats
 
 
@@ -32,6 +34,16 @@ class VectorLists:
     def bottom_scores(self) -> Floats:
         scores: Floats = self.scores[1]
         return scores
+
+
+class Moments(TypedDict):
+    """How the scores of a vector spread over all tokens; None where all scores are equal."""
+
+    mean: float | None
+    sd: float | None
+    skew: float | None
+    kurtosis: float | None  # in excess of 3
+    z: float | None  # of the first token at the top: (score - mean) / sd
 
 
 @dataclass(frozen=True, slots=True)

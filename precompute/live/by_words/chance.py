@@ -14,12 +14,12 @@ from math import comb
 
 
 def chance_of_sum(total: int, n: int, d_vocab: int) -> float:
-    """The probability that n ranks out of 1 to d_vocab have at most this sum."""
+    """Return the probability that n ranks out of 1 to d_vocab have at most this sum."""
     terms = (comb(n, k) * comb(max(total - k * d_vocab, 0), n) for k in range(n + 1))
     ways = sum(-term if k % 2 else term for k, term in enumerate(terms))
     return ways / int(d_vocab**n)
 
 
 def expected_heads(ranks: Sequence[int], d_vocab: int, n_heads: int) -> float:
-    """How many of n_heads would have such a mean rank, or a smaller one, by chance."""
+    """Return how many of n_heads would have such a mean rank, or a smaller one, by chance."""
     return n_heads * chance_of_sum(sum(ranks), len(ranks), d_vocab)

@@ -15,7 +15,7 @@ from lexiscope.precompute.project.rounding import UNIT, gamma
 
 @dataclass(frozen=True)
 class CoarseVocabulary:
-    """ê_t = (e_t - mean) / |e_t - mean| in steps of `step`, with how far the copy is off."""
+    """ê_t = (e_t - mean) / |e_t - mean| of every token, in multiples of `step`, with the error of this copy."""
 
     steps: NDArray[np.int8]  # (d_vocab, d_model)
     step: Float32  # (d_vocab,)
@@ -39,7 +39,7 @@ class CoarseVocabulary:
         return copy
 
     def cosines(self, q: Float64) -> tuple[torch.Tensor, torch.Tensor]:
-        """q (d_model,) -> roughly ê_t · q / |q| of every token (d_vocab,), and how far each may be off."""
+        """Return roughly ê_t · q / |q| of every token (d_vocab,) for q (d_model,), and how far each may be off."""
         cosines = np.empty(len(self.step), np.float32)
         _products(self.steps, self.step, (q / np.linalg.norm(q)).astype(np.float32), cosines)
         return torch.from_numpy(cosines), torch.from_numpy(self.off)

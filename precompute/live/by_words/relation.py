@@ -44,7 +44,8 @@ Ids = NDArray[np.int64]
 def relation(
     w: LoadedParameters, words: Words, ask: RelationAsk, word_tokens: Ids, check: Callable[[], None] = lambda: None
 ) -> RelationAnswer:
-    """`word_tokens` are the tokens that are words; `check` is called between products, and what it raises ends it."""
+    """Rank the targets in every head. `word_tokens` are the tokens that are words; `check` is called between products,
+    and what it raises ends the work."""
     used = [_used(words, pair) for pair in ask.pairs]
     sources = np.stack([_source(words, pair, ask.lens) for pair in used])  # (pairs, d_model)
     targets = Targets.of(used, word_tokens)
@@ -94,7 +95,7 @@ class Targets:
         return cls(np.array(rows, np.int64), counted, "pairs" if shuffled_with == "pairs" else "words")
 
     def shuffled(self, ranks: NDArray[np.int64]) -> float:
-        """The mean over sources of the mean rank of others' targets; ranks (pairs, targets)."""
+        """Return the mean over sources of the mean rank of other pairs' targets; ranks (pairs, targets)."""
         return float(((ranks[:, OTHERS:] * self.counted).sum(axis=1) / self.counted.sum(axis=1)).mean())
 
 
@@ -102,7 +103,7 @@ def _head(
     layer: int, head: int, scores: Float64, ranks: NDArray[np.int64], from_bottom: NDArray[np.int64], targets: Targets,
     w: LoadedParameters,
 ) -> HeadRelation:  # fmt: skip
-    """scores (pairs,), ranks from the top and from the bottom (pairs, targets)."""
+    """Sum up one head: scores (pairs,), ranks from the top and from the bottom (pairs, targets)."""
     n_heads, d_vocab = w.shape.n_layers * w.shape.n_heads, w.shape.d_vocab
     own, own_from_bottom = ranks[:, OWN].tolist(), from_bottom[:, OWN].tolist()
     return HeadRelation(
@@ -135,7 +136,8 @@ def _source(words: Words, pair: PairUsed, lens: str) -> Float64:
 def _ranks(
     vocabulary: Vocabulary, outputs: Tensor, targets: Tensor, lens: str, check: Callable[[], None]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """outputs (n, d_model) float64, targets (n, m) -> each target's score, and how many tokens have more and less."""
+    """Return the score of each target, and how many tokens have more and less: outputs (n, d_model) float64, targets
+    (n, m)."""
     W, device = vocabulary.W, vocabulary.W.device
     inverse = torch.from_numpy(vocabulary.exact_inverse)
     share, least = error_of_products(W.shape[1])

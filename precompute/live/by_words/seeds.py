@@ -74,14 +74,14 @@ class SeedSearch:
         self._inverse_lengths: dict[str, tuple[Tensor, Float64]] = {}
 
     def norms(self, kind: str) -> Tensor:
-        """|v| (n_layers * count,), to which errors of products are in proportion; made when first asked for."""
+        """Return |v| (n_layers * count,), to which errors of products are in proportion. They are made once."""
         if kind not in self._norms:
             norms = [torch.linalg.vector_norm(V, dim=1) for V in self.w.every_layer(kind)]
             self._norms[kind] = torch.cat(norms) + self.least
         return self._norms[kind]
 
     def inverse_lengths(self, kind: str) -> tuple[Tensor, Float64]:
-        """1 / |v| (n_layers * count,): float32 on the device, and exactly; made when first asked for."""
+        """Return 1 / |v| (n_layers * count,): float32 on the device, and exactly. They are made once."""
         if kind not in self._inverse_lengths:
             exact = np.concatenate([inverse_lengths(V.cpu().numpy()) for V in self.w.every_layer(kind)])
             self._inverse_lengths[kind] = torch.from_numpy(exact).float().to(self.w.device), exact
@@ -122,7 +122,8 @@ class SeedSearch:
         results: dict[Query, list[SortableResult]],
         ranks: dict[Query, int],
     ) -> None:
-        """Adds to `results` the best of one kind, and to `ranks` that of the vector that a query asks for."""
+        """Add to `results` the best vectors of one kind, and to `ranks` the rank of the vector that a query asks
+        for."""
         layers, count, side = self.w.every_layer(kind), self.w.shape.count(kind), SIDES[kind]
         for query, scores in self._products(layers, queries, side):
             error, q = self.norms(kind), np.vstack((query.q[side][None], query.terms[side]))
@@ -149,7 +150,7 @@ class SeedSearch:
                 results[query].append((-score, kind, *divmod(row, count), scores_of_terms))
 
     def _nearest(self, queries: Sequence[Query]) -> list[list[ScoredToken]]:
-        """Tokens with the largest cosine of their centred embedding with the query."""
+        """Return the tokens whose centred embedding has the largest cosine with the query."""
         vocabulary, answers = self.words.reads, []
         for query, best in self._near(queries):
             q = query.q["reads"]
@@ -160,7 +161,8 @@ class SeedSearch:
         return answers
 
     def _near(self, queries: Sequence[Query]) -> Iterator[tuple[Query, Tensor]]:
-        """Tokens, rising, that may be among the nearest. A CPU reads a coarse copy of the vocabulary instead."""
+        """Yield tokens, rising, that may be among the nearest. On a CPU a coarse copy of the vocabulary is read
+        instead."""
         if self.w.device.type != "cpu":
             yield from self.near_by_product(queries)
             return
@@ -178,7 +180,7 @@ class SeedSearch:
     def _products(
         self, layers: Sequence[Tensor], queries: Sequence[Query], side: str
     ) -> "Iterator[tuple[Query, Tensor]]":
-        """Some matrices (count, d_model), N rows in all, with the q of each query: (N,) each."""
+        """Multiply matrices (count, d_model), N rows in all, with the q of each query: (N,) each."""
         size = max(1, LARGEST_PRODUCT // sum(map(len, layers)))
         for start in range(0, len(queries), size):
             batch = queries[start : start + size]
@@ -216,8 +218,8 @@ def _check_vector(w: LoadedParameters, vector: VectorPlace, kinds: Sequence[str]
 
 
 def _rank(scores: Tensor, row: int, near: NDArray[np.int64], exact: Float64, off: Tensor) -> int:
-    """The rank, from 1, of a row among all: those that are larger beyond rounding, and among the near ones those that
-    are larger, or equal and before it."""
+    """Return the rank of a row among all, from 1. Rows that are larger beyond rounding come before it, and among the
+    near ones those that are larger, or equal and earlier."""
     above = int(torch.count_nonzero(scores - scores[row] > off + off[row]))
     own = exact[np.searchsorted(near, row)]
     return 1 + above + int((exact > own).sum()) + int(((exact == own) & (near < row)).sum())

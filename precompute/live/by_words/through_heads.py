@@ -23,7 +23,7 @@ from lexiscope.precompute.project.embedding import Float64
 def through_heads(
     w: LoadedParameters, words: Words, ask: ThroughHeadsAsk, check: Callable[[], None] = lambda: None
 ) -> ThroughHeadsAnswer:
-    """`check` is called between products; what it raises ends the work."""
+    """Send words through heads. `check` is called between products; what it raises ends the work."""
     for what, numbers, count in (
         ("layer", ask.layers, w.shape.n_layers),
         ("head", () if ask.head is None else (ask.head,), w.shape.n_heads),
@@ -41,8 +41,8 @@ def head_readings(
     w: LoadedParameters, words: Words, x: Float64, layers: Sequence[int], heads: range, lens: Lens, k: int,
     end: End = "top", check: Callable[[], None] = lambda: None,
 ) -> list[list[HeadReading]]:  # fmt: skip
-    """For each of x (n, d_model): the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, of the heads; none
-    where that is 0, as for an unchanged head of a difference."""
+    """Return for each of x (n, d_model) the first tokens of x W_V W_O, by W_U, and of x W_Q W_Kᵀ, by W_E, for each
+    head; an empty list where the product is 0, as for an unchanged head of a difference."""
 
     def lists(matrix: str, vocabulary: Vocabulary) -> Iterator[list[ScoredToken]]:
         outputs = []
@@ -70,13 +70,14 @@ def head_readings(
 
 
 def head_outputs(w: LoadedParameters, matrix: str, layer: int, x: Float64) -> Float64:
-    """x (n, d_model) through W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the CPU."""
+    """Multiply x (n, d_model) with W_V W_O (`vo`) or W_Q W_Kᵀ (`qk`) of each head: (n_heads, n, d_model), on the
+    CPU."""
     terms = [sign * _through(left, right, w.shape.n_heads, x) for sign, left, right in w.factors(matrix, layer)]
     return np.asarray(np.sum(terms, axis=0))
 
 
 def _through(left: Tensor, right: Tensor, n_heads: int, x: Float64) -> Float64:
-    """x (n, d_model) through left[h]ᵀ right[h] of each head; grouped ones share a left or a right."""
+    """Multiply x (n, d_model) with left[h]ᵀ right[h] of each head; grouped heads share a left or a right."""
     first, second = (factor.cpu().numpy().astype(np.float64) for factor in (left, right))
     z = np.split(x @ first.reshape(-1, first.shape[2]).T, len(first), axis=1)  # (n, d_head) each
     return np.stack([z[h * len(first) // n_heads] @ second[h * len(second) // n_heads] for h in range(n_heads)])
@@ -99,7 +100,7 @@ def ids_of(word: WordUsed) -> list[int]:
 
 
 def _embedding(words: Words, group: Sequence[WordUsed], lens: Lens) -> Float64:
-    """(d_model,), centred and normalised under cosine."""
+    """Return the embedding of a group (d_model,), centred and normalised under cosine."""
     e = np.mean([words.reads.word(ids_of(word)) for word in group], axis=0)
     if lens == "dot":
         return np.asarray(e)

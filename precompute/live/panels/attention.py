@@ -11,7 +11,7 @@ NUMBER_COST = 7000  # multiplications that take as long as a weight, which becom
 
 
 def attentions(shape: Shape, record: Record) -> list[HeadAttention]:
-    """The weights of every head of the layers that were kept."""
+    """Return the weights of every head in the layers that were kept."""
     heads: list[HeadAttention] = []
     for layer, weights in record.weights.items():
         for head, rows in enumerate(weights.tolist()):

@@ -39,7 +39,8 @@ ATTENDED = 3  # positions of each head
 
 
 def target(words: Words, word: Word) -> int:
-    """The one token that is meant."""
+    """Return the one token that is meant; raise BadRequest if the word has several, NotFound if the id does not
+    exist."""
     d_vocab = len(words.writes.W)
     if word.token is not None:
         if word.token >= d_vocab:
@@ -54,12 +55,13 @@ def target(words: Words, word: Word) -> int:
 
 @dataclass
 class Reader:
-    """A number read off a state x: direction · x. What norms before x add to that number is returned by `through`."""
+    """Reads a number off a state x: direction · x. `through` returns what norms before x add to that number."""
 
     direction: Tensor  # (d_model,)
 
     def through(self, norm: Norm, x: Tensor) -> float:
-        """From the output of a norm back to its input x (d_model,), the scale fixed; gives the bias's term."""
+        """Turn the direction from the output of a norm back to its input x (d_model,), the scale fixed; return the term
+        of the bias."""
         centred = x - x.mean() if norm.centres else x
         bias = 0.0 if norm.bias is None else float(self.direction @ norm.bias)
         direction = self.direction * norm.gain
@@ -131,8 +133,8 @@ def _layer_terms(layer: int, heads: list[float], attention_bias: float, neurons:
 
 
 def _unembedding(w: Weights, x: Tensor, token: int, against: int | ComparedWith) -> tuple[Reader, float, float]:
-    """What reads the logit off the last layer's stream x (d_model,), and the terms of the biases on the way: those
-    before W_U, and W_U's own."""
+    """Return what reads the logit off the last layer's stream x (d_model,), and the terms of the biases on the way:
+    those before W_U, and W_U's own."""
     row, bias = w.unembedding(token)
     if against != "none":
         other, its_bias = w.mean_unembedding if against == "mean" else w.unembedding(against)
@@ -155,9 +157,9 @@ def _unembedding(w: Weights, x: Tensor, token: int, against: int | ComparedWith)
 def _part_terms(
     w: Weights, reader: Reader, layer: int, part: Part, weights: Tensor, before: Tensor
 ) -> tuple[Tensor, float]:
-    """The terms of what attention's channels or FF's neurons wrote (count,), with `weights` (count,), and the term of
-    biases. `before` (d_model,) is the stream it was added to. Norms turn the reader.
-    """
+    """Return the terms of attention's channels or FF's neurons (count,), which wrote their vectors times `weights`
+    (count,), and the term of biases. `before` (d_model,) is the stream to which all that was added. Norms turn the
+    reader."""
     kind = "ff_value" if part == "ff" else "w_o"
     vectors, bias = w.vectors(kind, layer), w.bias(kind, layer)
     after_sum, of_written = w.norm_of_sum(layer, part), w.norm_of_written(layer, part)
@@ -182,7 +184,7 @@ def _largest(record: Record, heads: Tensor, neurons: Tensor, sign: int, total: f
 
 
 def _largest_terms(terms: Tensor, sign: int) -> Iterator[tuple[int, int, float]]:
-    """Layer, number and term of those with the largest terms (n_layers, count) of this sign."""
+    """Yield layer, number and term of the largest terms of this sign; terms (n_layers, count)."""
     best = (sign * terms.flatten()).topk(min(LISTED, terms.numel()))
     for size, position in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         if size > 0:
@@ -219,7 +221,7 @@ def _answer(run: PanelRun) -> Fields:
 
 
 def _cost(w: Weights, ask: PromptAsk, tokens: int) -> float:  # noqa: ARG001
-    """Every writing vector is multiplied once."""
+    """Return the cost: every writing vector is multiplied once."""
     return w.shape.n_layers * (w.shape.count("w_o") + w.shape.count("ff_value")) * w.shape.d_model
 
 

@@ -41,7 +41,7 @@ OfLayer = tuple[str, int]  # a kind, or "hidden" for the hidden states, and a la
 
 
 def rows_of_products(w: Weights, tokens: int) -> int:
-    """How many rows are multiplied with the vocabulary."""
+    """Return how many rows are multiplied with the vocabulary."""
     return w.shape.n_layers * (tokens + len(KINDS) * ACTIVE)
 
 
@@ -74,7 +74,7 @@ def coverage(w: Weights, record: Record, tick: Tick) -> list[CoverageRow]:
 
 
 def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
-    """Vectors by kind, (up to ACTIVE, d_model), turned so that each points where it does in this run."""
+    """Return the active vectors by kind, (up to ACTIVE, d_model), each turned to where it points in this run."""
     coefficients, subheads = record.coefficients[layer], record.mixed[layer].flatten()
     neurons, channels = _largest(coefficients), _largest(subheads)
     keys, values = (w.vectors(kind, layer)[neurons] for kind in ("ff_key", "ff_value"))
@@ -85,19 +85,19 @@ def active_vectors(w: Weights, record: Record, layer: int) -> dict[str, Tensor]:
 
 
 def _largest(coefficients: Tensor) -> Tensor:
-    """Numbers of up to ACTIVE of (n,)."""
+    """Return up to ACTIVE numbers of the coefficients (n,) that are largest in size and not 0."""
     largest = most_active(coefficients, ACTIVE)
     return largest[coefficients[largest] != 0]
 
 
 def most_active(coefficients: Tensor, m: int) -> Tensor:
-    """(..., n) -> (..., m): numbers of the largest in size, which may still be 0. At the first position heads that
-    share values have equal ones: the first then counts."""
+    """Return the numbers of the m largest in size, (..., n) -> (..., m), which may still be 0. At the first position
+    heads that share values have equal ones: the first then counts."""
     return coefficients.abs().sort(dim=-1, descending=True, stable=True).indices[..., :m]
 
 
 def _first_tokens(w: Weights, vectors: dict[OfLayer, Tensor], tick: Tick) -> dict[OfLayer, Tensor]:
-    """Ids (n, K) of the tokens with the largest products, for each (n, d_model); all in few large products."""
+    """Return the ids (n, K) of the tokens with the largest products for each (n, d_model), by few large products."""
     reads = {name: rows for name, rows in vectors.items() if SIDES.get(name[0]) == "reads"}
     others = {name: rows for name, rows in vectors.items() if name not in reads}
     first: dict[OfLayer, Tensor] = {}

@@ -14,7 +14,7 @@ from lexiscope.precompute.live.wire.asks import PromptAsk
 
 
 def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list[EvolutionRow]:
-    """streams (T, d_model), one for each step: the embedding, then attention and ff of every layer.
+    """Read streams (T, d_model) as tokens, one for each step: the embedding, then attention and ff of every layer.
 
     The answer of a position is the token that this run ends with there: the first of the last row.
     """
@@ -44,7 +44,7 @@ def evolution(w: Weights, streams: Sequence[Tensor], k: int, tick: Tick) -> list
 
 
 def appears(rows: Sequence[EvolutionRow], position: int) -> int:
-    """The first layer after which the answer leads at the position, and in every row from there to the end."""
+    """Return the first layer after which the answer leads at the position, and in every row from there to the end."""
     first = rows[-1]["layer"]
     for row in reversed(rows):
         if row["answer_rank"][position] != 1:

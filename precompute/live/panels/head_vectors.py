@@ -19,7 +19,8 @@ OTHER_SIDE = {"w_q": "w_k", "w_k": "w_q"}
 
 
 def sought(w: Weights, layer: int, kind: str, x: Tensor, heads: Sequence[int]) -> Tensor:
-    """x (n, d_model) normed -> x W_Q W_Kᵀ (kind w_q) or x W_K W_Qᵀ (w_k) of these heads: (heads, n, d_model)."""
+    """Return x W_Q W_Kᵀ (kind w_q) or x W_K W_Qᵀ (w_k) of these heads, (heads, n, d_model), for x (n, d_model) after
+    the norm."""
     mine, others = (w.every_head(each, layer)[heads] for each in (kind, OTHER_SIDE[kind]))
     return x @ mine.transpose(1, 2) @ others
 
@@ -28,11 +29,10 @@ def exactly_sought(
     w: Weights, layer: int, kind: str, x: Tensor, heads: Sequence[int], here: Tensor, there: Tensor,
     rotation: Rotation | None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Vectors (heads, n, d_model) and constants (heads, n) for states x (n, d_model) at positions `here` (n,):
-    vector · x' + constant is the score that the model gives to a query of x and a key of a state x' (kind w_q), or to
-    a key of x and a query of x' (w_k), where x' stands at position there (heads, n); without a soft cap, and without
-    the divisor of a norm that x' goes through in the head.
-    """
+    """Return vectors (heads, n, d_model) and constants (heads, n) for states x (n, d_model) at positions `here` (n,):
+    vector · x' + constant is the score that the model gives to a query of x and a key of a state x' (kind w_q), or to a
+    key of x and a query of x' (w_k), where x' stands at position there (heads, n); without a soft cap, and without the
+    divisor of a norm that x' goes through in the head."""
     other = OTHER_SIDE[kind]
     z = w.head_states(kind, layer, x)[heads]  # (heads, n, d_head)
     if rotation is not None:  # turned as it is, and back as far as the other side would be turned
@@ -50,9 +50,8 @@ def exactly_sought(
 
 
 def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor | None:
-    """What a norm of queries (w_q) or keys (w_k) multiplies those of every token's bare embedding with, beside its
-    gain: (heads, d_vocab); None where there is no such norm.
-    """
+    """Return what a norm of queries (w_q) or keys (w_k) multiplies those of every token's bare embedding with, beside
+    its gain: (heads, d_vocab); None where there is no such norm."""
     norm = w.head_norm(kind, layer)
     if norm is None:
         return None
@@ -67,7 +66,7 @@ def divisors(w: Weights, layer: int, kind: str, heads: Sequence[int]) -> Tensor 
 
 
 def messages(w: Weights, layer: int, x: Tensor, heads: Sequence[int], *, biased: bool) -> Tensor:
-    """x (n, d_model) normed -> x W_V W_O of these heads (heads, n, d_model)."""
+    """Return x W_V W_O of these heads (heads, n, d_model), for x (n, d_model) after the norm."""
     values = x @ w.every_head("w_v", layer)[heads].transpose(1, 2)  # (heads, n, d_head)
     bias = w.every_bias("w_v", layer) if biased else None
     if bias is not None:

@@ -1,22 +1,26 @@
-"""The panel `neurons`: which neurons were active at a position, and which ones over the whole text."""
+"""The panel `neurons`: which neurons were active at a position, and which ones over the whole text.
+
+At the first position many neurons fire whatever stands there. So over a text a neuron counts by its peak after that
+position, unless it fires on the first token only: these neurons are ranked by themselves.
+"""
 
 from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
 from lexiscope.precompute.live.first_tokens import ListEnd, ends_of_neuron, first_tokens_cost, promoted_end
 from lexiscope.precompute.live.panels.panel import Fields, Panel, PanelRun
 from lexiscope.precompute.live.panels.records import FIRST_TOKEN_NEURONS, STRONGEST, Record
-from lexiscope.precompute.live.panels.text_neurons import chosen_neurons, strongest_neurons
 from lexiscope.precompute.live.weights import Weights
-from lexiscope.precompute.live.wire.answers import ActiveNeuron, ChosenNeuron
+from lexiscope.precompute.live.wire.answers import ActiveNeuron, ChosenNeuron, TextNeuron
 from lexiscope.precompute.live.wire.asks import PromptAsk
 
 NEURONS_PER_LAYER = 10
 
 
-def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> list[ActiveNeuron]:
-    """The strongest neurons of each layer at the position, all together strongest first.
+def active_neurons(w: Weights, value_norms: Tensor, record: Record) -> list[ActiveNeuron]:
+    """Return the strongest neurons of each layer at the position, all together strongest first.
 
     value_norms (n_layers, d_mlp). Strength is |coefficient| |value|: how far the neuron moves the stream.
     """
@@ -32,8 +36,9 @@ def active_neurons(w: Weights, value_norms: torch.Tensor, record: Record) -> lis
     return sorted(active, key=lambda neuron: (-neuron["strength"], neuron["layer"], neuron["neuron"]))
 
 
-def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | None:
-    """The neuron that was asked about, if one was: at the position, among the others of its layer, and everywhere."""
+def chosen_neuron(value_norms: Tensor, record: Record) -> ChosenNeuron | None:
+    """Describe the neuron that was asked about, if one was: at the position, among the others of its layer, and
+    everywhere."""
     if record.chosen_coefficients is None:
         return None
     assert record.neuron is not None
@@ -49,6 +54,50 @@ def chosen_neuron(value_norms: torch.Tensor, record: Record) -> ChosenNeuron | N
         end=promoted_end(coefficient),
         rank=1 + int((strength > strength[n]).sum()),
         coefficients=record.chosen_coefficients.tolist(),
+    )
+
+
+def chosen_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
+    """Describe the neurons that were asked about, in that order. value_norms (n_layers, d_mlp)."""
+    return [_text_neuron(value_norms, record, *place, record.rows[place]) for place in record.row_places]
+
+
+def strongest_neurons(value_norms: Tensor, record: Record) -> list[TextNeuron]:
+    """Return the strongest neurons of the text, then those that fire on its first token only."""
+    places, strengths, only = [], [], []
+    for layer, (neurons, columns) in enumerate(record.strongest):
+        places += [(layer, at) for at in range(len(neurons))]
+        first = record.first_only(layer)[neurons]
+        peaks = torch.where(first, record.first[layer][neurons], record.others[layer][neurons])
+        strengths.append(peaks * value_norms[layer, neurons])
+        only.append(first)
+        assert columns.shape == (len(record.tokens), len(neurons))
+    strength, first_only = torch.cat(strengths), torch.cat(only)
+    found: list[TextNeuron] = []
+    for wanted, count in ((~first_only, STRONGEST), (first_only, FIRST_TOKEN_NEURONS)):
+        order = strength.masked_fill(~wanted, 0).sort(descending=True, stable=True)
+        for size, number in zip(order.values[:count].tolist(), order.indices[:count].tolist(), strict=True):
+            if size > 0:
+                layer, at = places[number]
+                neurons, columns = record.strongest[layer]
+                found.append(_text_neuron(value_norms, record, layer, int(neurons[at]), columns[:, at]))
+    return found
+
+
+def _text_neuron(value_norms: Tensor, record: Record, layer: int, neuron: int, column: Tensor) -> TextNeuron:
+    """Describe a neuron over the text by its coefficients `column` (T,)."""
+    first_only = bool(record.first_only(layer)[neuron])
+    start = 0 if first_only or len(column) == 1 else 1
+    peak = start + int(column[start:].abs().argmax())
+    return TextNeuron(
+        layer=layer,
+        neuron=neuron,
+        coefficient=float(column[peak]),
+        strength=float(column[peak].abs() * value_norms[layer, neuron]),
+        first_only=first_only,
+        end=promoted_end(float(column[peak])),
+        position=peak,
+        coefficients=column.tolist(),
     )
 
 

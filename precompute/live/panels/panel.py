@@ -22,7 +22,7 @@ Count = Callable[[Weights, PromptAsk, int], float]  # of an ask with so many tok
 
 
 class ModelTables:
-    """What panels need of a model beside its weights: made when it is first needed, and kept."""
+    """What panels need of a model beside its weights. Each table is made when it is first needed, and kept."""
 
     def __init__(self, w: Weights) -> None:
         self.w = w

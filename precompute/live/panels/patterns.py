@@ -48,7 +48,8 @@ ALL_MESSAGES = 24  # of a head that was asked about
 
 
 def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
-    """How many vectors are multiplied with the vocabulary, or what takes as long."""
+    """Return how many vectors are multiplied with the vocabulary; other work counts as the vectors that take as
+    long."""
     s = w.shape
     if ask.rows == "tokens":
         rows = tokens * OWN_LISTS
@@ -64,7 +65,8 @@ def rows_of_products(w: Weights, ask: PromptAsk, tokens: int) -> int:
 
 @dataclass(frozen=True)
 class _Lists:
-    """Lists of tokens at some heads of a run's layer, by one convention and lens: head by head, then by position."""
+    """Makes lists of tokens at some heads of a run's layer, by one convention and lens: head by head, then by
+    position."""
 
     w: Weights
     record: Record
@@ -77,18 +79,19 @@ class _Lists:
 
     @property
     def states(self) -> Tensor:
-        """(T, d_model), as the layer's attention reads them."""
+        """Return the states (T, d_model) as the layer's attention reads them."""
         assert self.record.chosen_states is not None
         return self.record.chosen_states
 
     @property
     def weights(self) -> Tensor:
-        """(heads, T, T): from query to key."""
+        """Return the attention weights (heads, T, T), from query to key."""
         assert self.record.chosen_weights is not None
         return self.record.chosen_weights[self.heads]
 
     def sought(self, kind: str, here: Tensor, there: Tensor) -> Iterator[list[ScoredToken]]:
-        """Patterns (w_q) or what finds (w_k) the positions `here` (n,), where tokens stand at there (heads, n)."""
+        """Yield the patterns (w_q) of the positions `here` (n,), or what finds them (w_k), where tokens stand at there
+        (heads, n)."""
         w, layer, x = self.w, self.record.layer, self.states[here]
         if self.convention != "exact":
             yield from self._compared(head_vectors.sought(w, layer, kind, x, self.heads).flatten(0, 1), reads=True)
@@ -112,18 +115,18 @@ class _Lists:
             yield from best_tokens(scores, self.k)
 
     def sent(self, vectors: Tensor) -> Iterator[list[ScoredToken]]:
-        """Of messages (n, d_model)."""
+        """Yield the lists of messages (n, d_model)."""
         if self.convention == "exact":
             return self._listed(vectors, self.vocabularies[1].plain(self.lens))
         return self._compared(vectors, reads=False)
 
     def messages(self, positions: Tensor) -> Tensor:
-        """(heads, n, d_model) of these positions (n,)."""
+        """Return the messages of these positions (n,): (heads, n, d_model)."""
         x, biased = self.states[positions], self.convention == "exact"
         return head_vectors.messages(self.w, self.record.layer, x, self.heads, biased=biased)
 
     def _compared(self, vectors: Tensor, *, reads: bool) -> Iterator[list[ScoredToken]]:
-        """By `final` or `vocabulary`, with W_E or W_U."""
+        """Yield lists by the convention `final` or `vocabulary`, with W_E or W_U."""
         if self.convention == "final":
             vocabulary = self.vocabularies[0 if reads else 1]
             return self._listed(self.w.norm(vectors, "final"), vocabulary.plain(self.lens))
@@ -157,7 +160,8 @@ class _Lists:
 def patterns_by_head(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> list[HeadPattern]:
-    """Every head of the layer at the record's position, with more messages of the one that was asked about."""
+    """Describe every head of the layer at the record's position, with more messages of the head that was asked
+    about."""
     s, position = w.shape, record.position
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, range(s.n_heads), vocabularies, tick)
     here = torch.tensor([position], device=w.device)
@@ -191,7 +195,7 @@ def patterns_by_head(
 def patterns_by_token(
     w: Weights, record: Record, ask: PromptAsk, vocabularies: Vocabularies, tick: Tick = lambda _: None
 ) -> list[TokenPattern]:
-    """Every position of the text at the head that was asked about; at head 0, if none was."""
+    """Describe every position of the text at the head that was asked about; at head 0, if none was."""
     heads = [ask.head or 0]
     lists = _Lists(w, record, ask.convention, ask.lens, ask.k + ask.spare, heads, vocabularies, tick)
     here = torch.arange(len(record.tokens), device=w.device)
@@ -215,9 +219,8 @@ def patterns_by_token(
 
 
 def _looked_at_from(shape: Shape, weights: Tensor, here: Tensor) -> tuple[Tensor, Tensor]:
-    """From which other position each of `here` (n,) is looked at most, and by which weight: (heads, n) each.
-    Where no other position sees it: itself, and a weight below 0.
-    """
+    """Return the other position from which each of `here` (n,) is looked at most, and the weight: (heads, n) each.
+    Where no other position sees it, return the position itself, and a weight below 0."""
     queries = torch.arange(weights.shape[1], device=weights.device)
     others = queries > here[:, None] if shape.causal else queries != here[:, None]  # (n, T)
     weight, position = weights[:, :, here].transpose(1, 2).where(others, -1.0).max(dim=2)  # weights (heads, T, T)

@@ -24,12 +24,13 @@ Keep = Literal[
 
 
 def attention_numbers(shape: Shape, tokens: int) -> int:
-    """How many weights one head has: of every position to those it may look at."""
+    """Return how many weights one head has: from every position to those it may look at."""
     return tokens * (tokens + 1) // 2 if shape.causal else tokens * tokens
 
 
 def attention_layers(shape: Shape, tokens: int, layer: int) -> range:
-    """Whose attention is kept. Of a long prompt (MOST_WEIGHTS) only the chosen layer's: a page shows no more."""
+    """Return the layers whose attention is kept: of a long prompt (MOST_WEIGHTS) only the chosen one, since a page
+    shows no more."""
     every = shape.n_layers * shape.n_heads * attention_numbers(shape, tokens) <= MOST_WEIGHTS
     return range(shape.n_layers) if every else range(layer, layer + 1)
 
@@ -65,12 +66,12 @@ class Record:
     looks: list[Tensor] = field(default_factory=list)  # attribution: (n_heads, T) weights of the position
 
     def first_only(self, layer: int) -> Tensor:
-        """(d_mlp,): whether a neuron fires at the first of several positions, and hardly anywhere else."""
+        """Return (d_mlp,): True where a neuron fires at the first of several positions, and hardly anywhere else."""
         first, others = self.first[layer], self.others[layer]
         return (first >= FIRST_ONLY_FACTOR * others) & (first > 0) & (len(self.tokens) > 1)
 
     def keep_strongest(self, layer: int, coefficients: Tensor) -> None:
-        """Of a layer's coefficients (T, d_mlp), as many columns as could be among the strongest of all layers."""
+        """Keep as many columns of a layer's coefficients (T, d_mlp) as could be among the strongest of all layers."""
         assert self.value_norms is not None
         norms, only = self.value_norms[layer], self.first_only(layer)
         best = [

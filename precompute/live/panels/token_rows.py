@@ -23,7 +23,7 @@ Products = Callable[[Tensor], Tensor]  # vectors (n, d_model) -> scores of every
 
 @dataclass(frozen=True)
 class TokenRows:
-    """A vocabulary; rows after a norm are never made: beside gain and bias only their scales differ."""
+    """A vocabulary. Rows after a norm are never made: beside gain and bias only their scales differ."""
 
     W: Tensor  # (d_vocab, d_model)
     mean: Tensor  # (d_vocab,) what a LayerNorm takes away; 0 for RMSNorm
@@ -40,7 +40,7 @@ class TokenRows:
         return cls(W, mean, torch.cat(squares), w.embedding_scale)
 
     def plain(self, lens: Lens) -> Products:
-        """Products with the rows as they are."""
+        """Return a function that multiplies vectors with the rows as they are."""
 
         def products(vectors: Tensor) -> Tensor:
             scores = vectors @ self.W.T
@@ -52,7 +52,7 @@ class TokenRows:
         return products
 
     def normed(self, norm: Norm, lens: Lens) -> Products:
-        """Products with every row through a norm that the stream goes through."""
+        """Return a function that multiplies vectors with every row after a norm that the stream goes through."""
         factor = (self.square + norm.eps / self.scale**2).rsqrt()  # a scale before a norm is only less of its eps
         centre, inverse = self._centred_after(norm, factor) if lens == "cosine" else (None, None)
 
@@ -72,13 +72,14 @@ class TokenRows:
 
     @cached_property
     def _centred(self) -> tuple[Tensor, Tensor]:
-        """The mean row (d_model,), and 1 / the length of every row less it (d_vocab,)."""
+        """Return the mean row (d_model,), and 1 / the length of every row less the mean (d_vocab,)."""
         centre = self.W.mean(dim=0)
         lengths = torch.cat([torch.linalg.vector_norm(rows - centre, dim=1) for rows in blocks(self.W, ROWS)])
         return centre, 1 / lengths.clamp(min=SMALLEST)
 
     def _centred_after(self, norm: Norm, factor: Tensor) -> tuple[Tensor, Tensor]:
-        """The same of rows after a norm with these factors (d_vocab,); the mean is that before gain and bias."""
+        """Return the mean row and inverse lengths of rows after a norm with these factors (d_vocab,); the mean is taken
+        before gain and bias."""
         centre = torch.stack([rows.sum(dim=0) for rows in self._scaled(factor)]).sum(dim=0) / len(self.W)
         lengths = [torch.linalg.vector_norm((rows - centre) * norm.gain, dim=1) for rows in self._scaled(factor)]
         return centre, 1 / torch.cat(lengths).clamp(min=SMALLEST)

@@ -54,7 +54,8 @@ Reading = Literal["norm", "mlp"]  # the layer's norm folded in; the first MLP ap
 
 
 def plain_lines(text: str) -> str:
-    """Forms send both characters at the end of a line. An address can hold no NUL."""
+    """Turn the two characters by which forms end a line into one. Raise BadRequest for a NUL, which no address can
+    hold."""
     if "\0" in text:
         raise BadRequest("the text holds a NUL character: leave it out")
     return text.replace("\r\n", "\n")
@@ -65,7 +66,7 @@ def _number(description: str) -> Any:
 
 
 def _named(argument: str, known: tuple[str, ...], usual: str) -> Any:
-    """Parse names of some that are known, in their usual order."""
+    """Return a parser of known names, which it gives in their usual order."""
 
     def parse(text: str) -> tuple[str, ...]:
         named = set(split(text))
@@ -296,7 +297,7 @@ class PromptArguments(Ask[PromptAnswer]):
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """All that is changed in the run."""
+        """Return all changes of the run."""
         return (*self.off, *self.set)
 
 

@@ -35,7 +35,7 @@ class NoMemory(LexiscopeError):
 
 
 class LiveError(LexiscopeError):
-    """`retry_after`: seconds after which to ask again is worth it; None where it is not."""
+    """`retry_after` is the number of seconds after which to ask again is worth it; None where it is not."""
 
     status = 503
 
@@ -62,7 +62,8 @@ class TimedOut(LiveDown):
 
 
 class WorkerGone(LiveDown):
-    """`answered`: there was a connection, so that asking once more may help."""
+    """The connection to a worker broke. `answered` says that there was a connection, so that asking once more may
+    help."""
 
     def __init__(self, message: str, retry_after: int = 10, *, answered: bool = False) -> None:
         super().__init__(message, retry_after)

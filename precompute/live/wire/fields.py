@@ -44,16 +44,17 @@ class Unbuilt(Wire):
 
 
 def empty_is(default: Any) -> BeforeValidator:
-    """An empty argument, as forms send it, is as if it were not there. Stands last in an Annotated type."""
+    """Treat an empty argument, as forms send it, as if it were not there. This stands last in an Annotated type."""
     return BeforeValidator(lambda value: default if value in ("", [""]) else value)
 
 
 def typed(
     parse: Callable[[str], Any], write: Callable[[Any], Any], *, several: bool = False
 ) -> tuple[BeforeValidator, PlainSerializer]:
-    """An argument that is text outside of Python: text is parsed, any other value is taken as it is.
+    """Declare an argument that is text outside of Python: text is parsed, any other value is taken as it is.
 
-    An argument may be repeated, as forms do, or hold several values between commas; `several` says so in the docs."""
+    An argument may be repeated, as forms do, or hold several values between commas; `several` says so in the docs.
+    """
 
     def read(value: Any) -> Any:
         if isinstance(value, list | tuple) and value and all(isinstance(part, str) for part in value):

@@ -22,7 +22,7 @@ ComparedWith = Literal["mean", "none"]  # what a logit is compared with: the mea
 
 
 class Term(Wire):
-    """A seed word and what it counts."""
+    """A seed word and its weight."""
 
     word: str = Field(min_length=1, max_length=100)
     weight: float = Field(default=1.0, ge=-1e6, le=1e6)
@@ -122,7 +122,7 @@ _TOKEN = re.compile(r"#?([0-9]{1,9})")
 
 
 def parse_terms(text: str) -> tuple[Term, ...]:
-    """`horse, dog`, `king - man + woman`, `2*dog`, `"New York"`: words and what each counts."""
+    """Parse `horse, dog`, `king - man + woman`, `2*dog` or `"New York"`: words and their weights."""
     terms: list[Term] = []
     weight, pending = 1.0, False
     for part in _PART.finditer(text):
@@ -142,7 +142,7 @@ def parse_terms(text: str) -> tuple[Term, ...]:
 
 
 def write_terms(terms: Iterable[Term]) -> str:
-    """The one way to write them: commas, or signs as soon as one of them has a weight."""
+    """Write terms in the one usual way: with commas, or with signs as soon as one of them has a weight."""
     terms = tuple(terms)
     if all(term.weight == 1 for term in terms):
         return ",".join(_quoted(term.word) for term in terms)
@@ -153,7 +153,8 @@ def write_terms(terms: Iterable[Term]) -> str:
 
 
 def parse_groups(text: str) -> tuple[Group, ...]:
-    """`couch, dog`, `horse+lion` (the mean of both), `"New York"`, `#3290` (a token by its id): each group once."""
+    """Parse `couch, dog`, `horse+lion` (the mean of both), `"New York"`, `#3290` (a token by its id): each group
+    once."""
     groups: list[list[Word]] = []
     joined = False
     for part in _GROUP_PART.finditer(text):
@@ -177,13 +178,13 @@ def write_groups(groups: Iterable[Group]) -> str:
 
 
 def write_words(words: Iterable[str]) -> str:
-    """Words as groups of one."""
+    """Write words as groups of one."""
     return write_groups((Word(word=word),) for word in words)
 
 
 def parse_pairs(text: str) -> tuple[WordPair, ...]:
-    """`France>Paris, Italy>Rome`: also with -> or →; a line or a comma ends a pair. A pair counts once, however often
-    it is given: that is no more evidence."""
+    """Parse `France>Paris, Italy>Rome`, also with -> or →; a line or a comma ends a pair. A pair counts once, however
+    often it is given: a repeated pair is no more evidence."""
     pairs = []
     for part in re.split(r"[,;\n]", text):
         if not part.strip():
@@ -203,7 +204,7 @@ def write_pairs(pairs: Iterable[WordPair]) -> str:
 
 
 def parse_token(text: str) -> Word | None:
-    """`3290` or `#3290`, a token by its id; `run` or `"7"`, a word; None of nothing."""
+    """Parse `3290` or `#3290`, a token by its id, or `run` or `"7"`, a word; return None for an empty text."""
     text = text.strip()
     if match := _TOKEN.fullmatch(text):
         return Word(word=f"#{int(match[1])}", token=int(match[1]))
@@ -219,7 +220,7 @@ def write_token(word: Word | None) -> str | None:
 
 
 def parse_against(text: str) -> Word | ComparedWith:
-    """What a logit is compared with: `mean`, `none`, or a token as `parse_token` reads it."""
+    """Parse what a logit is compared with: `mean`, `none`, or a token as `parse_token` reads it."""
     named: dict[str, ComparedWith] = {"": "mean", "mean": "mean", "none": "none"}
     text = text.strip()
     return named[text] if text in named else parse_token(text) or "mean"
@@ -284,7 +285,7 @@ _SET = re.compile(rf"([^:=]+)[:=]([+\-−]?(?:{NUMBER}))")
 
 
 def parse_layers(text: str) -> tuple[int, ...] | None:
-    """`0-3`, `0,2,5`, `L8`: layers, rising; None: `all` of them."""
+    """Parse `0-3`, `0,2,5`, `L8` into rising layers; return None for `all` of them."""
     if text.strip().lower() == ALL_LAYERS:
         return None
     layers: set[int] = set()
@@ -306,7 +307,7 @@ def write_layers(layers: tuple[int, ...] | None) -> str:
 
 
 def parse_neurons(text: str) -> tuple[NeuronPlace, ...]:
-    """`29.1240, L25N382`: neurons, each once."""
+    """Parse `29.1240, L25N382` into neurons, each once."""
     parts = [_neuron(part, "neurons") for part in re.split(r"[\s,]+", text.strip()) if part]
     return tuple(NeuronPlace(layer=layer, neuron=neuron) for layer, neuron in dict.fromkeys(parts))
 
@@ -316,7 +317,7 @@ def write_neurons(neurons: Iterable[NeuronPlace]) -> str:
 
 
 def parse_off(text: str) -> tuple[Change, ...]:
-    """`10.2361, 8.h11`, `8.h11@3`: neurons and heads that are switched off, at all positions or at one."""
+    """Parse `10.2361, 8.h11`, `8.h11@3`: neurons and heads that are switched off, at all positions or at one."""
     changes: list[Change] = []
     for part in re.split(r"[\s,]+", text.strip()):
         name, position = _position(part, "off")
@@ -333,8 +334,8 @@ def write_off(changes: Iterable[Change]) -> str:
 
 
 def parse_set(text: str) -> tuple[Change, ...]:
-    """`10.5:2.5`, `10.5:2.5@3`: neurons whose coefficient is set, at all positions or at one; of one that is set
-    twice there, the last."""
+    """Parse `10.5:2.5`, `10.5:2.5@3`: neurons whose coefficient is set, at all positions or at one. If one is set twice
+    at a position, the last value counts."""
     changes: dict[tuple[int, int, int | None], NeuronSet] = {}
     for part in re.split(r"[\s,]+", text.strip()):
         if not part:
@@ -358,18 +359,18 @@ def write_set(changes: Iterable[Change]) -> str:
 
 
 def off_name(change: Change) -> str:
-    """The name of a neuron or head as the argument `off` writes it."""
+    """Return the name of a neuron or head as the argument `off` writes it."""
     number = f"h{change.head}" if isinstance(change, HeadOff) else str(change.neuron)
     return f"{change.layer}.{number}{_at(change.position)}"
 
 
 def without_change(changes: str | None, name: str) -> str | None:
-    """What `off` or `set` asks for, less one neuron or head by its name; None if nothing is left."""
+    """Return the argument `off` or `set` without one neuron or head, by its name; None if nothing is left."""
     return ",".join(part for part in (changes or "").split(",") if _name_of(part) != name) or None
 
 
 def moved_change(changes: str | None, name: str, position: int | None) -> str | None:
-    """What `off` or `set` asks for, but one neuron or head, by its name, at this position alone; None: at all."""
+    """Return the argument `off` or `set` with one neuron or head, by its name, moved to this position; None: to all."""
     parts = [part.partition("@")[0] + _at(position) if _name_of(part) == name else part
              for part in (changes or "").split(",")]  # fmt: skip
     return ",".join(dict.fromkeys(parts)) or None
@@ -383,7 +384,7 @@ def _neuron(part: str, argument: str) -> tuple[int, int]:
 
 
 def _position(part: str, argument: str) -> tuple[str, int | None]:
-    """What is changed, and where: `8.h11@3` -> `8.h11` and 3."""
+    """Split a change into its name and its position: `8.h11@3` -> `8.h11` and 3."""
     name, mark, position = part.partition("@")
     if mark and not _DIGITS.fullmatch(position):
         raise BadRequest(f"{argument} = {part[:100]!r}: after @ stands a token's position, from 0, as in {name[:50]}@3")
@@ -391,7 +392,7 @@ def _position(part: str, argument: str) -> tuple[str, int | None]:
 
 
 def _name_of(part: str) -> str:
-    """`10.5:2.5@3` -> `10.5@3`."""
+    """Return the name without the coefficient: `10.5:2.5@3` -> `10.5@3`."""
     setting, mark, position = part.partition("@")
     return setting.partition(":")[0] + mark + position
 

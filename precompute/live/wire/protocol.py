@@ -37,7 +37,7 @@ class ErrorAnswer(Wire):
 
 
 class Progress(Wire):
-    """How far a run has come: an event `progress`, before the one event `result` or `fault`."""
+    """The share of a run that is done: an event `progress`, before the one event `result` or `fault`."""
 
     stage: Annotated[str, Field(max_length=200)]
     share: float  # 0 to 1

@@ -29,7 +29,8 @@ Floats = NDArray[np.float32]
 
 
 class CoarseSide(NamedTuple):
-    """One side: as vectors, a turned row is no further than `lost` from its step times its bytes."""
+    """One side of a search in bytes. As vectors, a turned row is no further than `lost` from its step times its
+    bytes."""
 
     bytes: NDArray[np.int8]  # (n, d)
     step: Floats  # (n,), or (n / STRIP,) where the rows of a strip share one; positive
@@ -41,12 +42,12 @@ class CoarseSide(NamedTuple):
 
 
 def coarse_rows(coords: Floats, norm: Floats) -> CoarseSide:
-    """Coarse rows of coords (n, d), whose norms are rounded up."""
+    """Return the coarse rows of coords (n, d), whose norms are rounded up."""
     return _coarse(coords, norm, 1)
 
 
 def coarse_columns(coords: Floats, norm: Floats) -> CoarseSide:
-    """Coarse columns of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
+    """Return the coarse columns of coords (n, d) in strips, with norms (n / STRIP, STRIP): a strip shares a step."""
     flat = _coarse(coords, norm.reshape(-1), norm.shape[1])
     return flat._replace(lost=flat.lost.reshape(norm.shape), size=flat.size.reshape(norm.shape))
 
@@ -59,7 +60,7 @@ def _coarse(coords: Floats, norm: Floats, together: int) -> CoarseSide:
 
 @cache
 def _rotation(d: int) -> torch.Tensor:
-    """(d, d), orthogonal, always the same."""
+    """Return an orthogonal matrix (d, d) that is always the same."""
     generator = torch.Generator().manual_seed(0)
     turn: torch.Tensor = torch.linalg.qr(torch.randn(d, d, dtype=torch.float64, generator=generator)).Q
     return turn.float()
@@ -69,7 +70,8 @@ def _rotation(d: int) -> torch.Tensor:
 def _round(
     turned: Floats, norm: Floats, together: int, turning: float
 ) -> tuple[NDArray[np.int8], Floats, Floats, Floats]:
-    """Every `together` rows share a step. Turning a row in float32 was off by at most `turning` times its norm."""
+    """Round to bytes; every `together` rows share a step. Turning a row in float32 was off by at most `turning` times
+    its norm."""
     n, d = turned.shape
     rounded = np.zeros((n, d), np.int8)
     steps, lost, size = np.ones(n // together, np.float32), np.empty(n, np.float32), np.empty(n, np.float32)
@@ -92,13 +94,14 @@ def _round(
 
 
 def multiply_bytes(a: NDArray[np.int8], b: NDArray[np.int8], out: torch.Tensor) -> None:
-    """out (n, m) int32 = a (n, d) times b (m, d) transposed."""
+    """Set out (n, m) int32 to a (n, d) times b (m, d) transposed."""
     torch._int_mm(torch.from_numpy(a), torch.from_numpy(b).T, out=out)
 
 
 @cache
 def relative_cost(d: int) -> float:
-    """Time of a coarse product as a share of that of a plain one; infinite where it cannot be trusted or had."""
+    """Return the time of a coarse product as a share of that of a plain one; infinite where it cannot be trusted or
+    had."""
     if d > LARGEST_D or not hasattr(torch, "_int_mm"):
         return math.inf
     try:
@@ -114,7 +117,8 @@ def relative_cost(d: int) -> float:
 
 
 def _sums_are_exact(d: int) -> bool:
-    """Some processors add pairs of products in 16 bits and cut off what does not fit; extreme rows show it."""
+    """Return True if sums of products are exact: some processors add pairs of products in 16 bits and cut off what does
+    not fit; extreme rows show it."""
     signs = np.array([1, -1, 1, -1], np.int8)[:, None]
     rows = np.repeat(np.full((4, d), LARGEST_BYTE, np.int8) * signs, TIMED_SHAPE[0] // 4, axis=0)
     columns = np.repeat(np.full((4, d), LARGEST_BYTE, np.int8) * signs, TIMED_SHAPE[1] // 4, axis=0)
@@ -124,7 +128,7 @@ def _sums_are_exact(d: int) -> bool:
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """The shortest of some runs."""
+    """Return the seconds of the shortest of some runs."""
     best = math.inf
     for _ in range(TIMED_RUNS):
         start = time.perf_counter()

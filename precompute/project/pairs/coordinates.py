@@ -45,7 +45,8 @@ class BalancedSide:
 
 
 def balance(A: Factor, B: Factor) -> tuple[BalancedSide, BalancedSide]:
-    """Shifts, coordinates and error terms of both sides: score(i, j) = shift_i + shift_j + coords_i · coords_j."""
+    """Return shifts, coordinates and error terms of both sides: score(i, j) = shift_i + shift_j + coords_i ·
+    coords_j."""
     d_head = A.values.shape[1]
     a_mean, b_mean = A.values.mean(0), B.values.mean(0)
     T, T_inverse = _balancing(_second_moments(A.values, a_mean), _second_moments(B.values, b_mean))
@@ -89,18 +90,20 @@ def balance(A: Factor, B: Factor) -> tuple[BalancedSide, BalancedSide]:
 
 
 def float_product(a: Float32, b: Float32) -> Float32:
-    """a (n, d) times b (m, d) transposed."""
+    """Return a (n, d) times b (m, d) transposed."""
     return (torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()
 
 
 def _second_moments(values: torch.Tensor, mean: torch.Tensor) -> torch.Tensor:
-    """(d_head, d_head), of the rows around their mean; a sample of a large vocabulary tells enough to balance by."""
+    """Return the second moments (d_head, d_head) of the rows around their mean; a sample of a large vocabulary is
+    enough to balance by."""
     sample = values[:: max(1, len(values) // MOMENT_ROWS)] - mean
     return (sample.T @ sample).double().cpu() * (len(values) / len(sample))
 
 
 def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """T and T⁻ᵀ with Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ diagonal, nearly. Any invertible T is right; a good one prunes well."""
+    """Return T and T⁻ᵀ such that Tᵀ M_a T = T⁻¹ M_b T⁻ᵀ is nearly diagonal. Any invertible T is right; a good one
+    prunes well."""
     (root_a, unroot_a), (root_b, _) = _roots(moments_a), _roots(moments_b)
     left, sizes, _ = torch.linalg.svd(root_a.T @ root_b)
     T = (unroot_a @ left) * sizes.clamp(min=max(float(sizes[0]) * WEAKEST_SHARE, 1e-30)).sqrt()
@@ -108,7 +111,7 @@ def _balancing(moments_a: torch.Tensor, moments_b: torch.Tensor) -> tuple[torch.
 
 
 def _roots(moments: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """R with R Rᵀ the moments, nearly, and R⁻ᵀ."""
+    """Return R such that R Rᵀ nearly gives the moments, and R⁻ᵀ."""
     weights, axes = torch.linalg.eigh(moments)
     lengths = weights.clamp(min=max(float(weights[-1]) * WEAKEST_SHARE, 1e-30)).sqrt()
     return axes * lengths, axes / lengths
@@ -124,9 +127,10 @@ def _balanced_side(
 
 @kernel(fastmath={"reassoc", "contract"})
 def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
-    """(starts, n): norms of the rows' coordinates from each start on, rounded up. Starts rise, none is beyond the end.
+    """Return (starts, n): the norms of the rows' coordinates from each start on, rounded up. Starts rise, none is
+    beyond the end.
 
-    In float64, where no square of a float32 vanishes.
+    They are computed in float64, where no square of a float32 vanishes.
     """
     n, d = coords.shape
     out = np.empty((len(starts), n), np.float32)
@@ -141,13 +145,14 @@ def suffix_norms(coords: Float32, starts: tuple[int, ...]) -> Float32:
 
 
 def shells(n: int) -> NDArray[np.int64]:
-    """Where the shells of n columns start, and n."""
+    """Return where the shells of n columns start, and n."""
     first = np.minimum(np.cumsum((0, *FIRST_SHELLS)), n)
     return np.unique(np.append(np.concatenate([first, np.arange(first[-1], n, SHELL)]), n)).astype(np.int64)
 
 
 def arrange(side: BalancedSide, tokens: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Tokens by falling norm in shells, by rising shift within a shell; and the starts of the shells."""
+    """Sort tokens by falling norm into shells, and by rising shift within a shell; also return the starts of the
+    shells."""
     order = tokens[np.argsort(-side.norm[tokens])]
     starts = shells(len(tokens))
     for start, stop in pairwise(starts):
@@ -169,7 +174,7 @@ class SearchSide(Generic[Arrays]):
 
 
 def as_rows(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Rows]:
-    """These tokens as rows of a search. Tokens of one `surface` (d_vocab,) are no pair."""
+    """Return these tokens as rows of a search. Two tokens of one `surface` (d_vocab,) are no pair."""
     order, _ = arrange(side, tokens)
     coords, norm = side.coords[order], side.norm[order]
     rest = np.ascontiguousarray(side.rest[:, order].T)
@@ -178,7 +183,7 @@ def as_rows(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.i
 
 
 def as_columns(side: BalancedSide, tokens: NDArray[np.int32], surface: NDArray[np.int32]) -> SearchSide[Columns]:
-    """These tokens as columns, in shells and strips."""
+    """Return these tokens as columns, in shells and strips."""
     order, starts = arrange(side, tokens)
     n_strips = -(-len(order) // STRIP)
     padding = n_strips * STRIP - len(order)

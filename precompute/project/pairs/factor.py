@@ -26,13 +26,13 @@ class Factor:
 
     @cached_property
     def largest(self) -> float:
-        """The largest value, of either sign."""
+        """Return the largest value, of either sign."""
         return _largest(self.values)
 
     @classmethod
     def of(cls, product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> "Factor":
-        """The factor, not scaled, from product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head), which may
-        have been rounded for it."""
+        """Make the factor, not scaled, from product (d_head, d_vocab), the float32 Wᵀ Eᵀ of W (d_model, d_head), which
+        may have been rounded for it."""
         d_model = W.shape[0]
         size = float(np.linalg.norm(W.astype(np.float64)))
         if lens == "dot":
@@ -48,7 +48,7 @@ class Factor:
 
 
 def scaled_factor(product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> Factor | None:
-    """Like Factor.of, scaled where float32 needs it; None if the factor is surely zero."""
+    """Make a factor as Factor.of does, scaled where float32 needs it; None if the factor is surely zero."""
     if not W.any() or not (embedding.norm if lens == "dot" else embedding.inverse_norm).any():
         return None
     factor = Factor.of(product, W, embedding, lens)
@@ -58,18 +58,20 @@ def scaled_factor(product: torch.Tensor, W: Float32 | Float64, embedding: Embedd
 
 
 def all_scores_are_zero(A: Factor, B: Factor) -> bool:
-    """Whether every score is so small that float32 makes it 0."""
+    """Return True if every score is so small that float32 makes it 0."""
     scale = A.scale * B.scale
     return A.largest * B.largest / scale < ZERO_SCORE and _largest_norm(A) * _largest_norm(B) / scale < ZERO_SCORE
 
 
 def underflow_error(A: Factor, B: Factor) -> float:
-    """How far any score may be off because it is small: in the search, or when the true one becomes a float32."""
+    """Return how far any score may be off because it is small: in the search, or when the true one becomes a
+    float32."""
     return TINY * max(1.0, A.scale * B.scale)
 
 
 def _scaled_up(product: torch.Tensor, W: Float32 | Float64, embedding: Embedding, lens: str) -> Factor:
-    """Weights such that the product is about 1; under the cosine lens norms such that the directions' product is."""
+    """Scale weights such that the product is about 1; under the cosine lens, scale norms such that the directions'
+    product is."""
     weight = _exponent(float(np.abs(W).max()))
     up = min(-weight - _exponent(float(embedding.norm.max())), LARGEST_EXPONENT - weight)
     W = np.ldexp(W, up)

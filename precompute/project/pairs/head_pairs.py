@@ -47,7 +47,7 @@ class Matrix:
 
 
 def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool = False) -> dict[str, Ends]:
-    """The n largest and the n smallest entries by preset: exact, ties by the smaller ids."""
+    """Return the n largest and the n smallest entries by preset: exact, ties by the smaller ids."""
 
     def exact_scores(i: Int32, j: Int32) -> Float32:
         return exact.pair_scores(matrix.source, matrix.target, matrix.W_left, matrix.W_right, lens, i, j)
@@ -74,7 +74,7 @@ def top_pairs(matrix: Matrix, masks: Masks, lens: str, n: int, exhaustive: bool 
 
 
 def _check_size(a: float, b: float, d_head: int) -> None:
-    """a and b are the largest values of the two factors."""
+    """Raise an error if the scores would overflow; a and b are the largest values of the two factors."""
     if not a * b * d_head < LARGEST_SCORE:
         raise BadWeights(
             "a head's weights are so large that its scores overflow float32: no list can be made from them"
@@ -93,7 +93,8 @@ def _search(
     distinct: Leaderboard,
     exhaustive: bool,
 ) -> None:
-    """Four rectangles: words and other tokens as rows, against words and others as columns; words with words first."""
+    """Search four rectangles: words and other tokens as rows, against words and others as columns; words with words
+    first."""
     a, b = sides
     word_ids, other_ids = (np.flatnonzero(mask).astype(np.int32) for mask in (masks.words, ~masks.words))
     groups = [tokens for tokens in (word_ids, other_ids) if len(tokens)]
@@ -105,7 +106,7 @@ def _search(
 
 
 def search_on_device(A: Factor, B: Factor, masks: Masks, words: Leaderboard, distinct: Leaderboard) -> None:
-    """The same by whole products in tiles."""
+    """Search by whole products in tiles, as any device can."""
     device = A.values.device
     surface = torch.from_numpy(masks.surface).to(device)
     word_ids = torch.from_numpy(np.flatnonzero(masks.words)).to(device)
@@ -115,7 +116,7 @@ def search_on_device(A: Factor, B: Factor, masks: Masks, words: Leaderboard, dis
 
 
 def _all_zero(masks: Masks, n: int) -> dict[str, Ends]:
-    """Where every score is 0 the smallest ids win."""
+    """Return the lists for a matrix whose every score is 0: the smallest ids win."""
 
     def distinct_from(i: int) -> NDArray[np.bool_]:
         return np.asarray(masks.surface != masks.surface[i])
@@ -131,7 +132,7 @@ def _all_zero(masks: Masks, n: int) -> dict[str, Ends]:
 
 
 def _first_pairs(rows: NDArray[np.bool_], allowed: Callable[[int], NDArray[np.bool_]], n: int) -> Int32:
-    """(n, 2): the pairs with the smallest ids, of these rows and of the columns that a row allows."""
+    """Return the pairs (n, 2) with the smallest ids, of these rows and of the columns that a row allows."""
     pairs: list[tuple[int, int]] = []
     for i in np.flatnonzero(rows):
         pairs += [(int(i), int(j)) for j in np.flatnonzero(allowed(int(i)))[: n - len(pairs)]]

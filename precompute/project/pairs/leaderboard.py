@@ -28,7 +28,7 @@ class PairList:
 
 class Leaderboard:
     def __init__(self, n: int, exact_scores: ExactScores, scale: float = 1.0) -> None:
-        """Keeps lists of n pairs. The scores it is given are `scale` times those that `exact_scores` gives."""
+        """Keep lists of n pairs. The scores it is given are `scale` times those that `exact_scores` gives."""
         self.n = n
         self.scale = scale
         self.top = -np.inf  # floor of the top end: at least n pairs score this or more
@@ -38,7 +38,7 @@ class Leaderboard:
         self._score = self._error = np.empty(0, np.float64)
 
     def add(self, i: Int32, j: Int32, score: Float64 | Float32, error: Float64 | Float32) -> None:
-        """Takes pairs (i[n], j[n]) whose true score lies in score ± error. No pair may be given twice."""
+        """Take pairs (i[n], j[n]) whose true score lies in score ± error. No pair may be given twice."""
         if not len(i):
             return
         self._from = np.concatenate([self._from, i])
@@ -51,22 +51,22 @@ class Leaderboard:
             self._replace_by_exact()
 
     def raise_floors(self, top: float, bottom: float) -> None:
-        """Takes floors that were proved elsewhere."""
+        """Take floors that were proved elsewhere."""
         self.top, self.bottom = max(self.top, top), min(self.bottom, bottom)
 
     def candidates(self) -> tuple[Int32, Int32, Float64, Float64]:
-        """From-tokens, to-tokens, scores and errors of all pairs that may be on a list."""
+        """Return from-tokens, to-tokens, scores and errors of all pairs that may be on a list."""
         return self._from, self._to, self._score, self._error
 
     def best(self) -> tuple[PairList, PairList]:
-        """The top and the bottom list, exact, ties by the smaller ids."""
+        """Return the top and the bottom list, exact, ties by the smaller ids."""
         scores = self._exact_scores(self._from, self._to)
         top, bottom = (self._order(scores, sign) for sign in (1, -1))
         pairs = np.stack([self._from, self._to], axis=1)
         return PairList(pairs[top], scores[top]), PairList(pairs[bottom], scores[bottom])
 
     def _order(self, scores: Float32, sign: int) -> NDArray[np.int64]:
-        """Positions of the n largest of sign * scores."""
+        """Return the positions of the n largest of sign * scores."""
         return np.lexsort((self._to, self._from, -sign * scores))[: self.n]
 
     def _raise_floors_by_candidates(self) -> None:
@@ -81,7 +81,7 @@ class Leaderboard:
         self._score, self._error = self._score[keep], self._error[keep]
 
     def _replace_by_exact(self) -> None:
-        """Replaces intervals by exact scores and keeps the n best of each end."""
+        """Replace intervals by exact scores and keep the n best of each end."""
         scores = self._exact_scores(self._from, self._to)
         best = np.union1d(self._order(scores, 1), self._order(scores, -1))
         self._score = scores.astype(np.float64) * self.scale
@@ -91,6 +91,6 @@ class Leaderboard:
 
 
 def nth_bounds(score: Float64, error: Float64, n: int) -> tuple[float, float]:
-    """Floors that at least n of the pairs reach, at the top and at the bottom. Needs n pairs."""
+    """Return floors that at least n of the pairs reach, at the top and at the bottom. There must be n pairs."""
     lower, upper = score - error, score + error
     return float(np.partition(lower, len(lower) - n)[len(lower) - n]), float(np.partition(upper, n - 1)[n - 1])

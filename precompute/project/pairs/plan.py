@@ -36,7 +36,7 @@ SAMPLE_BLOCKS = 6  # blocks of rows that tell which share of columns is within r
 def cheapest_way(
     rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, coarse_is_made: bool
 ) -> int:
-    """SCAN, COARSE or a number of coordinates, for rows start to stop and these floors."""
+    """Return SCAN, COARSE or a number of coordinates, for rows start to stop and these floors."""
     d = int(rows.coords.shape[1])
     if (stop - start) * len(columns.tokens) < SMALL_CHUNK:
         return d
@@ -47,7 +47,7 @@ def cheapest_way(
     error = rows.error[i] @ columns.error[shell].T
 
     def share_left(prefix: int, rest: NDArray[np.float32]) -> float:
-        """The share of pairs that a bound from so many coordinates, and `rest` (i, j) for the others, leaves."""
+        """Return the share of pairs that a bound from so many coordinates, and `rest` (i, j) for the others, leaves."""
         score = shifts + float_product(rows.coords[i, :prefix], columns.coords[j, :prefix])
         return float(((score + rest + error >= top) | (score - rest - error <= bottom)).mean())
 
@@ -77,7 +77,7 @@ def cheapest_way(
 def _share_within_reach(
     rows: Rows, columns: Columns, start: int, stop: int, together: int, top: float, bottom: float
 ) -> float:
-    """The share of columns that so many rows together must be compared with."""
+    """Return the share of columns that so many rows together must be compared with."""
     starts = np.unique(np.linspace(start, max(start, stop - together), SAMPLE_BLOCKS).astype(int)).tolist()
     ranges = [strips_within_reach(rows, columns, i0, min(i0 + together, stop), top, bottom) for i0 in starts]
     return sum(float(np.diff(strips).sum()) for strips in ranges) / len(starts) / len(columns.shift)

@@ -57,7 +57,8 @@ def search_large_groups_on_device(
 
 
 def first_of_equals(embedding: Float32, tokens: Int32, n: int) -> Int32:
-    """Tokens (ids rise) without those whose embedding n smaller ones have: each of their pairs ties with n before it.
+    """Return tokens (ids rise) without those whose embedding n smaller ones have: each of their pairs ties with n
+    before it.
 
     Empty rows are often all the same, and no bound tells apart what ties.
     """

@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
 @kernel()
 def _first_at_least(values: Floats, start: int, stop: int, least: np.float32) -> int:
-    """Position of the first value >= least in the sorted stretch start to stop of an array in strips."""
+    """Return the position of the first value >= least in the sorted stretch start to stop of an array in strips."""
     while start < stop:
         middle = (start + stop) >> 1
         if values[middle // STRIP, middle % STRIP] < least:
@@ -68,8 +68,8 @@ def _shell_error(block: Block, columns: Columns, shell: int) -> np.float32:
 def _ranges_of_shell(
     block: Block, columns: Columns, shell: int, high: np.float32, low: np.float32
 ) -> tuple[int, int, int, int]:
-    """The strips of a shell whose columns can score >= high or <= low with the block, as start, stop, start, stop: its
-    columns are sorted by shift, so that these are the outer ones."""
+    """Return the strips of a shell whose columns can score >= high or <= low with the block, as start, stop, start,
+    stop: its columns are sorted by shift, so that these are the outer ones."""
     reach = block.largest_norm * columns.largest_norm[shell]
     start, stop = columns.starts[shell], columns.starts[shell + 1]
     need_top = high - block.most_shift - reach
@@ -84,7 +84,7 @@ def _ranges_of_shell(
 
 @kernel()
 def strips_within_reach(rows: Rows, columns: Columns, i0: int, i1: int, top: float, bottom: float) -> NDArray[np.int64]:
-    """(ranges, 2) of strips: where rows i0 to i1 can have scores >= top or <= bottom."""
+    """Return ranges (ranges, 2) of strips where rows i0 to i1 can have scores >= top or <= bottom."""
     ranges = np.empty((2 * len(columns.largest_norm) + 1, 2), np.int64)
     ranges[0] = 0
     n = 0
@@ -108,8 +108,8 @@ def _any_hope_by_8(
     a: Floats, i: int, k: int, leading: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32,
     rest_k: np.float32, middle: np.float32, middle_k: np.float32, half: np.float32, half_k: np.float32,
 ) -> tuple[np.bool_, np.bool_]:  # fmt: skip
-    """Whether any column of strip s has hope with rows i and k: by the first 8 coordinates and the norm of the rest it
-    may leave middle ± half. Two rows at once, because reading the columns takes longer than multiplying."""
+    """Return True if any column of strip s may leave middle ± half with rows i and k, by the first 8 coordinates and
+    the norm of the rest. Two rows are tested at once, because reading the columns takes longer than multiplying."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     b0, b1, b2, b3, b4, b5, b6, b7 = a[k, 0], a[k, 1], a[k, 2], a[k, 3], a[k, 4], a[k, 5], a[k, 6], a[k, 7]
     hopeful = hopeful_k = np.float32(0)
@@ -128,8 +128,8 @@ def _mark_hope_by_16(
     a: Floats, i: int, leading: Floats, shift: Floats, rests: Floats, s: int, rest: np.float32, middle: np.float32,
     half: np.float32, partial: Floats, hope: Bytes,
 ) -> int:  # fmt: skip
-    """The same by the first 16 coordinates, for one row: partial[c] = the score of column c so far, hope[c] = whether
-    it still has hope. Returns how many have."""
+    """Test the columns of a strip with one row by the first 16 coordinates: partial[c] = the score of column c so far,
+    hope[c] = 1 if it may still leave middle ± half. Return how many may."""
     a0, a1, a2, a3, a4, a5, a6, a7 = a[i, 0], a[i, 1], a[i, 2], a[i, 3], a[i, 4], a[i, 5], a[i, 6], a[i, 7]
     b0, b1, b2, b3, b4, b5, b6, b7 = a[i, 8], a[i, 9], a[i, 10], a[i, 11], a[i, 12], a[i, 13], a[i, 14], a[i, 15]
     hopeful = np.float32(0)
@@ -199,7 +199,7 @@ def _scan_block(
 def scan(
     rows: Rows, columns: Columns, start: int, stop: int, top: float, bottom: float, candidates: Candidates
 ) -> None:
-    """Candidates among rows start to stop: scores that may be >= top or <= bottom."""
+    """Find candidates among rows start to stop: scores that may be >= top or <= bottom."""
     partial = np.empty(STRIP, np.float32)
     hope = np.empty(STRIP, np.uint8)
     candidates.total[0] = 0

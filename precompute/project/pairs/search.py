@@ -67,7 +67,7 @@ class Search:
         return self._choose_way(self.rows, self.columns, start, stop, *self._floors(), COARSE in self.ways)
 
     def _raise_first_floors(self) -> None:
-        """Floors from the first shells, where norms are largest, for boards that have none."""
+        """Find floors in the first shells, where norms are largest, for boards that have none."""
         new = [board for board in self.boards if not np.isfinite(board.top + board.bottom)]
         if not new:
             return
@@ -83,7 +83,7 @@ class Search:
                 board.raise_floors(*nth_bounds(scores, error, board.n))
 
     def _floors(self) -> tuple[float, float]:
-        """What must be found: whatever matters to any board. Finite, for the kernels' arithmetic."""
+        """Return the floors that any board needs. They are finite, for the kernels' arithmetic."""
         top, bottom = min(board.top for board in self.boards), max(board.bottom for board in self.boards)
         return max(top, -LARGEST_SCORE), min(bottom, LARGEST_SCORE)
 
@@ -107,7 +107,7 @@ class Search:
                     self._sift_tile(i0, i1, j0, j1, way)
 
     def _tiles(self, i0: int, i1: int) -> list[tuple[int, int]]:
-        """Ranges of columns, whole strips, that these rows must be compared with."""
+        """Return ranges of columns, whole strips, that these rows must be compared with."""
         if self.exhaustive:
             ranges = np.array([[0, len(self.columns.shift)]])
         else:
@@ -135,7 +135,7 @@ class Search:
             self._report()
 
     def _multiply_coarse(self, i0: int, i1: int, tiles: list[tuple[int, int]]) -> None:
-        """Rows against tiles of columns by products of bytes: scores what the strips with large ones hold."""
+        """Compare rows with tiles of columns by products of bytes, and score the strips that have large ones."""
         a, b = (side.coarse for side in self._sides)
         error = self.rows.error[i0:i1] @ self.columns.error.max(axis=0)
         needs, n_opened = row_needs(self.rows, a, slice(i0, i1), *self._floors(), error), 0
@@ -156,7 +156,7 @@ class Search:
 
     @cached_property
     def _opened(self) -> NDArray[np.int32]:
-        """Memory for [row, strip] of all strips of a tile's rows."""
+        """Return memory for [row, strip] of all strips of a tile's rows."""
         return np.empty((TILE_ROWS * len(self.columns.shift), 2), np.int32)
 
     @cached_property
@@ -170,7 +170,7 @@ class Search:
         return bool(self.candidates.total[0] > len(self.candidates.i))
 
     def _report(self) -> None:
-        """Gives the boards what a kernel found."""
+        """Give the boards what a kernel found."""
         candidates, count = self.candidates, self.candidates.total[0]
         if not count:
             return

@@ -31,7 +31,8 @@ def _count_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32,
 ) -> int:  # fmt: skip
-    """How many columns of strip s have hope, by the product of row r, where they stand from `first` on."""
+    """Count the columns of strip s that may reach a floor, by the product of row r, where they stand from `first`
+    on."""
     hopeful = np.float32(0)
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
@@ -45,7 +46,7 @@ def _mark_hopeful(
     product: Floats, r: int, first: int, shift: Floats, rests: Floats, level: int, s: int, rest: np.float32,
     middle: np.float32, half: np.float32, partial: Floats, hope: Bytes,
 ) -> None:  # fmt: skip
-    """Like _count_hopeful, but writes down the scores so far and which columns have hope."""
+    """Do as _count_hopeful, but write down the scores so far and which columns may reach a floor."""
     start = np.uint64(first)
     for c in range(np.uint64(STRIP)):
         score = product[r, start + c] + shift[s, c]
@@ -73,7 +74,8 @@ def sift(
     product: Floats, rows: Rows, columns: Columns, i0: int, j0: int, level: int, prefix: int, top: float, bottom: float,
     error: Floats, candidates: Candidates,
 ) -> None:  # fmt: skip
-    """Candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to strips.
+    """Find candidates of a tile with corner (i0, j0), from the product of the first `prefix` coordinates, padded to
+    strips.
 
     `level` is the prefix's position in PREFIXES (any, if the prefix is all coordinates); error[i - i0] is the row's.
     """
@@ -86,7 +88,7 @@ def sift(
 
 
 def strip_limits(columns: Columns, coarse: CoarseSide) -> Floats64:
-    """(strips, 5): highest and lowest shift of a strip's columns, their largest loss and size, 1 / step."""
+    """Return (strips, 5): highest and lowest shift of a strip's columns, their largest loss and size, 1 / step."""
     starts = np.arange(0, len(columns.tokens), STRIP)
     shift = columns.shift.reshape(-1)[: len(columns.tokens)]
     shifts = np.maximum.reduceat(shift, starts), np.minimum.reduceat(shift, starts)
@@ -94,15 +96,15 @@ def strip_limits(columns: Columns, coarse: CoarseSide) -> Floats64:
 
 
 def row_needs(rows: Rows, coarse: CoarseSide, some: slice, top: float, bottom: float, error: Floats) -> Floats64:
-    """(rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the step.
-    `error` is how far a row's scores may be off. In float64: what float32 rounds is not in these bounds."""
+    """Return (rows, 5): what the product and the column's shift must reach, up and down; norm, loss, inverse of the
+    step. `error` is how far a row's scores may be off. This is float64: what float32 rounds is not in these bounds."""
     off, shift, step = (x.astype(np.float64) for x in (error, rows.shift[some], coarse.step[some]))
     return np.stack([top - off - shift, bottom + off - shift, rows.norm[some], coarse.lost[some], 1 / step], axis=1)
 
 
 @kernel()
 def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
-    """The largest and the smallest product of the strip that starts at `first`."""
+    """Return the largest and the smallest product of the strip that starts at `first`."""
     start = np.uint64(first)
     most = least = product[r, start]
     for c in range(np.uint64(STRIP)):
@@ -113,8 +115,8 @@ def _extremes(product: Sums, r: int, first: int) -> tuple[int, int]:
 
 @kernel()
 def open_strips(product: Sums, first: int, limits: Floats64, need: Floats64, opened: Ints, n: int) -> int:
-    """Adds [row, strip] to `opened`, which has n of them, wherever a strip's extreme products may reach a floor.
-    Returns how many there are then. The product of coarse coordinates begins at strip `first`."""
+    """Add [row, strip] to `opened`, which has n of them, wherever a strip's extreme products may reach a floor. Return
+    how many there are then. The product of coarse coordinates begins at strip `first`."""
     for r in range(len(need)):
         top, bottom, norm, lost, inverse = need[r]
         for strip in range(product.shape[1] // STRIP):
@@ -143,7 +145,7 @@ def score_strips(
     error: Floats,
     candidates: Candidates,
 ) -> None:
-    """Candidates among all columns of the opened strips (n, 2) of [row, strip]; error[i - i0] is the row's."""
+    """Find candidates among all columns of the opened strips (n, 2) of [row, strip]; error[i - i0] is the row's."""
     hope = np.ones(STRIP, np.uint8)
     hope_by_eight, first = hope.view(np.uint64), np.int64(0)  # a plain constant would be compiled in, once more
     candidates.total[0] = 0

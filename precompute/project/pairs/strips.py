@@ -79,7 +79,7 @@ def _put(candidates: Candidates, i: int, j: int, score: np.float32, error: np.fl
 
 @kernel()
 def middle_and_half(high: np.float32, low: np.float32, shift: np.float32) -> tuple[np.float32, np.float32]:
-    """Turns two comparisons into one: x + shift >= high or x + shift <= low only if |x - middle| >= half.
+    """Turn two comparisons into one: x + shift >= high or x + shift <= low only if |x - middle| >= half.
 
     In float32 the two floors are known to the last bits of the larger one only; half is smaller by that much.
     """
@@ -89,7 +89,7 @@ def middle_and_half(high: np.float32, low: np.float32, shift: np.float32) -> tup
 
 @kernel(fastmath=FASTMATH)
 def _finish(a: Floats, i: int, b: Floats, j: int, first: int | np.int64, score: np.float32) -> np.float32:
-    """Adds the coordinates from `first` on to a partial score."""
+    """Add the coordinates from `first` on to a partial score."""
     for x in range(np.uint64(first), np.uint64(a.shape[1])):
         score += a[i, x] * b[j, x]
     return score
@@ -100,7 +100,7 @@ def score_strip(
     rows: Rows, columns: Columns, i: int, s: int, first: int | np.int64, partial: Floats, hope: Bytes,
     hope_by_eight: NDArray[np.uint64], high: np.float32, low: np.float32, error: np.float32, candidates: Candidates,
 ) -> None:  # fmt: skip
-    """Finishes the scores of row i with the hopeful columns of strip s: they lack the coordinates from `first` on.
+    """Finish the scores of row i with the hopeful columns of strip s: they lack the coordinates from `first` on.
 
     hope (STRIP,) is 1 or 0; hope_by_eight (STRIP / 8,) is the same memory, to pass over eight columns at a time.
     """
@@ -119,7 +119,7 @@ def score_strip(
 def row_dots(
     A: Floats, B: Floats, a_error: Floats, b_error: Floats, i: Ints, j: Ints, relative: float, absolute: float
 ) -> tuple[Floats, Floats]:
-    """Scores of the pairs (i[n], j[n]) of rows of A and B, and how far they may be off."""
+    """Return the scores of the pairs (i[n], j[n]) of rows of A and B, and how far they may be off."""
     scores, errors = np.empty(len(i), np.float32), np.empty(len(i), np.float32)
     for n in range(len(i)):
         score, aa, bb = np.float32(0), 0.0, 0.0  # squares of tiny values vanish in float32

@@ -21,7 +21,7 @@ def search_tiles(
     surface: torch.Tensor | None,
     boards: list[Leaderboard],
 ) -> None:
-    """Gives the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
+    """Give the boards every pair of `rows` and `columns` (token ids, on the device) that may matter to them.
 
     Two tokens of one surface are no pair; without surfaces every two are.
     """
@@ -68,7 +68,7 @@ def _search_tile(
 
 
 def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor, board: Leaderboard) -> None:
-    """Floors that n pairs of a tile prove, for a board that has none."""
+    """Return floors that n pairs of a tile prove, for a board that has none."""
     lower = torch.where(pairs, scores - error[:, None], -torch.inf).flatten()
     upper = torch.where(pairs, scores + error[:, None], torch.inf).flatten()
     if len(lower) >= board.n:
@@ -78,6 +78,6 @@ def _first_floors(scores: torch.Tensor, error: torch.Tensor, pairs: torch.Tensor
 
 
 def _norms(rows: torch.Tensor) -> torch.Tensor:
-    """Rounded up; in float64, because the squares of tiny values vanish in float32."""
+    """Return norms, rounded up; in float64, because the squares of tiny values vanish in float32."""
     norms: torch.Tensor = torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64)
     return norms.to(rows) * (1 + 1e-5)

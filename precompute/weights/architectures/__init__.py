@@ -15,19 +15,19 @@ __all__ = ["Model", "describe", "model_class", "names", "supported"]
 
 
 def supported() -> dict[str, type[Model]]:
-    """Every supported architecture by its model_type."""
+    """Return every supported architecture by its model_type."""
     modules = (import_module(f"{__name__}.{info.name}") for info in iter_modules(__path__))
     models: list[type[Model]] = [module.MODEL for module in modules if hasattr(module, "MODEL")]
     return {name: model for model in models for name in model.model_types}
 
 
 def names() -> list[str]:
-    """What people call the supported architectures."""
+    """Return what people call the supported architectures."""
     return sorted({name for model in supported().values() for name in model.model_types.values()}, key=str.lower)
 
 
 def model_class(config: dict[str, Any], where: str) -> type[Model]:
-    """The architecture that a config.json asks for; `where` names its source in the error."""
+    """Return the architecture that a config.json asks for; `where` names its source in the error."""
     known = supported()
     quantised = config.get("quantization_config")
     if isinstance(quantised, dict):
@@ -52,5 +52,5 @@ def model_class(config: dict[str, Any], where: str) -> type[Model]:
 
 
 def describe(checkpoint: Checkpoint) -> Model:
-    """The parameters of a checkpoint; checks that every tensor a build needs is there and fits."""
+    """Return the parameters of a checkpoint; check that every tensor a build needs is there and fits."""
     return model_class(checkpoint.config, checkpoint.source)(checkpoint)

@@ -16,25 +16,25 @@ from lexiscope.precompute.weights.architectures.stored_model import StoredModel
 
 
 class Model(StoredModel):
-    """One checkpoint seen through the names of its field."""
+    """One checkpoint seen through the names of the field."""
 
     def in_memory(self, net: Any) -> Self:
-        """The same model, its tensors those of `net` instead of the checkpoint's files."""
+        """Return the same model with the tensors of `net` instead of those of the checkpoint's files."""
         W_E = net.get_input_embeddings().weight
         W_U = W_E if self.shape.tied else net.get_output_embeddings().weight
         return self.with_tensors(self.body_of(net).get_parameter, W_E, W_U)
 
     def body_of(self, net: Any) -> Any:
-        """The module that has the blocks."""
+        """Return the module that has the blocks."""
         return net.base_model.get_submodule(self.body)
 
     def norm(self, net: Any, name: NormName, layer: int) -> Any:
-        """The module of a norm; of an encoder the one whose output is read there."""
+        """Return the module of a norm; of an encoder the one whose output is read there."""
         module = self.norms[name]
         return self.body_of(net).get_submodule(module if name == "final" else self.module(layer, module))
 
     def watch_middle(self, block: Any, see: Callable[[Tensor], None]) -> list[Any]:
-        """Hooks on a block that show the stream between its attention and its FF; gives what removes them."""
+        """Put hooks on a block that show the stream between its attention and its FF; return what removes them."""
         if self.after_attention is not None:
             return [block.get_submodule(self.after_attention).register_forward_pre_hook(lambda _, args: see(args[0]))]
         streams: list[Tensor] = []
@@ -46,7 +46,7 @@ class Model(StoredModel):
         ]
 
     def bias(self, net: Any, layer: int, kind: str) -> Tensor | None:
-        """The bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
+        """Return the bias of a kind, where it has one: (count,) if it reads, (d_model,) if it writes."""
         bias: Tensor | None = self.body_of(net).get_submodule(self.module(layer, self.linears[kind])).bias
         return bias if bias is None or SIDES[kind] == "writes" else self.cut(kind, bias)
 
@@ -57,59 +57,60 @@ class Model(StoredModel):
         return activation
 
     def scale(self, net: Any, layer: int) -> float:
-        """What attention scores are multiplied with."""
+        """Return what attention scores are multiplied with."""
         return float(self.attention_of(net, layer).scaling)
 
     def attention_of(self, net: Any, layer: int) -> Any:
-        """The attention module, which may have a soft cap."""
+        """Return the attention module, which may have a soft cap."""
         return self.body_of(net).get_submodule(self.module(layer, self.attention))
 
     def head_norms(self, net: Any, layer: int, kind: str) -> list[Any]:
-        """The norms of queries (w_q) or keys (w_k) over d_head: none, one for all heads, or one for each."""
+        """Return the norms of queries (w_q) or keys (w_k) over d_head: none, one for all heads, or one for each."""
         norm = getattr(self.attention_of(net, layer), {"w_q": "q_norm", "w_k": "k_norm"}[kind], None)
         return [] if norm is None else [norm]
 
     def embedding_scale(self, net: Any) -> float:
-        """What embeddings are multiplied with on their way into the first layer."""
+        """Return what embeddings are multiplied with on their way into the first layer."""
         return float(getattr(net.get_input_embeddings(), "scalar_embed_scale", 1.0))
 
     def stream_of(self, net: Any, e: Tensor) -> Tensor:
-        """Embeddings e (n, d_model) as the first layer meets them, but for their positions."""
+        """Return embeddings e (n, d_model) as the first layer meets them, but for their positions."""
         return e * self.embedding_scale(net)
 
     def add_ff(self, net: Any, stream: Tensor, ff: Callable[[Tensor], Tensor], layer: int) -> Tensor:
-        """stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed stream."""
+        """Return the stream (n, d_model) after a layer's FF, norms included; `ff` is what its neurons make of a normed
+        stream."""
         return stream + ff(self.norm(net, "ff", layer)(stream))
 
     def norm_of_written(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
-        """The norm that what attention or FF writes goes through by itself before it is added to the stream."""
+        """Return the norm that what attention or FF writes goes through by itself before it is added to the stream."""
         return None
 
     def norm_of_sum(self, net: Any, layer: int, part: Part) -> Any | None:  # noqa: ARG002
-        """The norm that the stream goes through once what attention or FF writes is added to it."""
+        """Return the norm that the stream goes through once what attention or FF writes is added to it."""
         return None
 
     def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:  # noqa: ARG002
-        """What stands between the last layer's stream and W_U instead of a final norm: a linear module, an activation
-        and a norm."""
+        """Return what stands between the last layer's stream and W_U instead of a final norm: a linear module, an
+        activation and a norm."""
         return None
 
     def before_unembedding(self, net: Any, stream: Tensor) -> Tensor:
-        """stream (..., d_model), as it is after a layer, through the final norm."""
+        """Send a stream (..., d_model), as it is after a layer, through the final norm."""
         normed: Tensor = self.norm(net, "final", 0)(stream)
         return normed
 
     def logits(self, net: Any, stream: Tensor) -> Tensor:
-        """What a stream (n, d_model) says of the next token, (n, d_vocab), by the model's own last steps."""
+        """Return what a stream (n, d_model) says of the next token, (n, d_vocab), by the model's own last steps."""
         logits: Tensor = net.get_output_embeddings()(self.before_unembedding(net, stream))
         cap = getattr(net.config, "final_logit_softcapping", None)
         return logits if cap is None else cap * torch.tanh(logits / cap)
 
     @property
     def net_class(self) -> str:
-        """The class of `transformers` that runs the checkpoint."""
+        """Return the class of `transformers` that runs the checkpoint."""
         return "AutoModelForCausalLM"
 
     def n_positions(self, net: Any) -> int:
-        """How many tokens a prompt may have."""
+        """Return how many tokens a prompt may have."""
         return int(net.config.max_position_embeddings)

@@ -45,5 +45,5 @@ class Family:
     unused: ClassVar[tuple[str, ...]] = ()  # how names begin of tensors that a run does not need
 
     def module(self, layer: int, name: str) -> str:
-        """The full name of a module of a block, after the prefix."""
+        """Return the full name of a module of a block, after the prefix."""
         return f"{self.block.format(layer)}.{name}"

@@ -11,7 +11,7 @@ from lexiscope.precompute.weights.gguf.layout import Layout
 
 
 class GPT2Gguf(Layout):
-    """Its linear layers the other way round."""
+    """GGUF holds the linear layers of GPT-2 the other way round than the Hub."""
 
     architectures = ("gpt2",)
     top = {
@@ -54,7 +54,7 @@ class GPT2Gguf(Layout):
         }
 
     def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """The Hub stores GPT-2's linear layers (in, out)."""
+        """Turn linear layers round: the Hub stores GPT-2's as (in, out)."""
         linear = name.startswith("blk.") and values.ndim == 2
         return values.T if linear else values
 

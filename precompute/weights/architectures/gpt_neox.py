@@ -26,7 +26,8 @@ class GPTNeoX(Model):
     norms = {"attention": "input_layernorm", "ff": "post_attention_layernorm", "final": "final_layer_norm"}
 
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
-        """Heads that share a key and a value stand before these; here every head has its own."""
+        """Cut out one kind. In other families heads that share a key and a value stand before these; here every head
+        has its own."""
         if kind not in _FUSED:
             return outputs
         n_heads, n_groups = self.shape.n_heads, self.shape.n_kv_heads

@@ -68,7 +68,7 @@ class LlamaGguf(Layout):
         return config
 
     def arrange(self, name: str, values: torch.Tensor) -> torch.Tensor:
-        """GGUF interleaves the two halves of each head's rotary pairs in q and k; undo it."""
+        """Undo the interleaving by which GGUF orders the two halves of each head's rotary pairs in q and k."""
         kind = name.split(".")[-2]
         if self.architecture != "llama" or kind not in ("attn_q", "attn_k"):
             return values

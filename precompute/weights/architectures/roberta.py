@@ -22,7 +22,7 @@ class Roberta(Bert):
         return logits
 
     def transform(self, net: Any) -> tuple[Any, Callable[[Tensor], Tensor], Any] | None:
-        """The head's activation is the same whatever the config says of the layers'."""
+        """Return the head. Its activation is the same whatever the config says of the layers'."""
         made = super().transform(net)
         return made and (made[0], functional.gelu, made[2])
 

@@ -33,10 +33,10 @@ class StoredModel(Family):
         self._check()
 
     def adapt(self, config: Config) -> None:
-        """Sets `norms` and `left_out` where config.json decides about them, and refuses what cannot be read."""
+        """Set `norms` and `left_out` where config.json decides about them, and refuse what cannot be read."""
 
     def read_shape(self, config: Config) -> Shape:
-        """The model's dimensions, by the names that config.json has for them."""
+        """Read the model's dimensions, by the names that config.json has for them."""
 
         def size(name: str, default: int | None = None) -> int:
             return config.size(self.config_names.get(name, name), default=default)
@@ -69,15 +69,16 @@ class StoredModel(Family):
         )
 
     def cut(self, kind: str, outputs: Tensor) -> Tensor:
-        """What one kind has of a weight (out, in) or bias (out,) that several share: one after the other."""
+        """Return the part of one kind of a weight (out, in) or bias (out,) that several kinds share, one after the
+        other."""
         module = self.linears[kind]
         sharing = [other for other in self.shape.weight_kinds if self.linears[other] == module]
         start = sum(self.shape.count(other) for other in sharing[: sharing.index(kind)])
         return outputs[start : start + self.shape.count(kind)]
 
     def read(self, layer: int, kind: str) -> Tensor:
-        """The vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory. Directions
-        are made when they are first asked for."""
+        """Return the vectors of a kind as rows, (shape.count(kind), d_model); a view where the weight is in memory.
+        Directions are made when they are first asked for."""
         if kind in DIRECTION_KINDS:
             return self._directions.vectors(layer, kind)
         weight = self.read_tensor(f"{self.module(layer, self.linears[kind])}.weight")
@@ -86,7 +87,8 @@ class StoredModel(Family):
         return weight.T if SIDES[kind] == "writes" else self.cut(kind, weight)
 
     def vectors(self, layer: int, kind: str) -> Tensor:
-        """One row per vector, (shape.count(kind), d_model), contiguous; grouped heads' w_k and w_v are not repeated."""
+        """Return one row per vector, (shape.count(kind), d_model), contiguous; grouped heads' w_k and w_v are not
+        repeated."""
         if not 0 <= layer < self.shape.n_layers:
             raise NotFound(
                 f"Layer {layer} of {self.checkpoint.name} does not exist: 0 to {self.shape.n_layers - 1} do."
@@ -98,11 +100,11 @@ class StoredModel(Family):
         return self.read(layer, kind).contiguous()
 
     def directions(self, layer: int, matrix: str) -> Directions:
-        """The singular directions of the heads' matrices, and their singular values."""
+        """Return the singular directions of the heads' matrices, and their singular values."""
         return self._directions.of(layer, matrix)
 
     def lacks_directions(self, layer: int, kind: str) -> bool:
-        """Whether asking for vectors of this kind means to make directions first."""
+        """Return True if asking for vectors of this kind means to make directions first."""
         return kind in DIRECTION_KINDS and self._directions.lacks(layer, kind)
 
     @cached_property
@@ -110,13 +112,13 @@ class StoredModel(Family):
         return KeptDirections(self)
 
     def head_factors(self, layer: int, matrix: str) -> Iterator[Factors]:
-        """(d_model, d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
+        """Return left and right, (d_model, d_head) each, float64, head after head: a head's matrix is left rightᵀ."""
         left, right = (self._heads(layer, kind) for kind in FACTORS[matrix])
         for of_left, of_right in zip(left, right, strict=True):
             yield of_left.T.double().cpu(), of_right.T.double().cpu()
 
     def factors(self, layer: int, matrix: str) -> tuple[Tensor, Tensor]:
-        """A head's interaction matrix is left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
+        """Return left and right of a head's interaction matrix left[h] @ right[h]: W_V W_O for "vo", W_Q W_Kᵀ for "qk".
 
         (n_heads, d_model, d_head) and (n_heads, d_head, d_model); grouped heads' W_K and W_V are repeated.
         """
@@ -150,22 +152,23 @@ class StoredModel(Family):
 
     @property
     def lacks_unembedding(self) -> bool:
-        """Whether this is a classifier made from a model whose W_U is not W_E: it was saved without it."""
+        """Return True if this is a classifier made from a model whose W_U is not W_E: it was saved without W_U."""
         return not self.shape.tied and self.is_classifier and self.unembedding not in self.checkpoint.files
 
     @property
     def unembedding(self) -> str:
-        """The tensor of W_U; the first name if it has none."""
+        """Return the name of the tensor of W_U; the first possible name if the checkpoint has none."""
         names = [f"{module}.weight" for module in self.unembeddings]
         return next((name for name in names if name in self.checkpoint.files), names[0])
 
     @property
     def predicts(self) -> bool:
-        """Whether the checkpoint has what turns a stream into probabilities of tokens."""
+        """Return True if the checkpoint has what turns a stream into probabilities of tokens."""
         return True
 
     def with_tensors(self, read_tensor: Callable[[str], Tensor], W_E: Tensor, W_U: Tensor) -> Self:
-        """The same model with tensors from elsewhere, by their names after the prefix, instead of the checkpoint's."""
+        """Return the same model with tensors from elsewhere, by their names after the prefix, instead of the
+        checkpoint's."""
         model = copy(self)
         model.read_tensor = read_tensor
         model.__dict__.pop("_directions", None)
@@ -173,7 +176,7 @@ class StoredModel(Family):
         return model
 
     def _d_rotary(self, config: Config, d_head: int) -> int | None:
-        """How many channels of a head turn with the position; None: all of them, or none."""
+        """Return how many channels of a head turn with the position; None: all of them, or none."""
         if self.positions != "rotary":
             return None
         turning = int(d_head * config.rotary_share(default=self.rotary_share))
@@ -194,7 +197,7 @@ class StoredModel(Family):
         raise BadWeights(f"{self.checkpoint.folder} has no embedding: its files hold no tensor {known}.")
 
     def _expected(self) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """Names and shapes of the tensors that a build reads."""
+        """Return the names and shapes of the tensors that a build reads."""
         s = self.shape
         yield f"{self.prefix}{self.embedding}.weight", (s.d_vocab, s.d_model)
         if not s.tied and not self.lacks_unembedding:
@@ -210,7 +213,8 @@ class StoredModel(Family):
                 yield name, size[::-1] if self.stored_in_out else size
 
     def _check(self) -> None:
-        """Every tensor that a build will read is there and fits config.json: said now rather than an hour later."""
+        """Check that every tensor that a build will read is there and fits config.json, now rather than an hour
+        later."""
         for name, expected in self._expected():
             shape = self.checkpoint.tensor_shape(name)
             if shape != expected:

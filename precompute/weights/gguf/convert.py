@@ -35,7 +35,7 @@ def convert(path: Path, folder: Path) -> None:
 
 
 def read_gguf(path: Path) -> Any:
-    """A gguf.GGUFReader of the file; raises BadWeights if it is cut short or not GGUF at all."""
+    """Open the file as a gguf.GGUFReader; raise BadWeights if it is cut short or not GGUF at all."""
     try:
         with np.errstate(over="raise"):
             reader = _Reader(path)
@@ -48,7 +48,7 @@ def read_gguf(path: Path) -> Any:
 
 
 class _Reader(gguf.GGUFReader):  # type: ignore[misc]
-    """The library's reader takes what lies beyond the end of the file as empty; here that is an error."""
+    """A reader that refuses what lies beyond the end of the file, which the library takes as empty."""
 
     def _get(self, offset: int, dtype: Any, count: int = 1, override_order: Any = None) -> Any:
         end = int(offset) + int(count) * np.dtype(dtype).itemsize
@@ -58,7 +58,7 @@ class _Reader(gguf.GGUFReader):  # type: ignore[misc]
 
 
 def layouts() -> dict[str, type[Layout]]:
-    """The GGUF forms of the supported families, by general.architecture."""
+    """Return the GGUF forms of the supported families, by general.architecture."""
     families = set(supported().values())
     return {name: family.gguf for family in families if family.gguf for name in family.gguf.architectures}
 
@@ -93,7 +93,7 @@ def _check_names(layout: Layout, tensors: dict[str, Any], path: Path) -> None:
 
 
 def _output_is_copy(tensors: dict[str, Any]) -> bool:
-    """Some writers repeat the embedding as output.weight; the model is tied all the same."""
+    """Return True if output.weight repeats the embedding, as some writers do; the model is tied all the same."""
     first, second = tensors["token_embd.weight"], tensors.get("output.weight")
     if second is None or first.tensor_type != second.tensor_type:
         return False
@@ -101,7 +101,7 @@ def _output_is_copy(tensors: dict[str, Any]) -> bool:
 
 
 def _write_tensors(layout: Layout, tensors: dict[str, Any], folder: Path) -> None:
-    """One safetensors file per layer and one for the rest, with the index that the Hub's format has for this."""
+    """Write one safetensors file per layer and one for the rest, with the index that the Hub's format has for this."""
     groups: dict[str, list[str]] = {}
     for name in tensors:
         if layout.hub_name(name) is not None:

@@ -14,7 +14,7 @@ _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_positi
 
 
 def rope_scaling(layout: Layout, tensors: dict[str, Any], theta: float) -> dict[str, Any] | None:
-    """What config.json says of it; None where positions are not scaled."""
+    """Return what config.json says of scaled positions; None where they are not scaled."""
     scaling = layout.field("rope.scaling.type", "none")
     if "rope_freqs.weight" in tensors and tensors["rope_freqs.weight"].n_elements:
         tensor = tensors["rope_freqs.weight"]
@@ -33,7 +33,7 @@ def rope_scaling(layout: Layout, tensors: dict[str, Any], theta: float) -> dict[
 
 
 def _llama3_factors(scaling: dict[str, Any], theta: float, d_head: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How much each rotary frequency is slowed down: not at all where fast, by `factor` where slow."""
+    """Return how much each rotary frequency is slowed down: not at all where fast, by `factor` where slow."""
     wavelength = 2 * math.pi * theta ** (np.arange(0, d_head, 2) / d_head)
     low, high, context = (scaling[key] for key in _LLAMA3)
     smooth = np.clip((context / wavelength - low) / (high - low), 0, 1)

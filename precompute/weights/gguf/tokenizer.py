@@ -113,7 +113,7 @@ def _sentencepiece(info: dict[str, Any], tokens: list[str], kinds: list[int]) ->
 
 
 def _merges(vocabulary: dict[str, int], scores: list[float]) -> list[tuple[str, str]]:
-    """SentencePiece joins the pair whose result scores highest; BPE, the pair listed first. So: list by score."""
+    """List merges by score: SentencePiece joins the pair whose result scores highest; BPE, the pair listed first."""
     merges = [
         (-scores[number], number, at, (token[:at], token[at:]))
         for token, number in vocabulary.items()

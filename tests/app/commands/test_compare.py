@@ -1,7 +1,6 @@
 """`lexiscope compare` as a user runs it: words in, text and exit code out, signals in between."""
 
 import json
-import os
 import shutil
 import signal
 from pathlib import Path
@@ -111,15 +110,15 @@ def test_a_model_named_vs_gets_another_name(run: Run, sources: tuple[Path, Path]
 
 @pytest.mark.slow
 def test_interrupted_says_how_to_go_on(tmp_path: Path) -> None:
-    one = model(tmp_path / "one", n_layers=20, d_mlp=300)
-    with command(tmp_path / "log", "compare", one, one, "--data", tmp_path / "data") as child:
-        child.wait_for("kind ff_key is ready")
-        os.kill(child.pid, signal.SIGTERM)
+    one = model(tmp_path / "one", n_layers=2)
+    words = ("compare", one, one, "--data", tmp_path / "data")
+    with command(tmp_path / "log", *words, pause_at="kind ff_key is ready") as child:
+        child.send(signal.SIGTERM)
         assert child.ended() == 143, child.output()
     assert "Stopped. Finished kinds are kept" in child.output()
     assert "Traceback" not in child.output()
     before = contents(tmp_path / "data" / "vs" / "one" / "one")
-    with command(tmp_path / "log", "compare", one, one, "--data", tmp_path / "data") as child:
+    with command(tmp_path / "log", *words) as child:
         assert child.ended() == 0, child.output()
     after = contents(tmp_path / "data" / "vs" / "one" / "one")
     assert after["ff_key.safetensors"] == before["ff_key.safetensors"]

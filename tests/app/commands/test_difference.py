@@ -73,8 +73,8 @@ def test_it_goes_on_by_its_name_or_by_the_same_command(
 
 
 def test_killed_it_goes_on(sources: Path, tuned_index: Path, tmp_path: Path) -> None:
-    with command(tmp_path / "log", *words(sources, tmp_path)) as child:
-        child.wait_for("to build")
+    with command(tmp_path / "log", *words(sources, tmp_path), pause_at="to build") as child:
+        child.wait_until_paused()
     with command(tmp_path / "log", *words(sources, tmp_path)) as child:
         assert child.ended() == 0, child.output()
     assert contents(tmp_path / tuned_index.name) == contents(tuned_index)

@@ -83,27 +83,6 @@ def test_an_endless_head_is_cut_off(server: str, start: bytes) -> None:
     assert get(f"{server}/-/health")[0] == 200
 
 
-def test_a_body_that_never_comes(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEXISCOPE_BODY_SECONDS", "0.3")
-    head = b"POST /tiny-gpt2/prompt HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
-    with serving("--data", site_data) as (_, url), connect(url) as connection:
-        connection.sendall(head + b"text=")
-        answer = until_the_end(connection)
-    assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"the setting body_seconds" in answer
-
-
-def test_one_visitor_too_many(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEXISCOPE_CONNECTIONS", "3")
-    with serving("--data", site_data) as (_, url):
-        get(url)
-        with ExitStack() as stack:
-            for _ in range(3):
-                stack.enter_context(connect(url))
-            until(lambda: raw(url, WHOLE).startswith(b"HTTP/1.1 503 "))
-        until(lambda: raw(url, WHOLE).startswith(b"HTTP/1.1 200 "))
-
-
 def test_connections_leave_files_for_others() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
@@ -115,10 +94,22 @@ def test_connections_leave_files_for_others() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
-def test_the_access_log_has_nothing_that_was_typed(site_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LEXISCOPE_ACCESS_LOG", "1")
-    monkeypatch.setenv("LEXISCOPE_LOG_LEVEL", "info")
-    with serving("--data", site_data) as (process, url):
+def test_settings_of_the_environment(site_data: Path) -> None:
+    """A body that never comes, one connection too many, and a log in which nothing stands that was typed."""
+    settings = {"BODY_SECONDS": "0.3", "CONNECTIONS": "3", "ACCESS_LOG": "1", "LOG_LEVEL": "info"}
+    environment = {f"LEXISCOPE_{name}": value for name, value in settings.items()}
+    with serving("--data", site_data, **environment) as (process, url):
+        with connect(url) as connection:
+            head = b"POST /tiny-gpt2/prompt HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"
+            connection.sendall(head + b"text=")
+            answer = until_the_end(connection)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        assert b"the setting body_seconds" in answer
+        with ExitStack() as stack:
+            for _ in range(3):
+                stack.enter_context(connect(url))
+            until(lambda: raw(url, WHOLE).startswith(b"HTTP/1.1 503 "))
+        until(lambda: raw(url, WHOLE).startswith(b"HTTP/1.1 200 "))
         get(f"{url}/{GPT2}/search?q=zebra")
         raw(url, WHOLE.replace(b"/-/health", b"/a/b/zebra?q=zebra"))
         process.send_signal(signal.SIGTERM)
@@ -131,8 +122,9 @@ def test_the_access_log_has_nothing_that_was_typed(site_data: Path, monkeypatch:
 @pytest.mark.parametrize(("number", "codes"), [(signal.SIGINT, (0, 130)), (signal.SIGTERM, (0, -15, 143))])
 def test_it_ends_quietly(site_data: Path, number: int, codes: tuple[int, ...]) -> None:
     with serving("--data", site_data) as (process, url):
-        get(url)
         idle = connect(url)  # a visitor who stays
+        idle.sendall(WHOLE.replace(b"close", b"keep-alive"))
+        assert idle.recv(100).startswith(b"HTTP/1.1 200 ")
         process.send_signal(number)
         _, err = process.communicate(timeout=120)
         idle.close()

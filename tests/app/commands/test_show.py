@@ -18,7 +18,6 @@ from lexiscope.app.commands.cli import COMMANDS
 from lexiscope.app.formats.json_format import ascii_json
 from lexiscope.app.pages.seeds import seed_ranking_view
 from lexiscope.app.terminal import isolated, print_models, print_seeds, print_view
-from lexiscope.app.views.layer import layer_view
 from lexiscope.precompute.index.data_folder import ModelSummary
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest import MANIFEST
@@ -28,7 +27,7 @@ from lexiscope.precompute.plain_text import file_size
 from tests.app.commands.conftest import Refused, Run
 from tests.support.processes import ROOT
 from tests.support.synthetic import D_VOCAB, GPT2, HOSTILE, LLAMA, PAIRS, K, make_manifest, raw_tokens, write_index
-from tests.support.views import direction_view, head_view, neuron_view, pairs_view, subhead_view, token_view
+from tests.support.views import direction_view, head_view, layer_view, neuron_view, pairs_view, subhead_view, token_view
 
 
 @pytest.fixture(scope="module")

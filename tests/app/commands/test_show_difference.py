@@ -27,7 +27,9 @@ def test_show(run: Run, site_data: Path, what: tuple[str, ...], said: str) -> No
     _, shown, _ = run("show", DIFFERENCE, *what, "--data", str(site_data))
     assert f"difference: tiny-tuned − {LLAMA}" in shown
     assert said in shown
-    content = json.loads(run("show", DIFFERENCE, *what, "--json", "--data", str(site_data))[1])
+    code, out, err = run("show", DIFFERENCE, *what, "--json", "--data", str(site_data))
+    assert code == 0, err
+    content = json.loads(out)
     assert content["minus"]["model"] == LLAMA
 
 

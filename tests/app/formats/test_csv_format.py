@@ -14,15 +14,12 @@ from starlette.testclient import TestClient
 from lexiscope.app.formats.csv_format import ROWS_PER_CHUNK, csv_chunks
 from lexiscope.app.formats.table import Column, Table, constant
 from lexiscope.app.formats.tables import about, view_csv
-from lexiscope.app.views.layer import layer_view
-from lexiscope.app.views.layer_lists import layer_lists_view
-from lexiscope.app.views.search import search_view
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.live.wire.answers import SeedResult, SeedsAnswer, TermUsed
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K, visit
 from tests.support.tables import NASTY, rows
-from tests.support.views import make_view
+from tests.support.views import layer_view, make_view, search_view
 
 
 def test_csv_of_a_neuron_holds_all_its_lists(client: TestClient) -> None:
@@ -63,9 +60,9 @@ def test_csv_of_a_layer_is_those_of_its_neurons(
 
 def test_lists_of_a_layer_without_hubs_keep_their_ranks(site_data: Path) -> None:
     index = Index.open(site_data / GPT2)
-    whole = layer_lists_view(index, 1, "dot", "neuron", None, 5, "top")
+    whole = make_view(index, "layer", {"layer": 1}, {"format": "csv"}, k=5, ends="top")
     hubs = frozenset(whole.ids[0, 0, 0, :2].tolist())
-    kept = list(layer_lists_view(index, 1, "dot", "neuron", None, 5, "top", hubs).rows())
+    kept = list(replace(whole, left_out=hubs).rows())
     assert kept == [row for row in whole.rows() if row["token"]["id"] not in hubs]
     assert kept[0]["rank"] == 3
 
@@ -83,7 +80,7 @@ def test_lists_of_a_layer_are_a_csv(client: TestClient) -> None:
 
 
 def test_csv_of_lists_of_no_neuron(site_data: Path) -> None:
-    view = layer_lists_view(Index.open(site_data / GPT2), 1, "dot", "neuron", None, 2, "top")
+    view = make_view(Index.open(site_data / GPT2), "layer", {"layer": 1}, {"format": "csv"}, k=2, ends="top")
     none = replace(view, neurons=(), ids=view.ids[:0], scores=view.scores[:0])
     assert "".join(view_csv(none)) == "neuron,vector,end,rank,token,token_id,score,model,layer,lens,build\r\n"
 
@@ -148,7 +145,7 @@ def test_what_visitors_type_is_no_formula(site_data: Path, start: str) -> None:
     answer: SeedsAnswer = {
         "terms": [term], "nearest": [], "results": [result], "heads": [], "lists": [], "rank": None,
     }  # fmt: skip
-    view = replace(make_view(index, "seeds", {}, answers=[answer]), words=typed)
+    view = replace(make_view(index, "seeds", {}, {"answers": [answer]}), words=typed)
     (row,) = csv.DictReader(io.StringIO("".join(view_csv(view)), newline=""))
     assert row["words"] == row["word_1"] == f"'{typed}"
     assert about(search_view(index, "dog = 1"))["q"] == "dog = 1"

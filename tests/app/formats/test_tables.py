@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from lexiscope.app.formats import stored_tables
 from lexiscope.app.formats.table import Column, Kind, Table
-from lexiscope.app.formats.tables import tables
 from lexiscope.app.formats.text_formats import Source, as_markdown
+from lexiscope.app.pages import layer
 from lexiscope.precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
@@ -81,7 +80,7 @@ def test_where_is_one_column(client: TestClient) -> None:
 
 
 def test_titles_and_headings(client: TestClient, index: Index) -> None:
-    titles = [table.title for table in tables(neuron_view(index, 0, 3, "cosine", 2)) if table.audience == "people"]
+    titles = [table.title for table in neuron_view(index, 0, 3, "cosine", 2).tables() if table.audience == "people"]
     assert titles == [f"{LLAMA}, layer 0, neuron 3, {vector} (cosine)" for vector in ("key", "up", "value")]
     text = client.get(f"/{LLAMA}/head/0/1.md").text
     assert f"**{LLAMA}, layer 0, head 1, vo, top (dot, all)**" in text
@@ -101,7 +100,7 @@ def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face
 def test_a_new_column_of_the_layer_table_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in every format at once, the page included: all come from one declaration."""
     twice = Column("twice", "number", get=lambda row: 2 * row["neuron"])
-    monkeypatch.setattr(stored_tables, "LAYER_COLUMNS", (*stored_tables.LAYER_COLUMNS, twice))
+    monkeypatch.setattr(layer, "LAYER_COLUMNS", (*layer.LAYER_COLUMNS, twice))
     assert ",twice,model,layer,lens,build\r\n" in client.get(f"/{GPT2}/layer/1.csv").text
     for format_ in ("md", "tex"):
         assert "twice" in client.get(f"/{GPT2}/layer/1.{format_}").text

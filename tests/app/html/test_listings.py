@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from lexiscope.app.views.parse_address import vector_name
+from lexiscope.precompute.index.parameter_names import vector_name
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA, K
 from tests.support.synthetic import LLAMA as GROUPED

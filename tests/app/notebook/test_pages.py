@@ -13,7 +13,7 @@ import pytest
 
 import lexiscope
 from lexiscope.app.notebook.pages import Page
-from lexiscope.app.views.layer import token_named
+from lexiscope.app.views.token_search import token_named
 from lexiscope.precompute.index.index import Index
 from tests.support.site import DIFFERENCE, GPT2, LLAMA, SCRIPT, copied
 from tests.support.synthetic import add_layer, make_manifest, write_index
@@ -237,7 +237,7 @@ def test_what_is_not_there(
     (("well-known dog", "lion"), ["well-known dog", "lion"]),
 ])  # fmt: skip
 def test_words_of_seeds(gpt2: lexiscope.Model, words: tuple[Any, ...], seeds: list[str]) -> None:
-    assert [seed.word for seed in gpt2.seeds(*words).view.seeds] == seeds
+    assert [seed["word"] for seed in gpt2.seeds(*words).view.seeds] == seeds
 
 
 @pytest.mark.parametrize(("q", "said"), [

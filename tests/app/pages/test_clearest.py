@@ -32,7 +32,7 @@ def view_of(
     answer = ThroughHeadsAnswer(
         groups=[[WordUsed(word=word, tokens=[{"id": token} for token in tokens])]], heads=[[*readings]]
     )
-    view: ThroughHeadsView = make_view(index, "heads", {}, answers=[answer], words=word, layers="1")
+    view: ThroughHeadsView = make_view(index, "heads", {}, {"answers": [answer]}, words=word, layers="1")
     return view
 
 

@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexiscope.app.views.layer import layer_view
-from lexiscope.app.views.model import model_view
-from lexiscope.app.views.search import search_view
 from lexiscope.precompute.errors import ShardDamaged
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.lookup import layers as lookup_layers
 from tests.support.lists import all_listings
 from tests.support.synthetic import D_VOCAB, GPT2, make_manifest, rewrite_shard, shard_arrays, write_index
-from tests.support.views import head_view, token_view
+from tests.support.views import head_view, layer_view, model_view, search_view, token_view
 
 pytestmark = pytest.mark.slow
 

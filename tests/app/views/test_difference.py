@@ -18,9 +18,6 @@ from lexiscope.app.views.difference import (
     size_text,
 )
 from lexiscope.app.views.first_words import first_pair
-from lexiscope.app.views.layer import layer_view
-from lexiscope.app.views.model import model_view, random_neuron
-from lexiscope.app.views.search import search_view
 from lexiscope.app.views.vectors import SUBHEAD_KINDS
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
@@ -39,7 +36,17 @@ from tests.support.differences import (
 )
 from tests.support.models import tiny_gpt2
 from tests.support.site import DIFFERENCE, LLAMA
-from tests.support.views import head_view, neuron_view, pairs_view, subhead_view, token_view
+from tests.support.views import (
+    head_view,
+    layer_view,
+    model_view,
+    neuron_view,
+    pairs_view,
+    random_neuron,
+    search_view,
+    subhead_view,
+    token_view,
+)
 
 CHANGED_LAYER, CHANGED_NEURON, CHANGED_HEAD = 1, 5, 2
 Two = tuple[Model, Model]

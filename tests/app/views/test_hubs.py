@@ -37,7 +37,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
 @pytest.mark.parametrize(("lens", "ranks"), [("dot", [2, 4, 5]), ("cosine", [1, 2, 3, 4, 5])])
 def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
     answer = ThroughHeadsAnswer(groups=[[WordUsed(word="x", tokens=[{"id": 41}])]], heads=[[READING]])
-    shown = make_view(index, "heads", {}, answers=[answer], words="x", layers="1", lens=lens)
+    shown = make_view(index, "heads", {}, {"answers": [answer]}, words="x", layers="1", lens=lens)
     view = without_hubs(index, shown)
     (cell,) = view.heads[0]["words"]
     assert [entry.get("rank", at) for at, entry in enumerate(cell["writes"], 1)] == ranks
@@ -49,8 +49,8 @@ def test_words_through_heads(index: Index, lens: str, ranks: list[int]) -> None:
 def test_seeds_skip_them_and_fill_up(index: Index) -> None:
     result = SeedResult(kind="ff_value", layer=1, index=3, score=1.0, scores=[1.0])
     answer = SeedsAnswer(terms=[], nearest=LISTED, results=[result], heads=[READING], lists=[], rank=None)
-    shown = make_view(index, "seeds", {}, answers=[answer], words="x")
-    view = without_hubs(index, make_view(index, "seeds", {}, True, answers=[answer], words="x"))
+    shown = make_view(index, "seeds", {}, {"answers": [answer]}, words="x")
+    view = without_hubs(index, make_view(index, "seeds", {}, {"hide_hubs": True, "answers": [answer]}, words="x"))
     first = view.results[0]["top"] or []
     stored = index.shard(1).vector("ff_value", 3, "dot").top_ids.tolist()
     assert [token["id"] for token in first] == [token for token in stored if token not in (DOG, BYTE)][:8]

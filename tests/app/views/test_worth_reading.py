@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lexiscope.app.views.model import model_view
 from lexiscope.app.views.readable import SAME, STEM, UNLEARNED, readable
 from lexiscope.app.views.worth_reading import CARDS, CLEAREST, HEAD_LENS, HEAD_PRESET, PAIRS, TOKENS, richest
 from lexiscope.precompute.build.shard_writer import write_piece
@@ -19,6 +18,7 @@ from lexiscope.precompute.shape import LENSES, PRESETS
 from tests.support.pages import parsed
 from tests.support.site import DIFFERENCE, visit
 from tests.support.synthetic import GPT2, add_layer, make_manifest, rewrite_shard, stored_arrays
+from tests.support.views import model_view
 
 LETTERS = [f" {letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
 WORDS = [" " + "".join(letters) for letters in itertools.product("bdfgk", "ae", "lmnr", "io")]  # 80 of 4 letters

@@ -3,7 +3,6 @@
 import asyncio
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from lexiscope.app.settings import Settings
 from lexiscope.app.worker import lane
 from lexiscope.app.worker.jobs import Job, Pace
 from lexiscope.app.worker.lane import Lane
-from lexiscope.app.worker.limits import Limits
 from lexiscope.precompute.live.wire.asks import PromptAsk
 from lexiscope.precompute.live.wire.errors import LiveDown, LiveFailed, LiveFull
 
@@ -35,8 +33,8 @@ class Computer:
         return [b"%d" % len(batch) for _ in batch]
 
 
-def limits(**changes: Any) -> Limits:
-    return Limits.of(Settings(**{"queue": 8, "batch_wait_ms": 50, "batch_size": 4, **changes}))
+def limits(**changes: Any) -> Settings:
+    return Settings(**{"queue": 8, "batch_wait_ms": 50, "batch_size": 4, **changes})
 
 
 class TwiceAsFast(Pace):
@@ -57,7 +55,7 @@ class Line:
         self._pace = pace(speed=1)
         self._limits, self._batch_seconds = limits(**changes), batch_seconds
         if batch_wait is not None:
-            self._limits = replace(self._limits, batch_wait=batch_wait)
+            self._limits = self._limits.model_copy(update={"batch_wait_ms": 1000 * batch_wait})
 
     async def __aenter__(self) -> "Line":
         self.lane = Lane(self.computer, self._limits, self._pace, self._batch_seconds)

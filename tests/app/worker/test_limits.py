@@ -11,7 +11,7 @@ from lexiscope.precompute.live.wire.asks import PromptAsk, RelationAsk, SeedsAsk
 from lexiscope.precompute.live.wire.errors import TooLarge
 from lexiscope.precompute.live.wire.grammar import HeadOff, Term, Word, WordPair
 
-LIMITS = Limits.of(Settings(prompt_tokens=100, seeds_limit=3, heads_limit=24))
+LIMITS = Limits(Settings(prompt_tokens=100, seeds_limit=3, heads_limit=24))
 PAIR, TERM, OFF = WordPair(source="a", target="b"), Term(word="a"), HeadOff(layer=0, head=0)
 WORD = Word(word="a")
 
@@ -90,7 +90,7 @@ def test_what_is_too_dear_is_told_its_numbers_and_what_is_cheaper() -> None:
             case _:
                 return 20 if getattr(ask, "heads", False) else 0.5
 
-    limits = Limits.of(Settings(ask_seconds=15))
+    limits = Limits(Settings(ask_seconds=15))
     panels = frozenset({"evolution", "coverage"})
     for ask, tokens, said in (
         (PromptAsk(text="a", panel=panels), 5, None),

@@ -92,11 +92,11 @@ def cluster(
     for name in ("begun", "given-up"):
         (folder / name).mkdir()
     words = [sys.executable, "-m", "tests.support.ray_replicas", str(site_data), str(folder)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    environment, pipe = {**os.environ, **ENVIRONMENT, **LIMITS}, subprocess.PIPE
     with ExitStack() as stack:
         log = stack.enter_context((folder / "log").open("w+"))
         process = stack.enter_context(
-            subprocess.Popen(words, stderr=log, cwd=ROOT, env={**os.environ, **ENVIRONMENT, **LIMITS}, **pipes)
+            subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=log, text=True, cwd=ROOT, env=environment)
         )
         stack.callback(process.kill)
         stack.callback(process.wait, LONG)

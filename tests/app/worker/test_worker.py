@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from lexiscope.app.settings import Settings
-from lexiscope.app.worker.limits import Limits
 from lexiscope.app.worker.worker import Worker
 from lexiscope.precompute.live.wire.asks import (
     ASKS,
@@ -36,7 +35,7 @@ SEEDS = SeedsAsk(words=(Term(word="dog"),), kind=("ff_value",), k=5)
 
 @asynccontextmanager
 async def working(engine: HeldEngine, **settings: Any) -> AsyncIterator[Worker]:
-    worker = Worker(engine, GPT2, "", Limits.of(Settings(**settings)), lambda: None)
+    worker = Worker(engine, GPT2, "", Settings(**settings), lambda: None)
     async with worker.running():
         try:
             yield worker
@@ -223,7 +222,7 @@ async def test_the_end_of_one_lane_is_that_of_the_worker(
     for name in ("seeds", "prompts"):
         monkeypatch.setattr(engine, name, panic if name == ending else hold)
     ended: list[bool] = []
-    worker = Worker(engine, GPT2, "", Limits.of(Settings()), lambda: ended.append(True))
+    worker = Worker(engine, GPT2, "", Settings(), lambda: ended.append(True))
     guilty, innocent = (SEEDS, PROMPT) if ending == "seeds" else (PROMPT, SEEDS)
     async with worker.running():
         waiting = asyncio.create_task(ask(worker, innocent))

@@ -34,7 +34,7 @@ from lexiscope.precompute.build.cluster.queue import Order
 from lexiscope.precompute.build.cluster.task import Outcome
 from lexiscope.precompute.build.job import build
 from lexiscope.precompute.build.options import BuildOptions
-from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.build.pieces import Task
 from lexiscope.precompute.errors import BuildError
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.weights.checkpoint import Checkpoint
@@ -165,7 +165,7 @@ class Watcher(ClusterProgress):
 
     def piece_done(self, order: Order, machine: str) -> None:
         super().piece_done(order, machine)
-        if isinstance(order.piece, int):
+        if order.pieces[0].part == "lists":
             self.made_by.append(machine)
             self.look(machine)
 
@@ -272,18 +272,18 @@ def test_a_task_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None
     assert contents(tmp_path / "ray" / "whole") == contents(tmp_path / "here" / "whole")
 
 
-def before_pieces(happens: Callable[[Piece, int], None]) -> Callable[..., Outcome]:
-    """In place of `run_piece`: the same, in a process of which something happens by piece and threads."""
+def before_pieces(happens: Callable[[int | None, int], None]) -> Callable[..., Outcome]:
+    """In place of `run_task`: the same, in a process of which something happens by piece and threads."""
 
     def run(*arguments: Any) -> Outcome:
-        def make(inputs: Any, layer: Any, piece: Piece, threads: int, *more: Any) -> Any:
-            happens(piece, threads)
-            return as_ever(inputs, layer, piece, threads, *more)
+        def make(inputs: Any, layer: Any, pieces: Task, threads: int, *more: Any) -> Any:
+            happens(pieces[0].layer, threads)
+            return as_ever(inputs, layer, pieces, threads, *more)
 
         as_ever = task.make
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(task, "make", make)
-            return task.run_piece(*arguments)
+            return task.run_task(*arguments)
 
     return run
 
@@ -293,7 +293,7 @@ def test_what_becomes_of_tasks_that_run_out_of_memory_or_die(machines: Machines,
     second try ends when the build has shown where it is, and how long all will take."""
     killed, seen = tmp_path / "killed", tmp_path / "seen"
 
-    def happens(piece: Piece, threads: int) -> None:
+    def happens(piece: int | None, threads: int) -> None:
         if piece == 1 or (piece == 2 and threads > 1):
             np.empty(1 << 60, np.uint8)
         if piece == 0 and not killed.exists():
@@ -313,7 +313,7 @@ def test_what_becomes_of_tasks_that_run_out_of_memory_or_die(machines: Machines,
     source = Checkpoint.open(small_gpt2(tmp_path / "tiny"))
     watcher = Seeing()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(runner, "run_piece", before_pieces(happens))
+        patch.setattr(runner, "run_task", before_pieces(happens))
         failed, text = on_ray(tmp_path / "ray", source, watcher=watcher)
     assert failed == 1
     assert re.search(r"layer 2 of tiny, made by .* is ready", text)
@@ -354,17 +354,17 @@ def test_a_driver_that_is_killed_or_interrupted_leaves_what_is_finished(
 ) -> None:
     """The real command, by all ways to a cluster: what one leaves, the next goes on with."""
     words = ("precompute", deep, "--data", tmp_path, *SMALL, "--ray")
-    with command(tmp_path / "log", *words, "auto", environment={"RAY_ADDRESS": machines.address}) as child:
-        child.wait_for(f"is ready; 1 of {LAYERS}")
-        os.kill(child.pid, signal.SIGKILL)
+    known, first = {"RAY_ADDRESS": machines.address}, f"is ready; 1 of {LAYERS}"
+    with command(tmp_path / "log", *words, "auto", environment=known, pause_at=first) as child:
+        child.send(signal.SIGKILL)
         assert child.ended() == -signal.SIGKILL
     killed = len(Index.open(tmp_path / "deep").layers)
     assert 1 <= killed < LAYERS - 1
-    with command(tmp_path / "log", *words, f"ray://127.0.0.1:{machines.client_port}") as child:
-        child.wait_for(f"{killed} of {LAYERS} layers are ready")
-        child.wait_for(f"is ready; {killed + 1} of {LAYERS}")
-        os.kill(child.pid, signal.SIGINT)
+    client, next_one = f"ray://127.0.0.1:{machines.client_port}", f"is ready; {killed + 1} of {LAYERS}"
+    with command(tmp_path / "log", *words, client, pause_at=next_one) as child:
+        child.send(signal.SIGINT)
         assert child.ended() == 128 + signal.SIGINT
+    assert f"{killed} of {LAYERS} layers are ready" in child.output()
     assert child.output().endswith("Stopped. Finished layers are kept; the same command goes on from here.\n")
     assert "Traceback" not in child.output()
     interrupted = len(Index.open(tmp_path / "deep").layers)

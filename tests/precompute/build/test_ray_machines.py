@@ -71,8 +71,8 @@ def test_what_is_said_while_machines_work(source: Path, tmp_path: Path, monkeypa
     progress = ClusterProgress(Console(file=output))
     board, costs = Board(), Costs(2.0, {"dot": 20.0, "cosine": 40.0})
     with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
-        build = QueuedBuild(prepared, len(prepared.pieces))
-        running = [Order(build, piece, 8) for piece in prepared.pieces]
+        build = QueuedBuild(prepared, len(prepared.tasks))
+        running = [Order(build, task, 8) for task in prepared.tasks]
         progress.start_all([build], [SMALL, LARGE], TaskSize(8, 0.0))
         now[0] += 60
         board.write("tiny layer 2", "large", 0.5)
@@ -106,5 +106,5 @@ def test_who_works_at_three_layers_at_once(
     source: Path, tmp_path: Path, size: TaskSize, tasks_at_once: int, workers: int
 ) -> None:
     with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
-        build = QueuedBuild(prepared, len(prepared.pieces), unchanged=1)
+        build = QueuedBuild(prepared, len(prepared.tasks), unchanged=1)
         assert work_on_cluster(build, size, tasks_at_once) == prepared.work(workers, unchanged=1)

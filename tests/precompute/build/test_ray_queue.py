@@ -3,21 +3,27 @@
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lexiscope.precompute.build.cluster import task
 from lexiscope.precompute.build.cluster.job import refusal
 from lexiscope.precompute.build.cluster.queue import Order, QueuedBuild, work_off
-from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, try_piece
+from lexiscope.precompute.build.cluster.task import BuildInputs, Outcome, try_task
 from lexiscope.precompute.build.options import BuildOptions
-from lexiscope.precompute.build.pieces import Piece
+from lexiscope.precompute.build.pieces import Task
 from lexiscope.precompute.build.prepared import prepare
 from lexiscope.precompute.errors import BadWeights
 from lexiscope.precompute.weights.checkpoint import Checkpoint
 from tests.support.builds import PAIRS, K, Listener, copy
 
-Make = Callable[[Piece, int], None]  # by piece and threads; raises what goes wrong
+Name = int | str  # the layer of a task, or its part
+Make = Callable[[Any, int], None]  # by name and threads; raises what goes wrong
+
+
+def name_of(pieces: Task) -> Any:
+    return pieces[0].part if pieces[0].layer is None else pieces[0].layer
 
 
 @dataclass
@@ -26,8 +32,8 @@ class HereRunner:
 
     inputs: BuildInputs
     at_once: int = 4
-    tried: list[tuple[Piece, int]] = field(default_factory=list)
-    cancelled: list[Piece] = field(default_factory=list)
+    tried: list[tuple[Any, int]] = field(default_factory=list)
+    cancelled: list[Name] = field(default_factory=list)
     running: list[Order] = field(default_factory=list)
     most: int = 0
 
@@ -45,11 +51,11 @@ class HereRunner:
 
     def outcome(self, task: Hashable) -> Outcome:
         order = self._end(task)
-        self.tried.append((order.piece, order.threads))
-        return try_piece("here", self.inputs, (), order.piece, order.threads, lambda _: None, lambda _: None)
+        self.tried.append((name_of(order.pieces), order.threads))
+        return try_task("here", self.inputs, (), order.pieces, order.threads, lambda _: None, lambda _: None)
 
     def cancel(self, task: Hashable) -> None:
-        self.cancelled.append(self._end(task).piece)
+        self.cancelled.append(name_of(self._end(task).pieces))
 
     def _end(self, task: Hashable) -> Order:
         order = next(order for order in self.running if id(order) == task)
@@ -61,23 +67,23 @@ class HereRunner:
 def new(source: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
     """A build that has nothing yet."""
     with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
-        yield QueuedBuild(prepared, len(prepared.pieces))
+        yield QueuedBuild(prepared, len(prepared.tasks))
 
 
 @pytest.fixture
 def begun(source: Path, built: Path, tmp_path: Path) -> Iterator[QueuedBuild]:
     """One that has all but its layers."""
     index = copy(built, tmp_path)
-    for shard in index.glob("layer-*"):
+    for shard in [*index.glob("layer-*"), *index.glob("stats-*")]:
         shard.unlink()
     with prepare(Checkpoint.open(source), tmp_path, BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
-        assert prepared.pieces == [2, 1, 0]
-        yield QueuedBuild(prepared, len(prepared.pieces))
+        assert [task[0].layer for task in prepared.tasks] == [2, 1, 0]
+        yield QueuedBuild(prepared, len(prepared.tasks))
 
 
 def runner_of(build: QueuedBuild, make: Make, monkeypatch: pytest.MonkeyPatch, at_once: int = 4) -> HereRunner:
-    def make_nothing(_inputs: object, _layer: object, piece: Piece, threads: int, *_: object) -> dict[str, object]:
-        make(piece, threads)
+    def make_nothing(_inputs: object, _layer: object, pieces: Task, threads: int, *_: object) -> dict[str, object]:
+        make(name_of(pieces), threads)
         return {}
 
     monkeypatch.setattr(task, "make", make_nothing)
@@ -86,26 +92,28 @@ def runner_of(build: QueuedBuild, make: Make, monkeypatch: pytest.MonkeyPatch, a
 
 
 def orders_of(build: QueuedBuild, threads: int) -> list[Order]:
-    return [Order(build, piece, threads) for piece in build.prepared.pieces]
+    return [Order(build, task, threads) for task in build.prepared.tasks]
 
 
 @pytest.mark.parametrize(("enough", "tried"), [(8, [8]), (2, [8, 4, 2]), (1, [8, 4, 2, 1])])
 def test_memory_that_runs_out_is_tried_with_fewer_threads(
     begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch, enough: int, tried: list[int]
 ) -> None:
-    def make(piece: Piece, threads: int) -> None:
+    def make(piece: Name, threads: int) -> None:
         if piece == 1 and threads > enough:
             raise MemoryError("Unable to allocate 9 GiB")
 
     runner = runner_of(begun, make, monkeypatch)
-    outcomes = {order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)}
+    outcomes = {
+        name_of(order.pieces): outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)
+    }
     assert {piece: outcome.fault for piece, outcome in outcomes.items()} == {0: None, 1: None, 2: None}
     assert [threads for piece, threads in runner.tried if piece == 1] == tried
     assert {threads for piece, threads in runner.tried if piece != 1} == {8}
 
 
 def test_memory_that_never_suffices_is_named(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(piece: Piece, threads: int) -> None:
+    def make(piece: Name, threads: int) -> None:
         if piece == 1:
             raise RuntimeError(f"DefaultCPUAllocator: can't allocate memory for {threads}\nat some place")
 
@@ -121,12 +129,14 @@ def test_memory_that_never_suffices_is_named(begun: QueuedBuild, monkeypatch: py
 
 
 def test_any_other_fault_is_told_and_not_tried_again(begun: QueuedBuild, monkeypatch: pytest.MonkeyPatch) -> None:
-    def make(piece: Piece, _threads: int) -> None:
+    def make(piece: Name, _threads: int) -> None:
         if piece == 2:
             raise ZeroDivisionError("division by zero")
 
     runner = runner_of(begun, make, monkeypatch)
-    outcomes = {order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)}
+    outcomes = {
+        name_of(order.pieces): outcome for order, outcome in work_off(orders_of(begun, 8), runner, lambda _: None)
+    }
     assert outcomes[2].fault == "error"
     assert outcomes[2].text.startswith("ZeroDivisionError: division by zero (test_ray_queue.py, line ")
     assert len(runner.tried) == 3
@@ -137,13 +147,14 @@ def test_weights_that_cannot_be_sent_are_a_fault_of_their_layer(
 ) -> None:
     class NoSecond(HereRunner):
         def start(self, order: Order) -> Hashable:
-            if order.piece == 1:
+            if name_of(order.pieces) == 1:
                 raise BadWeights("the file is cut short")
             return super().start(order)
 
     inputs = runner_of(begun, lambda *_: None, monkeypatch).inputs
     outcomes = {
-        order.piece: outcome for order, outcome in work_off(orders_of(begun, 8), NoSecond(inputs), lambda _: None)
+        name_of(order.pieces): outcome
+        for order, outcome in work_off(orders_of(begun, 8), NoSecond(inputs), lambda _: None)
     }
     assert outcomes[1] == Outcome("this machine", fault="error", text="the file is cut short")
     assert (outcomes[0].fault, outcomes[2].fault) == (None, None)
@@ -154,15 +165,15 @@ def test_nothing_is_taken_before_the_vocabulary_and_no_more_waits_than_may(
 ) -> None:
     """Although the vocabulary ends last, and only at the second try, when as many wait as may."""
 
-    def make(piece: Piece, threads: int) -> None:
+    def make(piece: Name, threads: int) -> None:
         if piece == "vocabulary" and threads > 1:
             raise MemoryError
 
     runner = runner_of(new, make, monkeypatch, at_once=2)
     taken = []
     for order, _ in work_off(orders_of(new, 2), runner, lambda _: None):
-        taken.append(order.piece)
-        if order.piece == "vocabulary":
+        taken.append(name_of(order.pieces))
+        if name_of(order.pieces) == "vocabulary":
             finished = new.prepared.manifest.with_changes(vocabulary={"file": "v", "bytes": 1, "sha256": "0" * 64})
             new.prepared.manifest = finished
     assert taken[0] == "vocabulary"
@@ -175,15 +186,15 @@ def test_what_is_of_no_use_is_cancelled(
 ) -> None:
     """The tasks of a build that is given up, under way or not; those of another go on."""
     with prepare(Checkpoint.open(source), tmp_path / "other", BuildOptions(k=K, pairs=PAIRS), Listener()) as prepared:
-        other = QueuedBuild(prepared, len(prepared.pieces))
+        other = QueuedBuild(prepared, len(prepared.tasks))
         runner = runner_of(begun, lambda *_: None, monkeypatch, at_once=5)
         taken = []
         for order, _ in work_off([*orders_of(other, 1), *orders_of(begun, 1)], runner, lambda _: None):
             taken.append(order)
             if order.build is other:
-                assert order.piece == "vocabulary"
+                assert name_of(order.pieces) == "vocabulary"
                 other.given_up = True
-    assert [order.piece for order in taken if order.build is begun] == [0, 1, 2]
+    assert [name_of(order.pieces) for order in taken if order.build is begun] == [0, 1, 2]
     assert {*runner.cancelled} == {2, "neighbours", 1, 0}
 
 

@@ -185,7 +185,7 @@ def _killed_at(one: Path, other: Path, data: Path, moment: str) -> None:
 def test_killed(sources: tuple[Path, Path], compared: Path, tmp_path: Path, moment: str, ready: int | None) -> None:
     process = forks().Process(target=_killed_at, args=(*sources, tmp_path, moment))
     process.start()
-    process.join(60)
+    process.join(240)
     assert process.exitcode == -signal.SIGKILL
     folder = tmp_path / "vs" / "one" / "other"
     if ready is not None:
@@ -207,7 +207,7 @@ def test_killed_at_random_moments_ends_byte_identical(
     process = forks().Process(target=_compare_in_child, args=(*sources, tmp_path / "first"))
     started = time.monotonic()
     process.start()
-    process.join(60)
+    process.join(240)
     whole = time.monotonic() - started
     for _ in range(5):
         process = forks().Process(target=_compare_in_child, args=(*sources, tmp_path))

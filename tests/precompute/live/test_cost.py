@@ -109,10 +109,10 @@ def test_directions_cost_once(case: Case) -> None:
     engine = Engine.load(Checkpoint.open(case.folder), "cpu")
     w, s = engine.weights, engine.shape
     ask = SeedsAsk(words=DOG, kind=("vo_out", "qk_key"))
-    first, one = ask_cost(w, ask), ask_cost(w, ask.model_copy(update={"kinds": ("vo_in",)}))
+    first, one = ask_cost(w, ask), ask_cost(w, ask.model_copy(update={"kind": ("vo_in",)}))
     counted = multiplications(lambda: [w.vectors("vo_in", layer) for layer in range(s.n_layers)])
     assert 1 <= counted / (s.n_layers * s.n_heads * s.d_head * row_cost(s)) < 2  # decompositions are small beside it
-    after = ask_cost(w, ask.model_copy(update={"kinds": ("vo_in",)}))
+    after = ask_cost(w, ask.model_copy(update={"kind": ("vo_in",)}))
     assert one - after == s.n_layers * s.n_heads * s.d_head * row_cost(s)
     assert first - ask_cost(w, ask) == one - after  # those of qk are to be made
     reading = ReadingAsk(kind="qk_key", layer=0, index=0, reading="norm")

@@ -79,7 +79,7 @@ def test_a_neuron_that_is_asked_about(every: Case, layer: int | None, neuron: in
     strength = here.abs() * every.model.vectors(answer["layer"], "ff_value").norm(dim=1)
     assert found["rank"] == 1 + int((strength > strength[neuron]).sum())
     np.testing.assert_allclose(found["strength"], strength[neuron], atol=1e-4)
-    assert every.ask(panel=("evolution",), neuron=neuron)["neuron"] is None
+    assert every.ask(panel=("evolution",), neuron=neuron).get("neuron") is None
 
 
 def test_one_of_the_strongest_that_is_asked_about(case: Case) -> None:

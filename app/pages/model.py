@@ -1,6 +1,5 @@
 """A model's page: what is worth reading in it, and maps of its layers, heads and neurons by how well they read."""
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Lock
@@ -11,28 +10,42 @@ import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from lexiscope.app.formats.table import CHANGE, MATRIX, SCORE, Column, Table
 from lexiscope.app.library.checks import for_visitors
 from lexiscope.app.library.library import architecture_name
+from lexiscope.app.pages.page import Address, AnyPreset, LensArguments, ModelSite, Page
 from lexiscope.app.views.changed_most import SubheadCard, changed_most
 from lexiscope.app.views.checks import finite
-from lexiscope.app.views.difference import head_changes, is_unchanged, layer_changes, minus_of
+from lexiscope.app.views.difference import LAYER_CHANGE, head_changes, is_unchanged, layer_changes, minus_of
 from lexiscope.app.views.hubs import LOOKED_AT, hubs_of, without_hub_pairs
-from lexiscope.app.views.layer import LAYER_CHANGE
 from lexiscope.app.views.tokens import OF_DIFFERENCE, TokenPair, ViewOfModel, token_pairs
 from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
-from lexiscope.app.views.worth_reading import HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
-from lexiscope.precompute.errors import IndexFault, NotBuilt, NotFound
+from lexiscope.app.views.worth_reading import HEAD_LENS, HEAD_PRESET, HeadCard, NeuronCard, head_lens, worth_reading
+from lexiscope.precompute.errors import BadRequest, IndexFault, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.index.manifest_entries import EmbeddingChange
-from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.not_stored import check_lens
 from lexiscope.precompute.index.origin import public_source
 from lexiscope.precompute.index.shard_reader import Shard
-from lexiscope.precompute.index.stored import position
-from lexiscope.precompute.rebuild_command import unless_running
-from lexiscope.precompute.shape import MATRICES, PRESETS
+from lexiscope.precompute.shape import DIRECTION_KINDS, MATRICES
 
 READABLE_PAIRS = 3  # of a cell of the maps
 STEPS = 10  # of the histogram of coherences, from 0 to 1
+
+
+class ModelAt(Address):
+    pattern = ""
+
+
+class ModelArguments(LensArguments):
+    preset: AnyPreset = "all"
+    head_map: Annotated[
+        Literal["readability", "coherence", "change"],
+        Field(
+            alias="map",
+            description="In the page for people: what colours the maps of heads; `change` is of differences only",
+        ),
+    ] = "readability"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,40 +117,110 @@ class ModelView(ViewOfModel):
     subheads: Annotated[tuple[SubheadCard, ...] | None, OF_DIFFERENCE] = None
     embedding_change: Annotated[EmbeddingChange | None, EMBEDDING_CHANGE] = None
 
+    def hottest(self, number: Literal["readability", "coherence", "change"]) -> float:
+        """The largest number in the maps: what their darkest cells stand for."""
+        numbers = [cell.get(number) for row in self.rows for cell in (*row.vo, *row.qk)]
+        return max((value for value in numbers if value), default=1.0)
+
+    @property
+    def largest_change(self) -> float:
+        """The largest change of the vectors of a kind in a layer."""
+        return max((value for row in self.rows for value in (row.change or {}).values() if value), default=1.0)
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, "lens": self.lens, "preset": self.preset}
+
+    def tables(self) -> list[Table]:
+        layer, head, matrix = Column("layer", "number"), Column("head", "number"), Column("matrix")
+
+        def neurons(title: str, number: str, cards: Sequence[NeuronCard], *more: Column) -> Table:
+            columns = (layer, Column("neuron", "number"), Column("number", "ratio", heading=number), *more)
+            title = f"{self.model}, {title} ({self.lens})"
+            return Table(title, (*columns, Column("tokens", "tokens")), cards, "people")
+
+        head_lens = self.heads[0]["lens"] if self.heads else HEAD_LENS
+        heads = (layer, head, matrix, Column("number", "ratio", heading="coherence"), Column("pairs", "pairs"))
+        pair = (Column("from", "token"), Column("to", "token"), SCORE)
+        cells = [
+            {"layer": row.layer, "matrix": name, **cell, **(cell["first"] or {"from": None, "to": None, "score": None})}
+            for row in self.rows
+            for name, of_matrix in (("vo", row.vo), ("qk", row.qk))
+            for cell in of_matrix
+        ]
+        if self.minus:
+            return _change_tables(self, head_lens, cells)
+        return [
+            neurons("most coherent neurons", "coherence", self.neurons or ()),
+            neurons("neurons whose key and value agree", "similarity", self.agreeing or (), Column("end")),
+            Table(f"{self.model}, most coherent heads ({head_lens}, {HEAD_PRESET})", heads, self.heads or (), "people"),
+            Table("", (layer, matrix, head, Column("coherence", "ratio"), *pair), cells, "programs"),
+        ]
+
+
+def _change_tables(view: ModelView, head_lens: str, cells: Sequence[dict[str, Any]]) -> list[Table]:
+    """What changed most and can be read, how much each kind of a layer and the embedding changed, and, for programs,
+    each head."""
+    layer, head = Column("layer", "number"), Column("head", "number")
+    words = (
+        Column("kind"), CHANGE, Column("number", "ratio", heading="coherence"), Column("end"),
+        Column("tokens", "tokens"),
+    )  # fmt: skip
+    neurons = (layer, Column("neuron", "number"), *words)
+    subheads = (layer, head, Column("subhead", "number"), *words)
+    readability = Column("number", "ratio", heading="readability")
+    heads = (layer, head, MATRIX, CHANGE, readability, Column("pairs", "pairs"))
+    by_layer = [{"layer": row.layer, "change": row.change} for row in view.rows if row.change]
+    by_kind = [
+        {"layer": row.layer, "kind": kind, "change": change}
+        for row in view.rows
+        for kind, change in (row.change or {}).items()
+    ]
+    first_pair = (Column("from", "token"), Column("to", "token"), Column("score", "number"))
+    most = f"{view.minus}: what changed most,"
+    return [
+        Table(f"{most} neurons ({view.lens})", neurons, view.neurons or (), "people"),
+        Table(f"{most} subheads ({view.lens})", subheads, view.subheads or (), "people"),
+        Table(f"{most} heads ({head_lens}, {HEAD_PRESET})", heads, view.heads or (), "people"),
+        Table(
+            f"{view.minus}: |Δ|/|base| by layer and kind",
+            (layer, *(_entry("change", kind, kind) for kind in view.provenance.kinds if kind not in DIRECTION_KINDS)),
+            by_layer,
+            "people",
+        ),
+        Table(
+            f"{view.minus}: |Δ|/|base| of the embedding, which lists leave out",
+            (MATRIX, CHANGE),
+            [{"matrix": name, "change": change} for name, change in (view.embedding_change or {}).items()],
+            says_nothing_of=("lens", "preset"),
+        ),
+        Table("", (layer, MATRIX, head, Column("coherence", "ratio"), CHANGE, *first_pair), cells, "programs"),
+        Table("", (layer, Column("kind"), CHANGE), by_kind, "programs", ("lens", "preset")),
+    ]
+
+
+def _entry(field: str, key: str, name: str) -> Column:
+    return Column(name, "number", get=lambda row: row[field][key])
+
 
 _views: WeakKeyDictionary[Index, dict[tuple[str, str, bool], ModelView]] = WeakKeyDictionary()
 _views_lock = Lock()
 
 
-def model_view(index: Index, lens: str = "dot", preset: str = "all", without_hubs: bool = False) -> ModelView:
-    """Kept as long as the index is: it looks at all layers, and everybody starts here."""
+def model(site: ModelSite, at: ModelAt, ask: ModelArguments) -> ModelView:  # noqa: ARG001
+    """A model: what is worth reading first, and its layers and heads as maps."""
+    if ask.head_map == "change" and not site.index.stored.difference:
+        raise BadRequest(f"map = change: only differences have such a map, and {site.index.manifest.model} is a model")
+    return read_model(site.index, ask.lens, ask.preset, site.hide_hubs)
+
+
+def read_model(index: Index, lens: str, preset: str = "all", without_hubs: bool = False) -> ModelView:
+    """The view is kept as long as the index is: it looks at all layers, and everybody starts here."""
     check_lens(index, lens)
-    position("preset", preset, PRESETS)
     with _views_lock:
         views = _views.setdefault(index, {})
         if (lens, preset, without_hubs) not in views:
             views[lens, preset, without_hubs] = _read_model(index, lens, preset, without_hubs)
         return views[lens, preset, without_hubs]
-
-
-def random_neuron(index: Index) -> tuple[int, int]:
-    check_kinds(index, *(kind for kind in index.shape.kinds if kind.startswith("ff_")))
-    if not index.layers:
-        manifest = index.manifest
-        raise NotBuilt(f"no layer of {manifest.model} is ready yet. {unless_running(manifest.rebuild_command)}")
-    if index.stored.difference and (changed := _changed_neuron(index)):
-        return changed
-    return random.choice(index.layers), random.randrange(index.shape.d_mlp)
-
-
-def _changed_neuron(index: Index) -> tuple[int, int] | None:
-    """One that changed, in a layer by chance; None if none did."""
-    kinds = [kind for kind in index.stored.kinds if kind.startswith("ff_")]
-    for layer in random.sample(index.layers, len(index.layers)):
-        changed = np.any([index.shard(layer).all_norms(kind) > 0 for kind in kinds], axis=0)
-        if changed.any():
-            return layer, int(random.choice(np.flatnonzero(changed)))
-    return None
 
 
 def _read_model(index: Index, lens: str, preset: str, without_hubs: bool) -> ModelView:
@@ -262,3 +345,8 @@ def _first_pairs(index: Index, shard: Shard, matrix: str, lens: str, preset: str
         token_pairs(index.tokens, of_head[:number], their_scores[:number])
         for of_head, their_scores, number in zip(ids, scores, counts, strict=True)
     ]
+
+
+MODEL = Page(
+    name="model", title="Layers and heads", at=ModelAt, arguments=ModelArguments, view=ModelView, make=model,
+)  # fmt: skip

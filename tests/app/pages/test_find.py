@@ -5,8 +5,9 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 import pytest
 from starlette.testclient import TestClient
 
+from lexiscope.app.pages.find import page_of_text, pasted_model, possible_pages
 from lexiscope.app.pages.page import find_pages
-from lexiscope.app.views.parse_address import examples, out_of_range, parse_address, pasted_model, possible_pages
+from lexiscope.precompute.index.parameter_names import example_names, out_of_range
 from lexiscope.precompute.shape import Shape
 from tests.support.synthetic import D_VOCAB, GPT2, LLAMA
 
@@ -52,14 +53,14 @@ find_pages()  # their patterns are what addresses are read with
     ("/tiny//evil.example", None), ("/%74iny/ff/3/5", "/tiny/ff/3/5"), ("/", None), ("", None), ("dog", None),
 ])  # fmt: skip
 def test_what_people_type(text: str, path: str | None) -> None:
-    assert parse_address("tiny", GPT2, text) == path
+    assert page_of_text("tiny", GPT2, text) == path
 
 
 @pytest.mark.parametrize(
     ("text", "path"), [("L2H2–3.1", "/small/head/2/2/sub/1"), ("L2H0-1.2", "/small/head/2/0/sub/2")]
 )
 def test_the_name_of_what_heads_share(text: str, path: str) -> None:
-    assert parse_address("small", LLAMA, text) == path
+    assert page_of_text("small", LLAMA, text) == path
 
 
 @pytest.mark.parametrize(("text", "titles"), [
@@ -76,7 +77,7 @@ def test_the_name_of_what_heads_share(text: str, path: str) -> None:
 def test_pages_that_a_text_may_mean(text: str, titles: list[str]) -> None:
     made = possible_pages("tiny", GPT2, text)
     assert [title for _, title in made] == titles
-    assert [path for path, _ in made[:1]] == ([parse_address("tiny", GPT2, text)] if titles else [])
+    assert [path for path, _ in made[:1]] == ([page_of_text("tiny", GPT2, text)] if titles else [])
 
 
 @pytest.mark.parametrize(("text", "model"), [
@@ -103,7 +104,7 @@ def test_what_is_not(text: str) -> None:
 
 @pytest.mark.parametrize("shape", [GPT2, LLAMA])
 def test_examples_exist(shape: Shape) -> None:
-    assert all(parse_address("tiny", shape, name) for name in examples(shape).values())
+    assert all(page_of_text("tiny", shape, name) for name in example_names(shape).values())
 
 
 def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> None:
@@ -131,6 +132,6 @@ def test_a_pasted_address_keeps_all_that_its_page_takes(client: TestClient) -> N
             asked = [p for p in item["get"]["parameters"] if p["in"] == "query"]
             of_page = [p["name"] for p in asked if not p["description"].startswith("In `.")]  # and not of its data
             taken = {name: said[name] for name in of_page}
-            address = parse_address("tiny", GPT2, f"http://elsewhere{path.format(**numbers)}?{urlencode(taken)}&utm=1")
+            address = page_of_text("tiny", GPT2, f"http://elsewhere{path.format(**numbers)}?{urlencode(taken)}&utm=1")
             assert address, path
             assert dict(parse_qsl(urlsplit(address).query)) == taken, path

@@ -8,12 +8,13 @@ from starlette.testclient import TestClient
 from lexiscope.app import addresses
 from lexiscope.app.html.numbers import ratio
 from lexiscope.app.html.tokens import plain_pairs
-from lexiscope.app.views.model import READABLE_PAIRS, STEPS, model_view, random_neuron
+from lexiscope.app.pages.model import READABLE_PAIRS, STEPS
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES, MATRICES, PRESETS
 from tests.support.lists import SHAPES, all_pairs, stored_arrays, token
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
+from tests.support.views import model_view, random_neuron
 
 
 @pytest.fixture(params=SHAPES)

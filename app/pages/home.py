@@ -1,23 +1,29 @@
 """The home page: which models there are, how far each is built, and where to start."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated
 from weakref import WeakKeyDictionary
 
+from lexiscope.app.formats.table import Column, Table
 from lexiscope.app.library.comparisons import ComparisonCard
 from lexiscope.app.library.library import Library, ModelCard
+from lexiscope.app.pages.model import read_model
+from lexiscope.app.pages.page import Address, Arguments, Page, Site
 from lexiscope.app.views.difference import Minus
 from lexiscope.app.views.example_texts import example_texts
-from lexiscope.app.views.model import model_view
 from lexiscope.app.views.tokens import OF_DIFFERENCE, PAGE_ONLY, View
 from lexiscope.app.views.worth_reading import HeadCard, NeuronCard, richest
 from lexiscope.precompute.errors import LexiscopeError
-from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.index import Index, ranges
 
 SHOWN = 5  # neurons and heads: enough to see what it is about
 SEARCHED = 4  # models: so many buttons beside a search box are enough
+
+
+class HomeAt(Address):
+    pattern = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +54,43 @@ class HomeView(View):
         ready = [card for card in self.models if card.layers]
         return {card.model: card.best_lens for card in ready[:SEARCHED]}
 
+    def tables(self) -> list[Table]:
+        compared = (
+            Column("a", get=lambda card: card.a),
+            Column("b", get=lambda card: card.b),
+            Column("tokens", "number", get=lambda card: card.tokens, heading="common tokens"),
+            Column("kinds", get=lambda card: ", ".join(card.kinds)),
+        )
+        tables = [models_table(self.models)]
+        if self.comparisons:
+            tables.append(Table("Comparisons", compared, self.comparisons, "people"))
+        return tables
+
 
 _starts: WeakKeyDictionary[Index, Start] = WeakKeyDictionary()
 _starts_lock = Lock()
 
 
-def home_view(library: Library) -> HomeView:
+def models_table(models: Iterable[ModelCard]) -> Table:
+    columns = (
+        Column("model", get=lambda card: card.model),
+        Column("architecture", get=lambda card: card.architecture),
+        Column("n_layers", "number", get=lambda card: card.n_layers, heading="layers"),
+        Column("layers", get=lambda card: ranges(card.layers), heading="ready"),
+        Column("bytes", "number", get=lambda card: card.bytes),
+        Column("revision", get=lambda card: card.revision, audience="programs"),
+        Column("build", get=lambda card: card.build, audience="programs"),
+        Column("origin", get=lambda card: card.origin, audience="programs"),
+        Column("name", get=lambda card: card.name, audience="programs"),
+        Column("tuned", get=lambda card: card.tuned, audience="programs"),
+        Column("base", get=lambda card: card.base, heading="less"),
+    )
+    return Table("Models", columns, models)
+
+
+def home(site: Site, at: HomeAt, ask: Arguments) -> HomeView:  # noqa: ARG001
+    """The models: how large each is, and how many of its layers are ready."""
+    library = site.library
     cards = library.cards()
     readable = sorted((card for card in cards if card.layers), key=lambda card: bool(card.base))
     start = _start(library, {card.model: card.best_lens for card in readable})
@@ -75,7 +112,7 @@ def _start(library: Library, best_lenses: Mapping[str, str]) -> Start | None:
 
 
 def _choose_start(index: Index, lens: str) -> Start:
-    view = model_view(index, lens)
+    view = read_model(index, lens)
     neurons = [
         card for card in (view.neurons if view.agreeing is None else view.agreeing) or () if card["end"] == "top"
     ]
@@ -90,3 +127,6 @@ def _choose_start(index: Index, lens: str) -> Start:
         heads=heads[:SHOWN],
         text=example_texts(index)[0],
     )
+
+
+HOME = Page(name="home", title="", at=HomeAt, arguments=Arguments, view=HomeView, make=home, of="site")

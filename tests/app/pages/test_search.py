@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
 from lexiscope.app import addresses
+from lexiscope.app.library.library import Library
+from lexiscope.app.pages.search import FIRST_PAIRS, GROUPS, LONGEST
 from lexiscope.app.views.first_words import FIRST
-from lexiscope.app.views.search import GROUPS, search_view, suggest_view
-from lexiscope.app.views.search_matches import FIRST_PAIRS
-from lexiscope.app.views.search_text import LONGEST
 from lexiscope.precompute.errors import BadRequest, NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import ENDS, LENSES, MATRICES, PRESETS
@@ -28,6 +27,7 @@ from tests.support.lists import (
 )
 from tests.support.synthetic import D_VOCAB
 from tests.support.tokenizers import tokenizer_json
+from tests.support.views import search_view, suggest_view
 
 LISTINGS = {name: list(all_listings(shape, READY[name])) for name, shape in SHAPES.items()}
 FIRST_TOKENS = {name: first_tokens(shape, READY[name], FIRST) for name, shape in SHAPES.items()}
@@ -217,12 +217,13 @@ def test_tokens_like_the_last_word(index: Index) -> None:
     assert all(len(search_view(index, letter).tokens) <= GROUPS for letter in "\\abcx ")
 
 
-def test_pieces_of_words_that_are_no_tokens(index: Index) -> None:
+def test_pieces_of_words_that_are_no_tokens(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert search_view(index, "horsing").pieces == []  # there is no tokenizer
     tokenizer = Tokenizer.from_str(tokenizer_json())
-    pieces = search_view(index, "horsing dog", tokenizer=tokenizer).pieces
+    monkeypatch.setattr(Library, "tokenizer", lambda *_: tokenizer)
+    pieces = search_view(index, "horsing dog").pieces
     assert [piece["id"] for piece in pieces] == [i for i in tokenizer.encode(" horsing").ids if i < D_VOCAB]
-    assert search_view(index, "dog", tokenizer=tokenizer).pieces == []
-    assert search_view(index, "horsing").pieces == []
+    assert search_view(index, "dog").pieces == []
 
 
 @given(st.text(max_size=LONGEST))

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lexiscope.app.views.layer import FIRST, SORTS, layer_view, token_named
+from lexiscope.app.pages.layer import FIRST, SORTS
+from lexiscope.app.views.token_search import token_named
 from lexiscope.precompute.errors import NotFound
 from lexiscope.precompute.index.index import Index
 from lexiscope.precompute.shape import LENSES
 from tests.support.lists import SHAPES, all_listings, stored_arrays, token
 from tests.support.synthetic import D_VOCAB
+from tests.support.views import layer_view
 
 ROWS = {
     (name, lens): [

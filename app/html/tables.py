@@ -1,0 +1,151 @@
+"""Tables as HTML, from the same columns as CSV, Markdown, LaTeX and the terminal: `{{ table|html("grid", caption) }}`.
+
+Python writes them because a template that goes over rows and columns takes three times as long."""
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from lexiscope.app.formats.table import Column, Row, Table
+from lexiscope.app.html.glossary import tip
+from lexiscope.app.html.numbers import bar, heat, largest, number, ratio, score
+from lexiscope.app.html.tokens import chips
+from lexiscope.app.views.difference import change_text
+
+Macro = Callable[[Row, str], Any]
+Cell = Callable[[Row], str]  # writes the cell of a row, or "" if an earlier cell takes its place
+
+_NUMBERS = ("number", "ratio", "change")
+
+
+def html(
+    table: Table,
+    css: str = "grid",
+    caption: str | Markup = "",
+    *,
+    model: str = "",
+    lens: str = "dot",
+    peak: float | None = None,
+    row_id: str = "",
+    marked: Container[Any] = (),
+    heads: Mapping[str, Markup] | None = None,
+    cells: Mapping[str, Macro] | None = None,
+    empty: str | Markup = "",
+) -> Markup:
+    """Write a table; its tokens link to the pages of a `model` and `lens`.
+
+    A `caption` that is no Markup is hidden; `peak` is the score of the longest bar; ids of rows start with `row_id`;
+    rows whose keys are `marked` get a dot. By the names of columns, `heads` has what stands after a heading, `cells`
+    macros of a row and a column's name that write cells. Without rows, `empty` is said."""
+    columns = table.columns_for("people")
+    rows = list(table.rows)
+    writers = [
+        _cell(column, rows, model, lens, peak, (cells or {}).get(column.name), "cards" in css.split())
+        for column in columns
+    ]
+    hidden = "" if isinstance(caption, Markup) else ' class="u"'
+    written = [f'<table class="{css}">', f"<caption{hidden}>{escape_text(caption)}</caption>\n" if caption else ""]
+    written.append("<thead><tr>")
+    written += [_head(column, rows, (heads or {}).get(column.name, "")) for column in columns]
+    written.append("</thead>\n<tbody>\n")
+    key = table.key if row_id or marked else None
+    for row in rows:
+        of_row = key(row) if key else None
+        name = "-".join(map(str, of_row)) if isinstance(of_row, tuple) else of_row
+        identified = f' id="{row_id}{name}"' if row_id else ""
+        written.append(f"<tr{identified}{_DOT if marked and of_row in marked else ''}>")
+        for at, write in enumerate(writers):
+            if (instead := columns[at].instead) and (why := instead(row)):
+                written.append(f'<td colspan="{len(columns) - at}" class="none">{_ticked(why)}')
+                break
+            written.append(write(row))
+        written.append("\n")
+    if not rows:
+        written.append(f'<tr><td><td colspan="{len(columns) - 1}" class="none">{escape_text(empty)}\n')
+    written.append("</tbody></table>")
+    return Markup("".join(written))
+
+
+_DOT = ' class="m"'
+
+
+def escape_text(text: Any) -> str:
+    return str(text) if isinstance(text, Markup) else escape(str(text))
+
+
+def _head(column: Column, rows: Sequence[Row], after: str) -> str:
+    explained = column.tip if " " in column.tip else column.tip and tip(column.tip)
+    says = f' title="{escape(explained)}"' if explained else ""
+    if column.kind == "rank":
+        return f'<th scope="col"><abbr{says}>{escape(column.page_title)}</abbr>'
+    is_number = column.kind in _NUMBERS or (column.kind == "address" and rows and _is_number(column.value(rows[0])))
+    aligned = ' class="n"' if is_number or column.css == "n" else ""
+    return f'<th scope="col"{aligned}{says}>{escape(column.page_title)}{after}'
+
+
+def _ticked(text: str) -> str:
+    """Text in which `this` is code; not if a tick has no partner."""
+    pieces = escape(text).split("`")
+    if len(pieces) % 2 == 0:
+        return escape(text)
+    return "".join(f"<code>{piece}</code>" if at % 2 else piece for at, piece in enumerate(pieces))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def _cell(
+    column: Column,
+    rows: Sequence[Row],
+    model: str,
+    lens: str,
+    peak: float | None,
+    macro: Macro | None,
+    is_card: bool,
+) -> Cell:
+    """How the cells of a column are written. A table of cards names its columns in every cell, for narrow screens."""
+    value = column.value
+    label = f' data-label="{escape(column.page_title)}"' if is_card else ""
+    if column.kind == "address":
+        return lambda row: _address(column, row, macro and macro(row, column.name))
+    css = column.css or ("n" if column.kind in _NUMBERS else "")
+    start = f'<td class="{css}"{label}>' if css else f"<td{label}>"
+    if column.kind == "ratio":
+        written = (lambda row: macro(row, column.name)) if macro else lambda row: ratio(value(row))
+        return lambda row: f'<td class="n"{label} data-heat="{heat(value(row))}">{written(row)}'
+    if macro:
+        return lambda row: f"{start}{macro(row, column.name)}"
+    match column.kind:
+        case "score":
+            longest = largest(value(row) for row in rows) if peak is None else peak
+            return lambda row: f'<td data-bar="{bar(value(row), longest)}">{score(value(row), longest)}'
+        case "change":
+            return lambda row: start + change_text(value(row))
+        case "token":
+            return lambda row: f"{start}{chips((value(row),), model, lens)}"
+        case "tokens":
+            return lambda row: f"{start}{chips(value(row) or (), model, lens)}"
+        case "number":
+            return lambda row: start + _number(value(row), column.format)
+        case _:
+            return lambda row: start + escape_text("" if value(row) is None else value(row))
+
+
+def _number(value: float | None, format: str) -> str:
+    if value is None:
+        return "–"
+    return f"{value:{format}}" if format else str(value) if isinstance(value, int) else number(value)
+
+
+def _address(column: Column, row: Row, written: Any) -> str:
+    """The name of a row, which links to its page; or what a macro has written of it."""
+    value = column.value(row)
+    aligned = ' class="n"' if _is_number(value) else ""
+    if written is None:
+        written = escape_text(f"{value:{column.format}}" if column.format else value)
+        if column.link:
+            written = f'<a href="{escape(column.link(row))}">{written}</a>'
+    return f'<th scope="row"{aligned}>{written}'

@@ -1,0 +1,108 @@
+"""Find the page that a text names: a parameter as people type it, or the pasted address of a page, of any host."""
+
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from lexiscope.app.addresses import DECLARED, FIGURE_FORMATS, Declared, link
+from lexiscope.app.pages.page import find_pages
+from lexiscope.app.views.labels import page_of
+from lexiscope.precompute.index.label_address import KINDS, parse_label_address
+from lexiscope.precompute.index.model_names import MODEL_NAME
+from lexiscope.precompute.index.parameter_names import named_parameters
+from lexiscope.precompute.shape import Shape
+
+
+def possible_pages(model: str, shape: Shape, text: str, lens: str = "dot") -> list[tuple[str, str]]:
+    """The addresses of the pages that a text may mean, best first, and their titles. A name is read under this lens."""
+    typed = [page_of(place, lens) for place in named_parameters(model, shape, text)]
+    pasted = None if typed else _pasted(model, shape, text.strip())
+    return [(address, _title(address)) for address in ([pasted] if pasted else typed)]
+
+
+def page_of_text(model: str, shape: Shape, text: str, lens: str = "dot") -> str | None:
+    """The address of the page that a text most likely means; None if it names none of this model."""
+    return next((address for address, _ in possible_pages(model, shape, text, lens)), None)
+
+
+def page_at(address: str) -> tuple[str, dict[str, str]]:
+    """The name of the page at one of our own addresses, and what stands in its path."""
+    words = unquote(address.partition("?")[0]).split("/", 2)[2:]
+    for name, page in _followed().items():
+        if words and (read := page.read(words[0])) is not None:
+            return name, read
+    return "model", {}
+
+
+def pasted_model(text: str) -> str | None:
+    """The model that a pasted address of a page is of, whether it is here or not."""
+    try:
+        name, *words = _path(text)
+    except ValueError:
+        return None
+    path = "/".join(words)
+    is_page = any(page.read(path) is not None for page in _followed().values()) if words else "://" in text
+    is_page = is_page or bool(words and words[0] in KINDS and len(words) > 1)
+    return name if is_page and MODEL_NAME.fullmatch(name) else None
+
+
+def _followed() -> dict[str, Declared]:
+    """The pages of a model that are opened when their address is pasted: those with a title and a path."""
+    find_pages()
+    return {name: page for name, page in DECLARED.items() if page.title and page.pattern}
+
+
+def _title(address: str) -> str:
+    name, read = page_at(address)
+    return DECLARED[name].title.format(**read | {name.upper(): value.upper() for name, value in read.items()})
+
+
+def _path(text: str) -> list[str]:
+    """The words of an address, whatever its host and ending."""
+    path = unquote(urlsplit(text.strip()).path)
+    for format in FIGURE_FORMATS:
+        path = path.removesuffix(f".{format}")
+    return path.strip("/").split("/")
+
+
+def _pasted(model: str, shape: Shape, text: str) -> str | None:
+    """The address here of a page whose URL was pasted: its path, and the arguments that the page takes."""
+    try:
+        parts = urlsplit(text)
+        name, *words = _path(text)
+    except ValueError:
+        return None
+    if name != model or "/" not in text:
+        return None
+    query: dict[str, Any] = {
+        name: int(value) if value.isdecimal() and value.isascii() and len(value) < 10 and name != "q" else value
+        for name, value in parse_qsl(parts.query)
+    }
+    if not words:
+        return _address(shape, "model", model, {}, query)
+    for page, declared in _followed().items():
+        if (read := declared.read("/".join(words))) is not None:
+            return _address(shape, page, model, read, query)
+    try:
+        place = parse_label_address("/".join((name, *words)))
+    except ValueError:
+        return None
+    return None if place.what_is_wrong(shape) else page_of(place)
+
+
+def _address(shape: Shape, page: str, model: str, read: dict[str, str], query: dict[str, Any]) -> str | None:
+    """The address, if there is such a parameter, and what stands in it may be the name of a model."""
+    counts = {
+        "layer": shape.n_layers,
+        "neuron": shape.d_mlp,
+        "head": shape.n_heads,
+        "subhead": shape.d_head,
+        "direction": shape.d_head,
+        "token": shape.d_vocab,
+    }
+    if any(int(value) >= counts[name] for name, value in read.items() if name in counts):
+        return None
+    if not MODEL_NAME.fullmatch(read.get("other", model)):
+        return None
+    numbers = [int(value) if value.isdecimal() else value for value in read.values()]
+    known = {name: value for name, value in query.items() if name in (*DECLARED[page].left_out, "hubs")}
+    return link(page, model, *numbers, **known)

@@ -1,0 +1,408 @@
+"""A layer's page: its neurons as a table, sorted, filtered by a token, page by page; and, as CSV, all their lists."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Annotated, Any, Literal, NotRequired
+
+import numpy as np
+from pydantic import BeforeValidator, Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.addresses import link
+from lexiscope.app.formats.table import Column, Table, csv_order
+from lexiscope.app.pages.page import Address, LensArguments, ModelSite, Moved, Page, PageNumber
+from lexiscope.app.views.checks import count_pages, finite, list_length, page_slice
+from lexiscope.app.views.difference import LAYER_CHANGE, is_unchanged, layer_changes, minus_of, vector_changes
+from lexiscope.app.views.hubs import LOOKED_AT, first_kept
+from lexiscope.app.views.similarity import TELLING, Shuffled, shuffled
+from lexiscope.app.views.token_search import token_named
+from lexiscope.app.views.tokens import Token, ViewOfModel, token_of, tokens_of
+from lexiscope.app.views.vectors import NOT_STORED, UNCHANGED
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens
+from lexiscope.precompute.index.shard_reader import NOTABLE, Shard
+from lexiscope.precompute.index.stored import Stored, position
+from lexiscope.precompute.index.tensor_file import Array, Floats
+from lexiscope.precompute.shape import ENDS
+
+SORTS = ("neuron", "norm", "coherence", "similarity")  # a number sorts the largest first; "-" before it reverses
+DIFFERENCE_SORTS = (*SORTS, "change")
+VECTORS = ("key", "up", "value")
+NUMBER = re.compile(r"[0-9]{1,9}")
+FIRST = 5  # tokens of a list in a row
+CHANGED = {"ff_value": "change", "ff_key": "change_key"}  # kinds of which a row says how much they changed
+
+ROW_CHANGE: Any = Field(
+    description="Only of a difference: |Δ| / |base|, 0 where it did not change and has no list; null where the base is "
+    "0, or the kind is not stored"
+)
+SHARE_15: Any = Field(description="The share of all neurons of the layer whose larger similarity is at least 0.15")
+
+
+LAYER_COLUMNS = (
+    Column("neuron", "number", tip="neuron", sort="neuron"),
+    Column("key", "tokens", count=FIRST, page_heading="key reads", tip="ff_key"),
+    Column("value", "tokens", count=FIRST, page_heading="value writes", tip="ff_value"),
+    Column("value_bottom", "tokens", count=FIRST, audience="programs"),
+    Column("norm", "number", digits=2, tip="norm", sort="norm"),
+    Column("coherence", "ratio", tip="coherence", sort="coherence"),
+    Column("similarity", "number", tip="similarity", sort="similarity"),
+    Column("similarity_bottom", "number", heading="with bottom", tip="similarity"),
+)
+CHANGE_COLUMNS = (
+    Column("change", "number", page_heading="value changed", tip="change", sort="change"),
+    Column("change_key", "number", heading="of the key", page_heading="key changed", tip="change"),
+)  # behind the others, of a difference
+
+
+class LayerAt(Address):
+    pattern = "layer/{layer:number}"
+    layer: Annotated[int, Field(description="A layer, from 0", examples=[29])]
+
+
+class LayerArguments(LensArguments):
+    sort: Annotated[
+        Literal[
+            "neuron", "-neuron", "norm", "-norm", "coherence", "-coherence", "similarity", "-similarity",
+            "change", "-change",
+        ],
+        Field(
+            description="By what: numbers go from large to small, and `-` turns the order round. Only the neurons of a "
+            "difference of two models have a `change`"
+        ),
+    ] = "neuron"  # fmt: skip
+    token: Annotated[
+        int | str | None,
+        BeforeValidator(lambda value: int(value) if NUMBER.fullmatch(str(value)) else value),
+        Field(
+            description="Only neurons whose key or value lists this token id; with a word, or an id after #, the "
+            "answer is the address with its id"
+        ),
+    ] = None
+    page: PageNumber = 1
+    k: Annotated[
+        int | None,
+        Field(
+            ge=1,
+            description="In `.csv`: all lists of the neurons, token by token, this many of each; all that is stored",
+        ),
+    ] = None
+    ends: Annotated[
+        Literal["top", "bottom", "both"] | None,
+        Field(description="In `.csv`: all lists of the neurons, token by token, of these ends; of both"),
+    ] = None
+    of_csv = ("k", "ends")
+
+
+class NeuronRow(TypedDict):
+    neuron: int
+    key: Annotated[list[Token] | None, NOT_STORED]
+    value: Annotated[list[Token] | None, NOT_STORED]
+    value_bottom: Annotated[list[Token] | None, NOT_STORED]
+    norm: Annotated[float | None, NOT_STORED]  # of the value
+    coherence: float | None  # of the value's top list
+    similarity: Annotated[float | None, NOT_STORED]  # of the key's top with the value's top
+    similarity_bottom: Annotated[float | None, NOT_STORED]  # and with its bottom
+    change: Annotated[NotRequired[float | None], ROW_CHANGE]  # of the value
+    change_key: Annotated[NotRequired[float | None], ROW_CHANGE]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerView(ViewOfModel):
+    layer: int
+    lens: str
+    sort: str
+    token: Token | None  # only neurons whose key or value lists it
+    page: int
+    pages: int
+    total: int
+    share_15: Annotated[float | None, SHARE_15]
+    shuffled: Annotated[Shuffled | None, NOT_STORED]
+    change: Annotated[dict[str, float | None] | None, LAYER_CHANGE] = None
+    unchanged: Annotated[Literal[True] | None, UNCHANGED] = None
+    rows: list[NeuronRow]
+
+    def about(self) -> dict[str, Any]:
+        return _about(self)
+
+    def tables(self) -> list[Table]:
+        title = f"{self.model}, layer {self.layer}, page {self.page} of {self.pages} ({self.lens})"
+        if by_chance := self.shuffled:
+            title += f"; shuffled, similarity is {by_chance['similarity']:.3f} and {by_chance['similarity_bottom']:.3f}"
+        if self.unchanged:
+            title += "; nothing in this layer changed"
+        columns = (*LAYER_COLUMNS, *(CHANGE_COLUMNS if self.minus else ()))
+        changes = [column.name for column in CHANGE_COLUMNS if self.minus]
+        return [
+            csv_order("neuron", "norm", "coherence", "similarity", "similarity_bottom", *changes),
+            Table(title, tuple(_with_agreeing_ends(columns)), self.rows, "people"),
+            Table("", columns, self.rows, "programs"),
+        ]
+
+    def columns(self, stored: Stored) -> tuple[Column, ...]:
+        """The columns of the page for people: those that the index has something for."""
+        needed = {"key": "ff_key", "value": "ff_value", "norm": "ff_value", "coherence": "ff_value"}
+        left_out = {name for name, kind in needed.items() if kind not in stored.kinds}
+        left_out |= set() if stored.similarity else {"similarity", "similarity_bottom"}
+        columns = (*LAYER_COLUMNS, *(CHANGE_COLUMNS if stored.difference else ()))
+        return tuple(column for column in columns if column.name not in left_out and column.audience != "programs")
+
+    @staticmethod
+    def shows_bottom(row: NeuronRow) -> bool:
+        """Return True if people are shown the bottom of a neuron's value: where its key agrees with that, more than
+        with the top."""
+        top, bottom = row["similarity"], row["similarity_bottom"]
+        return top is not None and bottom is not None and bottom > top and bottom >= TELLING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerListsView(ViewOfModel):
+    """All lists of a layer's neurons, token by token: what a CSV of the layer holds if it is asked for lists."""
+
+    layer: int
+    lens: str
+    token: Token | None  # only neurons whose key or value lists it
+    neurons: tuple[int, ...]
+    vectors: tuple[str, ...]  # of VECTORS, those that are stored
+    ends: tuple[str, ...]
+    ids: Array  # (neurons, vectors, ends, k)
+    scores: Array
+    texts: Any  # by token id
+    left_out: frozenset[int]  # tokens; the others keep their ranks
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """A row for each token of each list."""
+        for neuron, of_neuron, scores_of_neuron in zip(self.neurons, self.ids, self.scores, strict=True):
+            for vector, of_vector, scores_of_vector in zip(self.vectors, of_neuron, scores_of_neuron, strict=True):
+                for end, ids, scores in zip(self.ends, of_vector.tolist(), scores_of_vector.tolist(), strict=True):
+                    for rank, (token, score) in enumerate(zip(ids, scores, strict=True), 1):
+                        if token in self.left_out:
+                            continue
+                        entry = {"id": token, "token": self.texts[token]}
+                        yield {
+                            "neuron": neuron, "vector": vector, "end": end, "rank": rank, "token": entry,
+                            "score": score,
+                        }  # fmt: skip
+
+    def about(self) -> dict[str, Any]:
+        return _about(self)
+
+    def tables(self) -> list[Table]:
+        columns = (
+            Column("neuron"), Column("vector"), Column("end"), Column("rank"), Column("token", "token"),
+            Column("score"),
+        )  # fmt: skip
+        return [Table("", columns, self.rows(), "programs")]
+
+
+def _about(view: LayerView | LayerListsView) -> dict[str, Any]:
+    only = {"listing": view.token["token"], "listing_id": view.token["id"]} if view.token else {}
+    return {"model": view.model, "layer": view.layer, "lens": view.lens, **only}
+
+
+def _with_agreeing_ends(columns: Sequence[Column]) -> Iterator[Column]:
+    """The columns for people: the end of the value with which the key agrees, and which one it is."""
+    shows_bottom = LayerView.shows_bottom
+    for column in columns:
+        if column.name == "value":
+            yield replace(column, get=lambda row: row["value_bottom" if shows_bottom(row) else "value"])
+            yield Column("end", get=lambda row: "bottom" if shows_bottom(row) else "top")
+        else:
+            yield column
+
+
+def layer(site: ModelSite, at: LayerAt, ask: LayerArguments) -> LayerView | LayerListsView:
+    """The neurons of a layer as a table: first tokens of key and value, norm, coherence, similarity.
+
+    With `k` or `ends`, a CSV holds all lists of these neurons instead: a row for each token, with its score, as the CSV
+    of each neuron has."""
+    index, lens, token = site.index, ask.lens, ask.token
+    lists = ask.k is not None or ask.ends is not None
+    if lists and site.format != "csv":
+        raise BadRequest("k and ends are for the CSV of a layer, which then holds all its lists: add .csv to the path")
+    if isinstance(token, str):
+        named = {**dict(ask), "token": token_named(index, token), "page": 1}
+        raise Moved(link("layer", index.manifest.model, at.layer, **named))
+    k = list_length(index, ask.k, index.manifest.k, index.manifest.k)
+    neurons, shard = _ordered_neurons(index, at.layer, lens, ask.sort, token), index.shard(at.layer)
+    if lists:
+        return _lists(site, at, ask, neurons.tolist(), k)
+    page, size = site.window(ask.page, site.settings.layer_rows)
+    difference, kinds = index.stored.difference, index.stored.weight_kinds
+    return LayerView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        layer=at.layer,
+        lens=lens,
+        sort=ask.sort,
+        token=None if token is None else token_of(index.tokens, token),
+        page=page,
+        pages=count_pages(len(neurons), page, size),
+        total=len(neurons),
+        share_15=_share_of_notable(shard, lens) if index.stored.similarity else None,
+        shuffled=shuffled(shard, "ff", lens) if index.stored.similarity else None,
+        change=layer_changes(shard, kinds) if difference else None,
+        unchanged=True if difference and is_unchanged(shard, kinds) else None,
+        rows=_rows(index, shard, lens, neurons[page_slice(page, size)], site.hubs(lens)),
+    )
+
+
+def _share_of_notable(shard: Shard, lens: str) -> float:
+    return float((shard.all_similarities("ff", lens).max(axis=1) >= NOTABLE).mean())
+
+
+def _lists(site: ModelSite, at: LayerAt, ask: LayerArguments, neurons: list[int], k: int) -> LayerListsView:
+    """The first k of each list."""
+    index, lens, token = site.index, ask.lens, ask.token
+    vectors = tuple(name for name in VECTORS if f"ff_{name}" in index.stored.kinds)
+    which = [(f"ff_{name}", neuron) for neuron in neurons for name in vectors]
+    empty = np.empty((0, len(ENDS), index.manifest.k))
+    ids, scores = index.shard(at.layer).vectors(which, lens) if which else (empty, empty)  # (neurons * vectors, E, K)
+    chosen = (ask.ends,) if ask.ends in ENDS else ENDS
+    of_ends = [ENDS.index(end) for end in chosen]
+    shape = len(neurons), len(vectors), len(ENDS), ids.shape[-1]
+    return LayerListsView(
+        model=index.manifest.model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        layer=at.layer,
+        lens=lens,
+        token=token_of(index.tokens, token) if isinstance(token, int) else None,
+        neurons=tuple(neurons),
+        vectors=vectors,
+        ends=tuple(chosen),
+        ids=ids.reshape(shape)[:, :, of_ends, :k],
+        scores=scores.reshape(shape)[:, :, of_ends, :k],
+        texts=index.tokens.texts,
+        left_out=site.hubs(lens),
+    )
+
+
+def _ordered_neurons(index: Index, layer: int, lens: str, sort: str, token: int | None) -> Array:
+    """The neurons of the table in its order; with a token, only those whose key or value lists it."""
+    position("sort", sort.removeprefix("-"), DIFFERENCE_SORTS if index.stored.difference else SORTS)
+    check_lens(index, lens)
+    check_kinds(index, *_needed(index, sort))
+    shard = index.shard(layer)
+    chosen: Array = np.arange(index.shape.d_mlp) if token is None else _listing(index, shard, token, lens)
+    return chosen[_order(shard, chosen, lens, sort, [kind for kind in CHANGED if kind in index.stored.kinds])]
+
+
+def _needed(index: Index, sort: str) -> tuple[str, ...]:
+    """Of which kinds one must be stored for a table that is sorted so."""
+    match sort.removeprefix("-"):
+        case "norm" | "coherence":
+            return ("ff_value",)
+        case "similarity":
+            return ("ff_key",) if "ff_value" in index.stored.kinds else ("ff_value",)
+    return ("ff_key", "ff_value")
+
+
+def _listing(index: Index, shard: Shard, token: int, lens: str) -> Array:
+    """The neurons whose key or value lists a token, at whichever end."""
+    index.tokens.raw(token)
+    kinds = [at for at, kind in enumerate(index.stored.kinds) if kind in ("ff_key", "ff_value")]
+    lists = [shard.inverted.listed(token, lens, end) for end in ENDS]
+    return np.unique(np.concatenate([found.index[np.isin(found.kind, kinds)] for found in lists]))
+
+
+def _order(shard: Shard, chosen: Array, lens: str, sort: str, kinds: Sequence[str]) -> Array:
+    """What is undefined comes last in both directions, equals by their number; `kinds`: those whose change counts."""
+    by, reverse = sort.removeprefix("-"), sort.startswith("-")
+    if by == "neuron":
+        return np.arange(len(chosen))[:: -1 if reverse else 1]
+    readers: dict[str, Callable[[], Floats]] = {
+        "norm": lambda: shard.all_norms("ff_value"),
+        "coherence": lambda: shard.all_coherences("ff_value", lens),
+        "similarity": lambda: shard.all_similarities("ff", lens).max(axis=1),  # the larger of both
+        "change": lambda: np.fmax.reduce([vector_changes(shard, kind) for kind in kinds]),  # likewise
+    }
+    numbers = readers[by]()[chosen]
+    return np.argsort(numbers if reverse else -numbers, kind="stable")
+
+
+def _rows(index: Index, shard: Shard, lens: str, neurons: Array, hubs: frozenset[int]) -> list[NeuronRow]:
+    keys, values = (
+        first_kept(shard.first_ids(kind, neurons, lens, LOOKED_AT if hubs else FIRST).tolist(), hubs, FIRST)
+        if kind in index.stored.kinds
+        else repeat(None)
+        for kind in ("ff_key", "ff_value")
+    )
+    bottoms = (
+        first_kept(
+            shard.first_ids("ff_value", neurons, lens, LOOKED_AT if hubs else FIRST, "bottom").tolist(), hubs, FIRST
+        )
+        if "ff_value" in index.stored.kinds
+        else repeat(None)
+    )
+    norms, coherences = _value_columns(index, shard, lens, neurons)
+    with_top, with_bottom = _similarities(index, shard, lens, neurons)
+    columns = zip(neurons.tolist(), keys, values, bottoms, norms, coherences, with_top, with_bottom, strict=False)
+    rows: list[NeuronRow] = [
+        {
+            "neuron": neuron,
+            "key": None if key is None else tokens_of(index.tokens, key),
+            "value": None if value is None else tokens_of(index.tokens, value),
+            "value_bottom": None if bottom is None else tokens_of(index.tokens, bottom),
+            "norm": norm,
+            "coherence": None if coherence is None else finite(coherence),
+            "similarity": similarity,
+            "similarity_bottom": similarity_bottom,
+        }
+        for neuron, key, value, bottom, norm, coherence, similarity, similarity_bottom in columns
+    ]
+    if index.stored.difference:
+        _add_changes(index, shard, rows, neurons)
+    return rows
+
+
+def _add_changes(index: Index, shard: Shard, rows: Sequence[NeuronRow], neurons: Array) -> None:
+    """How much keys and values changed; what did not change lists nothing."""
+    changes = {
+        kind: vector_changes(shard, kind)[neurons].tolist() if kind in index.stored.kinds else [np.nan] * len(neurons)
+        for kind in CHANGED
+    }
+    for row, of_value, of_key in zip(rows, changes["ff_value"], changes["ff_key"], strict=True):
+        row["change"], row["change_key"] = finite(of_value), finite(of_key)
+        if of_key == 0:
+            row["key"] = []
+        if of_value == 0:
+            row["value"] = row["value_bottom"] = []
+            row["coherence"] = None
+        if 0 in (of_key, of_value):
+            row["similarity"] = row["similarity_bottom"] = None
+
+
+def _value_columns(
+    index: Index, shard: Shard, lens: str, neurons: Array
+) -> tuple[Iterable[float | None], Iterable[float | None]]:
+    """Norms and coherences of the values of these neurons."""
+    if "ff_value" not in index.stored.kinds:
+        return repeat(None), repeat(None)
+    norms = shard.all_norms("ff_value")[neurons]
+    for wrong in np.flatnonzero(~(np.isfinite(norms) & (norms >= 0)))[:1].tolist():
+        shard.vector("ff_value", int(neurons[wrong]), lens)  # says what is wrong
+    return norms.tolist(), shard.all_coherences("ff_value", lens)[neurons].tolist()
+
+
+def _similarities(
+    index: Index, shard: Shard, lens: str, neurons: Array
+) -> tuple[Iterable[float | None], Iterable[float | None]]:
+    """Of the tops of these neurons' keys with the tops and with the bottoms of their values."""
+    if not index.stored.similarity:
+        return repeat(None), repeat(None)
+    similarities = shard.all_similarities("ff", lens)[neurons]
+    for wrong in np.flatnonzero(~((similarities >= 0) & (similarities <= 1)).all(axis=1))[:1].tolist():
+        shard.similarity(int(neurons[wrong]), lens)  # says what is wrong
+    with_top, with_bottom = similarities.T.tolist()
+    return with_top, with_bottom
+
+
+LAYER: Page[LayerAt, LayerArguments, ViewOfModel] = Page(
+    name="layer", title="Layer {layer}", at=LayerAt, arguments=LayerArguments, view=LayerView, make=layer,
+    leads_to="The token is given as a word: goes to the address with its id",
+)  # fmt: skip

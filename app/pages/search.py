@@ -1,0 +1,438 @@
+"""The search page: tokens by their text, the vectors that hold all of its words, the pairs of heads with one word or
+two, and parameters by their names."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from lexiscope.app.addresses import link
+from lexiscope.app.formats.csv_format import defused
+from lexiscope.app.formats.stored_tables import FIRST_PAIR as FIRST_PAIR_COLUMNS
+from lexiscope.app.formats.stored_tables import FIRST_TOKENS, HEAD_COLUMNS, VECTOR_COLUMNS
+from lexiscope.app.formats.table import SCORE, Column, Table, csv_order
+from lexiscope.app.pages.find import pasted_model, possible_pages
+from lexiscope.app.pages.page import Address, AnyKind, LensArguments, ModelSite, Moved, Page, PageNumber
+from lexiscope.app.views.checks import count_pages, page_slice
+from lexiscope.app.views.difference import minus_of
+from lexiscope.app.views.first_words import FIRST_PAIR, first_pair, to_read, token_rows
+from lexiscope.app.views.labels import ShownLabel, shown
+from lexiscope.app.views.token_search import token_search
+from lexiscope.app.views.token_text import visible
+from lexiscope.app.views.tokens import PAGE_ONLY, Token, TokenPair, ViewOfModel, token_pairs, tokens_of
+from lexiscope.app.views.vector_place import InHead, in_head
+from lexiscope.app.views.vectors import NOT_STORED
+from lexiscope.precompute.errors import BadRequest
+from lexiscope.precompute.index.index import Index
+from lexiscope.precompute.index.lookup import look_up_words
+from lexiscope.precompute.index.lookup.pairs import PairMatches
+from lexiscope.precompute.index.lookup.vectors import VectorMatches
+from lexiscope.precompute.index.not_stored import check_kinds, check_lens, kinds_not_stored
+from lexiscope.precompute.index.parameter_names import out_of_range
+from lexiscope.precompute.index.tokens import TokenTable
+from lexiscope.precompute.live.wire.grammar import WordPair, write_pairs
+from lexiscope.precompute.shape import ENDS, MATRICES, PRESETS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+GROUPS = 20  # of tokens like the search
+FIRST_LABELS = 20
+FIRST_PAIRS = 20  # beside the matches of all kinds
+LONGEST = 200  # characters of a search
+
+_WORD = re.compile(r'"(?P<quoted>[^"]+)"(?=[\s,]|$)|(?P<plain>[^\s,]+)')
+_ID = re.compile(r"#(\d{1,9})", re.ASCII)
+_ARROW = re.compile(r"-?>|→")
+_NO_WORD = re.compile(r"-?>|→|[,;\n]")  # what an address of Pairs to heads has between words
+
+
+class SearchAt(Address):
+    pattern = "search"
+
+
+class SearchArguments(LensArguments):
+    q: Annotated[
+        str,
+        Field(
+            description='Words, "quoted phrases", token ids such as #3290, an address such as L10N2361, or a pair '
+            "such as king > queen",
+            examples=["dog", "L10N2361"],
+        ),
+    ] = ""
+    kind: Annotated[AnyKind | None, Field(description="Only vectors of this kind, or pairs of this matrix")] = None
+    page: PageNumber = 1
+
+    def query(self) -> dict[str, Any]:
+        return {"q": self.q, **super().query()}
+
+
+class VectorMatch(InHead):
+    """A vector that lists every word of a search."""
+
+    kind: str
+    layer: int
+    index: int
+    end: str
+    ranks: list[int]  # the best of each word, 1 is the best
+    tokens: list[Token]  # and the token that has it
+    first: list[Token]  # of the list that holds them
+
+
+PairMatch = TypedDict(  # a head pair that holds the word of a search, or both words, one at each side
+    "PairMatch",
+    {
+        "matrix": str,
+        "layer": int,
+        "head": int,
+        "preset": str,  # of those whose list holds it, the one in which its rank is best
+        "end": str,
+        "rank": int,  # 1 is the best
+        "from": Token,
+        "to": Token,
+        "score": float,
+        "first": Annotated[TokenPair | None, FIRST_PAIR],
+    },
+)
+
+
+@dataclass(frozen=True)
+class SearchMatches:
+    vectors: list[VectorMatch]
+    total: int  # of vectors
+    pairs: list[PairMatch]
+    pairs_total: int
+    pages: int
+    missing: tuple[int, ...]  # layers that are not built or damaged
+
+
+@dataclass(frozen=True)
+class SearchWord:
+    text: str
+    tokens: tuple[int, ...]  # that it stands for
+
+
+@dataclass(frozen=True)
+class SearchText:
+    q: str
+    words: tuple[SearchWord, ...]
+    has_arrow: bool  # between two words, as in `king > queen`
+    relation: str | None  # of two words, with an arrow or without: what Pairs to heads is asked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenGroup:
+    """Tokens that differ in case and surrounding space only, or in the ## of a WordPiece vocabulary."""
+
+    surface: str
+    match: Literal["exact", "prefix", "substring"]
+    tokens: list[Token]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchView(ViewOfModel):
+    q: str
+    lens: str
+    kind: str | None
+    jump: str | None  # the path of the parameter that was named; of a pair such as king > queen, Pairs to heads
+    relation: Annotated[
+        str | None,
+        Field(description="Of two words, or king > queen: what to give Pairs to heads as `pairs`"),
+    ]
+    words: list[TokenGroup]  # what each word of the search stands for
+    tokens: list[TokenGroup]  # tokens like the search
+    pieces: list[Token]  # how the tokenizer splits a text that is no token itself
+    page: int
+    missing: tuple[int, ...]  # layers that are not built or damaged: they may match, too
+    pages: int
+    total: int
+    matches: list[VectorMatch]
+    pairs: Annotated[list[PairMatch] | None, NOT_STORED]  # of one or two words: the best on page 1; kind vo or qk: all
+    pairs_total: Annotated[int | None, NOT_STORED]
+    not_stored: Annotated[
+        tuple[str, ...], Field(description="Kinds and matrices that the index was built without: they may match, too")
+    ]
+    labels: Annotated[
+        list[ShownLabel], Field(description="What people said in these words: the first on page 1 of any kind")
+    ] = field(default_factory=list)
+    labels_total: int = 0
+    named: Annotated[list[tuple[str, str]], PAGE_ONLY] = field(default_factory=list)  # pages it may mean, with titles
+    outside: Annotated[str | None, PAGE_ONLY] = None  # what there is, if it names a parameter that is not there
+    pasted_model: Annotated[str | None, PAGE_ONLY] = None  # whose page it is the address of
+
+    @property
+    def token_groups(self) -> list[TokenGroup]:
+        """What people see of the tokens: those that every word stands for, then those like the last one."""
+        meant = [word for word in self.words if word.tokens] if len(self.words) > 1 else []
+        surfaces = {word.surface for word in meant}
+        return meant + [group for group in self.tokens if group.surface not in surfaces]
+
+    def about(self) -> dict[str, Any]:
+        return {"model": self.model, "q": defused(self.q), "lens": self.lens}
+
+    def tables(self) -> list[Table]:
+        first, second = (
+            Column("from", "token", heading="reads or query"),
+            Column("to", "token", heading="writes or key"),
+        )
+        by_word = [column for at in range(len(self.words)) for column in _of_word(at)]
+        groups = (
+            Column("match", get=lambda group: group.match),
+            Column("word", get=lambda group: visible(group.surface)),
+            Column("tokens", "tokens", get=lambda group: group.tokens),
+        )
+        matches = (
+            *VECTOR_COLUMNS, Column("kind"), Column("end"), *by_word,
+            Column("ranks", get=lambda match: ", ".join(map(str, match["ranks"])), audience="people"),
+            Column("tokens", "tokens", audience="people"), FIRST_TOKENS,
+        )  # fmt: skip
+        pairs = (
+            *HEAD_COLUMNS, Column("kind", get=lambda pair: pair["matrix"], heading="matrix"), first, second,
+            Column("end"), Column("preset"), Column("rank", "number"), SCORE, *FIRST_PAIR_COLUMNS,
+        )  # fmt: skip
+        order: tuple[Column | str, ...] = (
+            "kind", "layer", "index", "head", "subhead", "end", *by_word, "preset", "rank", first, second, "score",
+            FIRST_TOKENS, *FIRST_PAIR_COLUMNS, "direction",
+        )  # fmt: skip
+        tables = [csv_order(*order), Table(f"{self.model}, tokens like {self.q}", groups, self.token_groups, "people")]
+        if self.matches:
+            title = f"{self.model}, parameters that list {self.q} ({self.lens})"
+            tables.append(Table(title, matches, self.matches))
+        if self.pairs:
+            tables.append(Table(f"{self.model}, heads that pair {self.q} ({self.lens})", pairs, self.pairs))
+        return tables
+
+
+def search(site: ModelSite, at: SearchAt, ask: SearchArguments) -> SearchView:  # noqa: ARG001
+    """Tokens that are like the words, the parameters that list all of them, and the heads that pair one or two.
+
+    An address such as L10N2361, 8.11 or a pasted link is in `jump`; the page for people goes there. A pair such as
+    `king > queen` goes to Pairs to heads."""
+    index, q, lens, kind = site.index, ask.q, ask.lens, ask.kind
+    model = index.manifest.model
+    text = _read_search_text(index.tokens, q)
+    if site.part:  # the suggestions of the search box
+        return _without_matches(index, text, lens, kind)
+    check_lens(index, lens)
+    if kind is not None:
+        check_kinds(index, kind)
+    view = _without_matches(index, text, lens, kind)
+    jump = view.jump or (_jump_to_relation(index, text, lens) if site.serves(model) else None)
+    page, size = site.window(ask.page, site.settings.search_rows)
+    matches = _find_matches(index, [word.tokens for word in text.words], lens, kind, page, size, site.hubs(lens))
+    if jump and site.format == "html":
+        raise Moved(jump)
+    labels = site.library.labels(index).with_words(q) if kind is None and page == 1 else []
+    tokenizer = site.library.tokenizer(model) if q else None
+    return replace(
+        view,
+        jump=jump,
+        pieces=_pieces(index.tokens, tokenizer, [word.text for word in text.words if not word.tokens]),
+        page=page,
+        missing=matches.missing,
+        pages=matches.pages,
+        total=matches.total,
+        matches=matches.vectors,
+        pairs=matches.pairs if index.stored.pairs else None,
+        pairs_total=matches.pairs_total if index.stored.pairs else None,
+        labels=[shown(index, filed) for filed in labels[:FIRST_LABELS]],
+        labels_total=len(labels),
+    )
+
+
+def _without_matches(index: Index, text: SearchText, lens: str, kind: str | None) -> SearchView:
+    """Make a search without its matches, for every key that is pressed: it offers tokens like the last word, which is
+    being typed."""
+    tokens, search = index.tokens, token_search(index.tokens)
+    model = index.manifest.model
+    named = possible_pages(model, index.shape, text.q, lens)
+    like = search.like(text.words[-1].text, GROUPS) if text.words else []
+    return SearchView(
+        model=model,
+        build=index.manifest.build,
+        minus=minus_of(index),
+        q=text.q,
+        lens=lens,
+        kind=kind,
+        jump=named[0][0] if named else None,
+        relation=text.relation,
+        words=[_group(tokens, word.text, "exact", word.tokens) for word in text.words],
+        tokens=[_group(tokens, surface, how, search.tokens(surface)) for surface, how in like],
+        pieces=[],
+        page=1,
+        missing=(),
+        pages=1,
+        total=0,
+        matches=[],
+        pairs=[] if index.stored.pairs else None,
+        pairs_total=0 if index.stored.pairs else None,
+        not_stored=kinds_not_stored(index),
+        named=named,
+        outside=out_of_range(model, index.shape, text.q),
+        pasted_model=pasted_model(text.q),
+    )
+
+
+def _jump_to_relation(index: Index, text: SearchText, lens: str) -> str | None:
+    pairs = text.relation if text.has_arrow else None
+    return link("relation", index.manifest.model, pairs=pairs, lens=lens) if pairs else None
+
+
+def _group(
+    tokens: TokenTable, text: str, how: Literal["exact", "prefix", "substring"], ids: Sequence[int]
+) -> TokenGroup:
+    return TokenGroup(surface=tokens.surface(text) or text, match=how, tokens=tokens_of(tokens, ids))
+
+
+def _pieces(tokens: TokenTable, tokenizer: "Tokenizer | None", texts: Sequence[str]) -> list[Token]:
+    """How the words that are no tokens are split, as they would be in a sentence."""
+    if tokenizer is None or not texts:
+        return []
+    try:
+        ids = tokenizer.encode(" " + " ".join(texts), add_special_tokens=False).ids
+    except Exception:  # the library raises nothing more special: a tokenizer may know no token for a text
+        return []
+    return tokens_of(tokens, [token for token in ids if token < len(tokens)])
+
+
+def _read_search_text(tokens: TokenTable, q: str) -> SearchText:
+    """BadRequest if it cannot be a search."""
+    if len(q) > LONGEST:
+        raise BadRequest(f"a search of {len(q)} characters: it has at most {LONGEST}")
+    try:
+        q.encode()
+    except UnicodeEncodeError:
+        raise BadRequest("this search is not valid Unicode: type it again") from None
+    sides = _sides(q)
+    return SearchText(q, _words(tokens, q, sides), sides is not None, _relation(q, sides))
+
+
+def _sides(q: str) -> list[str] | None:
+    """The words of `king > queen`, also with -> or →; None of other searches, such as <b>."""
+    sides = [side.strip() for side in _ARROW.split(q)]
+    return sides if len(sides) == 2 and all(sides) and "<" not in q else None
+
+
+def _words(tokens: TokenTable, q: str, sides: list[str] | None) -> tuple[SearchWord, ...]:
+    """Each once, those of a pair without their arrow; a text of nothing but white space and commas is one word, for
+    those are tokens, too."""
+    search = token_search(tokens)
+    words: dict[str, SearchWord] = {}
+    for match in _WORD.finditer(" ".join(sides or [q])):
+        text = match["quoted"] or match["plain"]
+        if number := _ID.fullmatch(match["plain"] or ""):
+            token = int(number[1])
+            words.setdefault(text, SearchWord(text, (token,) if token < len(tokens) else ()))
+        else:
+            words.setdefault(tokens.surface(text) or text, SearchWord(text, search.tokens(text)))
+    if not words and q.strip():
+        return (SearchWord(q.strip(), search.tokens(q)),)
+    return tuple(words.values())
+
+
+def _relation(q: str, sides: list[str] | None) -> str | None:
+    words = sides or [match["quoted"] or match["plain"] for match in _WORD.finditer(q)]
+    if len(words) != 2 or any(_ID.fullmatch(word) or _NO_WORD.search(word) for word in words):
+        return None
+    return write_pairs([WordPair(source=words[0], target=words[1])])
+
+
+def _find_matches(
+    index: Index,
+    words: Sequence[tuple[int, ...]],
+    lens: str,
+    kind: str | None,
+    page: int,
+    size: int | None,
+    hubs: frozenset[int],
+) -> SearchMatches:
+    """Of words, each of which is any of its tokens: one page of the vectors, or of the pairs if a matrix is asked for;
+    without a kind, some pairs beside page 1."""
+    window, first_pairs = page_slice(page, size), slice(0, FIRST_PAIRS if page == 1 else 0)
+    found = look_up_words(
+        index, words, lens,
+        kinds=[name for name in index.shape.kinds if kind in (None, name)],
+        matrices=[name for name in MATRICES if kind in (None, name)],
+        vector_part=window,
+        pair_part=first_pairs if kind is None and size is not None else window,
+        first=to_read(hubs),
+    )  # fmt: skip
+    in_pages = found.pairs.total if kind in MATRICES else found.vectors.total
+    return SearchMatches(
+        vectors=_vector_matches(index, found.vectors, hubs),
+        total=found.vectors.total,
+        pairs=_pair_matches(index, found.pairs, hubs),
+        pairs_total=found.pairs.total,
+        pages=count_pages(in_pages, page, size),
+        missing=found.missing,
+    )
+
+
+def _vector_matches(index: Index, found: VectorMatches, hubs: frozenset[int]) -> list[VectorMatch]:
+    columns = (c.tolist() for c in (found.layer, found.kind, found.index, found.end, found.ranks, found.tokens))
+    first_tokens = token_rows(index.tokens, found.first, hubs)
+    matches: list[VectorMatch] = []
+    for layer, kind_at, number, end, ranks, tokens, first in zip(*columns, first_tokens, strict=True):
+        kind = index.stored.kinds[kind_at]
+        matches.append(
+            {
+                "kind": kind,
+                "layer": layer,
+                "index": number,
+                **in_head(index.shape, kind, number),
+                "end": ENDS[end],
+                "ranks": [rank + 1 for rank in ranks],
+                "tokens": tokens_of(index.tokens, tokens),
+                "first": first,
+            }
+        )
+    return matches
+
+
+def _pair_matches(index: Index, found: PairMatches, hubs: frozenset[int]) -> list[PairMatch]:
+    columns = (found.matrix, found.layer, found.head, found.preset, found.end, found.rank)
+    pairs = token_pairs(index.tokens, found.ids.tolist(), found.score.tolist())
+    return [
+        {
+            "matrix": MATRICES[matrix],
+            "layer": layer,
+            "head": head,
+            "preset": PRESETS[preset],
+            "end": ENDS[end],
+            "rank": rank + 1,
+            "from": pair["from"],
+            "to": pair["to"],
+            "score": pair["score"],
+            "first": first_pair(index, MATRICES[matrix], layer, head, hubs),
+        }
+        for pair, matrix, layer, head, preset, end, rank in zip(
+            pairs, *(column.tolist() for column in columns), strict=True
+        )
+    ]
+
+
+def _of_word(at: int) -> Iterable[Column]:
+    """The rank and the token of one word of a search, in CSV."""
+
+    def token(match: Any) -> Token:
+        tokens: list[Token] = match["tokens"]
+        return tokens[at]
+
+    yield Column(f"rank_{at + 1}", get=lambda match: match["ranks"][at], audience="programs")
+    yield Column(f"token_{at + 1}", "token", get=token, audience="programs")
+
+
+def _version(site: ModelSite) -> str:
+    """The tokenizer's file may be missing, and come back; a worker may begin to answer."""
+    model = site.index.manifest.model
+    return "" if site.part else f"{site.library.tokenizer(model) is not None}, {site.serves(model)}"
+
+
+SEARCH = Page(
+    name="search", title="Search", at=SearchAt, arguments=SearchArguments, view=SearchView, make=search,
+    version=_version, part="suggestions",
+    leads_to="The search names a parameter, or a pair: the page for people goes there",
+)  # fmt: skip

@@ -1,0 +1,82 @@
+"""The names of parameters as people write them: L10, L10N2361, 8.11, 29/432, L8H11.5, L8H11.svd5. Search, `show` and
+pages read and write them here; the addresses of labels, such as gpt2/vo/8/11, are for label_address.py."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from lexiscope.precompute.index.label_address import LabelAddress
+from lexiscope.precompute.shape import GROUPED_KINDS, Shape
+
+_N = r"(\d{1,9})"
+# What a name may look like, and the kinds of parameters that it may mean, the likeliest first.
+_NAMES = tuple(
+    (re.compile(pattern, re.ASCII | re.IGNORECASE), kinds)
+    for pattern, kinds in (
+        (rf"(?:L|layer\s*){_N}", ("layer",)),
+        (rf"L{_N}N{_N}", ("ff",)),
+        (rf"(?:L{_N}H{_N}|{_N}[./]{_N})[./ ]?svd[./ ]?{_N}", ("svd",)),
+        (rf"L{_N}H{_N}(?:[–-]\d{{1,9}})?", ("head",)),
+        (rf"L{_N}H{_N}(?:[–-]\d{{1,9}})?\.{_N}", ("sub",)),
+        (rf"{_N}[./]{_N}", ("head", "ff")),
+        (rf"{_N}[./]{_N}[./]{_N}", ("sub",)),
+    )
+)
+
+
+def named_parameters(model: str, shape: Shape, text: str) -> list[LabelAddress]:
+    """The layer or parameter of a model that a text names, if there is one; two numbers are a head, but may be a
+    neuron."""
+    return [place for place in _read(model, text) if not place.what_is_wrong(shape)]
+
+
+def out_of_range(model: str, shape: Shape, text: str) -> str | None:
+    """Say what there is, for a text that names a parameter which is not there."""
+    if not _read(model, text) or named_parameters(model, shape, text):
+        return None
+    counts = {"layers": shape.n_layers, "neurons": shape.d_mlp, "heads": shape.n_heads}
+    counts |= {"subheads": shape.d_head, "directions": shape.d_head}
+    return f"{model} has " + ", ".join(f"{what} 0 to {count - 1}" for what, count in counts.items())
+
+
+def _read(model: str, text: str) -> list[LabelAddress]:
+    for pattern, kinds in _NAMES:
+        if match := pattern.fullmatch(text.strip()):
+            numbers = [int(number) for number in match.groups() if number]
+            return [LabelAddress(model, kind, *numbers) for kind in kinds]
+    return []
+
+
+def example_names(shape: Shape) -> dict[str, str]:
+    """Names of parameters that a model of this shape has."""
+    layer, neuron, head = shape.n_layers * 5 // 6, max(shape.n_heads, shape.d_mlp * 3 // 4), shape.n_heads - 1
+    neuron = min(neuron, shape.d_mlp - 1)
+    return {
+        "neuron": f"L{layer}N{neuron}",
+        "neuron_dotted": f"{layer}.{neuron}",
+        "head": f"L{layer}H{head}",
+        "head_dotted": f"{layer}.{head}",
+        "subhead": f"{layer}.{head}.{min(5, shape.d_head - 1)}",
+        "direction": f"L{layer}H{head}.svd0",
+    }
+
+
+def vector_name(vector: Mapping[str, Any], shape: Shape | None = None) -> str:
+    """L10N2361, L8H11.5 or, of a direction, L8H11.svd5. With a shape, a vector that grouped heads share names them all,
+    L8H0–2.5; without, the first."""
+    layer, head = vector["layer"], vector["head"]
+    if head is None:
+        return f"L{layer}N{vector['index']}"
+    if vector["direction"] is not None:
+        return f"L{layer}H{head}.svd{vector['direction']}"
+    group = shape.n_heads // shape.n_kv_heads if shape and vector["kind"] in GROUPED_KINDS else 1
+    heads = f"{head}–{head + group - 1}" if group > 1 else f"{head}"
+    return f"L{layer}H{heads}.{vector['subhead']}"
+
+
+def matched_name(vector: Mapping[str, Any], kind: str) -> str:
+    """The same of a vector that a comparison matches; where its model has no index here, nobody knows which head
+    it is of, and it is called by its kind and number."""
+    if vector["head"] is None and not kind.startswith("ff_"):
+        return f"L{vector['layer']} {kind} {vector['index']}"
+    return vector_name(vector)
