@@ -33,7 +33,7 @@ class PanelOfRun(Page[PromptView]):
         return self.json()[self.name]
 
     def _columns(self) -> frames.FrameColumns:
-        return frames.rows_as_columns(*table_rows([PANELS[self.name].table(self.view)], about(self.view)))
+        return _columns(self.view, [PANELS[self.name].table(self.view)])
 
     def _tables(self) -> Sequence[Table]:
         return PANELS[self.name].tables(self.view)
@@ -73,7 +73,7 @@ class Run(Page[PromptView]):
         return PanelOfRun(self.view, name)
 
     def _columns(self) -> frames.FrameColumns:
-        return frames.rows_as_columns(*table_rows(self.view.tables(), about(self.view)))
+        return _columns(self.view, self.view.tables())
 
     def _tables(self) -> Sequence[Table]:
         """The prediction, and the evolution if it was asked for; the other panels show themselves."""
@@ -98,3 +98,9 @@ def run_model(source: Source, text: str, panels: Iterable[str] | None, arguments
         raise BadRequest("there is no text: give one such as The capital of France is")
     chosen = tuple(panel for panel in PANELS if panel in named) or tuple(PANELS)[:1]
     return Run(source.run(checked(PromptArguments, {**arguments, "text": text, "panel": chosen})))
+
+
+def _columns(view: PromptView, of: Sequence[Table]) -> frames.FrameColumns:
+    """The columns of tables for programs."""
+    names, rows = table_rows(of, about(view))
+    return frames.rows_as_columns(names, list(rows))
