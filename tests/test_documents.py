@@ -54,7 +54,7 @@ def test_commands_exist(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_modules_and_what_stands_in_them_exist(name: str) -> None:
     """A file is named by the end of its path; `file.py: name, other` names what stands in one of these files."""
     modules = [file for room in ("app", "benchmarks", "precompute", "tests") for file in (ROOT / room).rglob("*.py")]
-    invented = "app/views/thing.py"  # its recipe for a page
+    invented = "tests/app/pages/test_thing.py"  # its recipe for a page
     for path, names in re.findall(r"`([\w/]+\.py)(?:: ([^`]+))?`", DOCUMENTS[name]):
         files = [file for file in modules if file.as_posix().endswith(f"/{path}")]
         assert files or path == invented, path
