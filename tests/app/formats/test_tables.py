@@ -11,7 +11,6 @@ from lexiscope.app.formats import stored_tables
 from lexiscope.app.formats.table import Column, Kind, Table
 from lexiscope.app.formats.tables import tables
 from lexiscope.app.formats.text_formats import Source, as_markdown
-from lexiscope.app.views.seeds import SeedRankingView
 from lexiscope.precompute.index.index import Index
 from tests.support.pages import parsed
 from tests.support.site import GPT2, LLAMA
@@ -97,11 +96,6 @@ def test_a_table_says_where_it_comes_from(client: TestClient, index: Index, face
     assert f"http://testserver/{LLAMA}/ff/1/5?k=3" in text
     assert index.manifest.build in text
     assert index.manifest.weights_sha256[:12] in text
-
-
-def test_other_views_have_none() -> None:
-    with pytest.raises(TypeError, match="no table"):
-        tables(SeedRankingView(model="tiny", build="", kind="ff_key", lens="dot", seeds=[], results=[]))
 
 
 def test_a_new_column_of_the_layer_table_is_one_line(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
