@@ -93,7 +93,8 @@ def begin(
         site = TwoModelsSite(**common, model=answer.model, other=at.other)
     address = declared.address(answer.model, at, ask)
     formats = declared.formats_of(site, ask) if declared.formats_of else declared.formats
-    of_csv = "".join(f" {getattr(ask, name)}" for name in declared.arguments.of_csv)
+    only_csv = getattr(ask, "of_csv", ())  # an ask of a live page has none
+    of_csv = "".join(f" {getattr(ask, name)}" for name in only_csv)
     answer.at(address, formats, also=declared.version(site) + of_csv)
     return site, ask
 
