@@ -183,17 +183,14 @@ class HeadView(ViewOfModel):
         def link_to(row: DirectionRow) -> str:
             return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
 
-        sides = [_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None]
-        first, *others = (
-            *sides,
-            Column("coherence", "ratio", tip="direction-coherence"),
-            Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"),
-        )
+        first, *others = (_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None)
         columns = (
             Column("direction", "address", link=link_to),
             Column("singular", "number", heading="σ", tip="singular", format=".3g"),
             replace(first, instead=lambda row: "" if row["singular"] else "no direction"),
             *others,
+            Column("coherence", "ratio", tip="direction-coherence"),
+            Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"),
         )
         return Table("", columns, rows)
 
