@@ -188,16 +188,14 @@ class HeadView(ViewOfModel):
         def link_to(row: DirectionRow) -> str:
             return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
 
-        first, *others = (
-            *(_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None),
-            Column("coherence", "ratio", tip="direction-coherence"),
-            Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"),
-        )
+        rest = [_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None]
+        rest.append(Column("coherence", "ratio", tip="direction-coherence"))
+        rest.append(Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"))
+        rest[0] = replace(rest[0], instead=lambda row: "" if row["singular"] else "no direction")
         columns = (
             Column("direction", "address", link=link_to),
             Column("singular", "number", heading="σ", tip="singular", format=".3g"),
-            replace(first, instead=lambda row: "" if row["singular"] else "no direction"),
-            *others,
+            *rest,
         )
         return Table("", columns, rows)
 
