@@ -62,7 +62,7 @@ def html(
                 break
             written.append(write(row))
         written.append("\n")
-    if not rows:
+    if not rows and empty:
         written.append(f'<tr><td><td colspan="{len(columns) - 1}" class="none">{escape_text(empty)}\n')
     written.append("</tbody></table>")
     return Markup("".join(written))
