@@ -1,5 +1,5 @@
 """`lexiscope serve` and the server of `lexiscope demo` as processes: addresses, signals, raw bytes, memory, no torch.
-What pages show is for routes/test_pages.py."""
+What pages show is for site/test_pages.py."""
 
 import re
 import resource
