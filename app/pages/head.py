@@ -184,15 +184,15 @@ class HeadView(ViewOfModel):
             return link("direction", self.model, self.layer, self.head, row["direction"], lens=self.lens)
 
         sides = [_side(kind) for kind in DIRECTIONS[matrix] if rows[0]["tokens"][SIDES[kind]] is not None]
-        first, *others = (
+        others = [
             *sides,
             Column("coherence", "ratio", tip="direction-coherence"),
             Column("share", get=lambda row: percent(row["share"]), tip="singular-share", css="n"),
-        )
+        ]
+        others[0] = replace(others[0], instead=lambda row: "" if row["singular"] else "no direction")
         columns = (
             Column("direction", "address", link=link_to),
             Column("singular", "number", heading="σ", tip="singular", format=".3g"),
-            replace(first, instead=lambda row: "" if row["singular"] else "no direction"),
             *others,
         )
         return Table("", columns, rows)
