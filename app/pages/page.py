@@ -101,11 +101,13 @@ AnyKind: TypeAlias = Literal[
 
 
 class Moved(Exception):
-    """What was asked for is at another address of the site. A page's function raises it."""
+    """What was asked for is at another address of the site. A page's function raises it; `by_chance` says that next
+    time it may be at another one."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, by_chance: bool = False) -> None:
         super().__init__(address)
         self.address = address
+        self.by_chance = by_chance
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,8 @@ class RandomArguments(Arguments):
 def random(site: ModelSite, at: RandomAt, ask: RandomArguments) -> NoReturn:  # noqa: ARG001
     """Goes to the page of a random neuron; if no lens is given, under the one that reads best."""
     index = site.index
-    raise Moved(link("neuron", index.manifest.model, *_neuron(index), lens=ask.lens or index.best_lens))
+    address = link("neuron", index.manifest.model, *_neuron(index), lens=ask.lens or index.best_lens)
+    raise Moved(address, by_chance=True)
 
 
 def _neuron(index: Index) -> tuple[int, int]:

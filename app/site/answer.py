@@ -212,9 +212,9 @@ class PageAnswer:
         rendered: str = self._state.renderer.page(template, partial, view, self._page_request(view))
         return rendered
 
-    def redirect(self, address: str) -> Response:
-        """Leads to another page, in the format that was asked for."""
-        headers = {"cache-control": "no-cache", "vary": VARY}
+    def redirect(self, address: str, by_chance: bool = False) -> Response:
+        """Lead to another page, in the format that was asked for. No browser may keep an address found by chance."""
+        headers = {"cache-control": "no-store" if by_chance else "no-cache", "vary": VARY}
         return RedirectResponse(format_address(self._with_hubs(address), self.format), 303, headers)
 
     def _with_hubs(self, address: str) -> str:

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from lexiscope.app.live.client import LiveClient
-from lexiscope.app.pages.page import LensArguments, ModelSite, Moved, Page, Site, TwoModelsSite, find_pages
+from lexiscope.app.pages.page import Arguments, LensArguments, ModelSite, Moved, Page, Site, TwoModelsSite, find_pages
 from lexiscope.app.site.answer import ModelPage, PageAnswer, PageRoute, SitePage, TwoModelsPage, page
 from lexiscope.app.site.dependencies import AnyLive, LiveOfModel
 from lexiscope.app.site.docs import Responses
@@ -49,7 +49,7 @@ def endpoint(declared: Page[Any, Any, Any]) -> Any:
             site = await with_answers(declared, site, live, answer.request, at, ask)
             view = await make(declared, site, at, ask)
         except Moved as moved:
-            return answer.redirect(moved.address)
+            return answer.redirect(moved.address, by_chance=moved.by_chance)
         template = f"_{site.part}" if site.part else declared.template or declared.name
         return answer.show(template, view, site.error)
 
@@ -93,8 +93,7 @@ def begin(
         site = TwoModelsSite(**common, model=answer.model, other=at.other)
     address = declared.address(answer.model, at, ask)
     formats = declared.formats_of(site, ask) if declared.formats_of else declared.formats
-    only_csv = getattr(ask, "of_csv", ())  # an ask of a live page has none
-    of_csv = "".join(f" {getattr(ask, name)}" for name in only_csv)
+    of_csv = "".join(f" {getattr(ask, name)}" for name in ask.of_csv) if isinstance(ask, Arguments) else ""
     answer.at(address, formats, also=declared.version(site) + of_csv)
     return site, ask
 

@@ -33,7 +33,7 @@ def test_json_has_the_runs_as_they_are_stored(client: TestClient, site_data: Pat
 
 
 def test_the_page_has_curves_and_their_numbers(client: TestClient) -> None:
-    page = client.get(f"{VS}?kind=ff_value").text
+    page = " ".join(client.get(f"{VS}?kind=ff_value").text.split())
     assert "<script>" not in page
     assert "best after layer 2, 20% ± 2.0% of the 400 next tokens" in page
     assert f"{LLAMA} by itself 38%, chance 6.2%" in page
