@@ -68,7 +68,7 @@ class FreshWords:
         self._seen: set[str] = set()
 
     def take(self, stems: Sequence[str]) -> bool:
-        """Return True if at least half of these stems are new; remember them then."""
+        """Remember these stems, if at least half of them are new; return True if so."""
         different = set(stems)
         if 2 * len(different & self._seen) > len(different):
             return False
@@ -76,14 +76,14 @@ class FreshWords:
         return True
 
     def take_if_readable(self, tokens: Sequence[int]) -> bool:
-        """Do the same for the first tokens of a list, if two thirds of them are words, half are whole words, and enough
-        differ."""
+        """Take the words of a list's first tokens, if two thirds of the tokens are words, half are whole words, and
+        enough differ; return True if they are taken."""
         stems = self.words.stems(tokens)
         enough = 3 * len(stems) >= 2 * len(tokens) and 2 * self.words.whole[[*tokens]].sum() >= len(tokens)
         return bool(enough) and len(set(stems)) >= DIFFERENT and self.take(stems)
 
     def take_if_all_words(self, tokens: Sequence[int]) -> bool:
-        """Do the same for tokens that are all whole words."""
+        """Take the words of tokens if all of these are words; return True if they are taken."""
         return len(self.words.stems(tokens)) == len(tokens) and self.take_if_readable(tokens)
 
 

@@ -95,7 +95,7 @@ class ThroughHeadsView(ViewOfModel):
     heads: list[HeadRow]
     clearest: Annotated[list[ClearList], PAGE_ONLY]
     echoes: Annotated[list[Echoes], PAGE_ONLY]  # one of each group
-    earlier: Annotated[str | None, PAGE_ONLY]  # address of as many layers before these; None if there are none
+    earlier: Annotated[str | None, PAGE_ONLY]  # as many layers before these, as `layers` has them
     later: Annotated[str | None, PAGE_ONLY]
     note: Annotated[str, PAGE_ONLY]
 
@@ -254,7 +254,7 @@ def _echoes(rows: list[HeadRow], at: int) -> Echoes:
 
 
 def _around(index: Index, layers: tuple[int, ...]) -> tuple[str | None, str | None]:
-    """Return the address of as many layers before these, and after them; None if the layers have gaps."""
+    """Return as many layers before these, and after them, as `layers` has them; None if these have gaps."""
     first, last, count = layers[0], layers[-1], len(layers)
     if last - first + 1 != count:
         return None, None
